@@ -1,0 +1,1 @@
+"""How fast signet-sync is, measured against a straight-line baseline in the same run."""

@@ -1,0 +1,348 @@
+"""Rows to pages: collect what a page is made of, render it, and write it under the lease, only if its bytes differ."""
+
+from __future__ import annotations
+
+import os
+import socket
+import time
+import uuid
+from collections.abc import Collection
+from dataclasses import dataclass, field
+from hashlib import sha256
+
+from signet_sync.agent import signet
+from signet_sync.agent.manifests import follow_page
+from signet_sync.agent.workspace import Workspace
+from signet_sync.contracts.observed import Found, Signature, Trouble
+from signet_sync.contracts.places import day_page, head_page, month_page, page_agent
+from signet_sync.contracts.timestamps import DAY, instant_of, iso
+from signet_sync.errors import LeaseBusy, SignetSyncError
+from signet_sync.index import overview, pages
+from signet_sync.index.pages import PageState
+from signet_sync.projection import markers
+from signet_sync.projection.budget import shares
+from signet_sync.projection.head import SECTIONS
+from signet_sync.projection.ledger import day_text, month_text
+from signet_sync.projection.render import Projection, Rendered, render, window
+from signet_sync.vault import files
+
+PAGE_LIMIT = 1 << 28
+HEAD_CANDIDATES = 40
+INDEX_MONTHS = 24
+INDEX_COMPACTIONS = 20
+
+
+@dataclass(frozen=True, slots=True)
+class PageOutcome:
+    """One agent's MEMORY.md after a pass."""
+
+    path: str
+    changed: bool
+    sessions_in_window: int
+    rows_rendered: int
+    rows_clipped: int
+    tokens: int
+
+
+@dataclass(slots=True)
+class ProjectionOutcome:
+    """What became of the pages: one outcome an agent, manifests that were rewritten, what has to be tried again."""
+
+    pages: dict[str, PageOutcome] = field(default_factory=dict)
+    manifests: list[str] = field(default_factory=list)
+    trouble: list[str] = field(default_factory=list)
+    held: str = ""
+    deferred: bool = False
+
+
+def project(
+    workspace: Workspace,
+    *,
+    agents: Collection[str] | None,
+    days: Collection[tuple[str, str]],
+    touched: Collection[str],
+    now_us: int,
+    halted: str = "",
+) -> ProjectionOutcome:
+    """Brings pages in line with rows: of all agents (None), or of some, plus pages that somebody touched.
+
+    A page is rendered when its inputs moved, when its file was touched, and when a row enters or leaves the window.
+    """
+    outcome = ProjectionOutcome()
+    everything = agents is None
+    known = overview.agents(workspace.database)
+    former = {state.agent_id for state in pages.page_states(workspace.database).values()} if everything else set()
+    wanted = set(known) | former if agents is None else set(agents)
+    wanted |= {agent for agent, _ in days}
+    for path in touched:
+        agent = page_agent(path)
+        if agent is not None and (agent in known or pages.page_state(workspace.database, path) is not None):
+            wanted.add(agent)
+    if not wanted:
+        return outcome
+    outcome.held = signet.holds(workspace, sorted(wanted))
+    for agent_id in sorted(wanted, key=lambda a: (a != "default", a)):
+        try:
+            _agent(workspace, agent_id, days, outcome, now_us, halted, everything=everything)
+        except LeaseBusy as busy:
+            outcome.deferred = True
+            outcome.trouble.append(busy.message)
+        except (OSError, SignetSyncError) as error:
+            outcome.deferred = True
+            outcome.trouble.append(f"{head_page(agent_id)}: the page could not be written: {error}")
+    return outcome
+
+
+def _agent(
+    workspace: Workspace,
+    agent_id: str,
+    days: Collection[tuple[str, str]],
+    outcome: ProjectionOutcome,
+    now_us: int,
+    halted: str,
+    *,
+    everything: bool,
+) -> None:
+    database = workspace.database
+    rendered, in_window, next_us = compose(workspace, agent_id, now_us, halted)
+    path = head_page(agent_id)
+    held = bool(outcome.held)
+    changed = False
+    if not held:
+        if not halted:
+            moved = sorted({day for agent, day in days if agent == agent_id}, reverse=True)
+            _ledger_pages(workspace, agent_id, None if everything else moved, now_us)
+        gone = in_window == 0 and agent_id not in overview.agents(database)
+        changed = _write_page(
+            workspace,
+            agent_id,
+            path,
+            None if gone else rendered.text,
+            next_us,
+            now_us,
+            must_exist=bool(halted),
+        )
+        if not halted:
+            rewritten, trouble = follow_page(
+                workspace,
+                agent_id,
+                rendered.shown,
+                pages.shown_manifests(database, agent_id),
+                lambda agent, token, session: pages.manifest_of(database, agent, token, session),
+            )
+            outcome.manifests += rewritten
+            outcome.trouble += trouble
+        if gone:
+            return
+    outcome.pages[agent_id] = PageOutcome(path, changed, in_window, rendered.rows, rendered.clipped, rendered.tokens)
+
+
+def compose(workspace: Workspace, agent_id: str, now_us: int, halted: str = "") -> tuple[Rendered, int, int | None]:
+    """The page of an agent as text, the number of sessions in its window, and the next instant that changes it."""
+    database, settings = workspace.database, workspace.settings
+    first, last = window(now_us, settings.window_days)
+    in_window = pages.count_in_window(database, agent_id, first, last)
+    projection = Projection(
+        agent_id,
+        warning(workspace, halted),
+        pages.projects(database, agent_id, first, last, 12),
+        pages.head_items(database, agent_id, last, [key for key, _ in SECTIONS], HEAD_CANDIDATES),
+        in_window,
+        pages.window_months(database, agent_id, first, last),
+        lambda limit: pages.window_rows(database, agent_id, first, last, limit),
+        pages.months(database, agent_id, INDEX_MONTHS),
+        pages.compactions(database, agent_id, last, INDEX_COMPACTIONS),
+    )
+    budget = shares(settings.budget_tokens, settings.share_head, settings.share_ledger, settings.share_index)
+    rendered = render(projection, budget)
+    return rendered, in_window, pages.next_change(database, agent_id, now_us, settings.window_days * DAY)
+
+
+def warning(workspace: Workspace, halted: str = "") -> str:
+    """The one line that tells an agent's reader of a halt or of open violations; empty when all is well."""
+    count = workspace.database.value("select count(*) from violations")
+    if halted:
+        return f"signet-sync is halted, nothing was dropped ({halted}): signet-sync status"
+    if not count:
+        return ""
+    what = "1 file of this vault was" if count == 1 else f"{count} files of this vault were"
+    return f"{what} changed or lost after being sealed: signet-sync violations list"
+
+
+def _ledger_pages(workspace: Workspace, agent_id: str, moved: list[str] | None, now_us: int) -> None:
+    """Day pages and their month pages: those whose days moved, or (None) all that are not as we left them."""
+    database = workspace.database
+    counts = pages.days(database, agent_id)
+    states = pages.page_states(database, agent_id)
+    wanted = list(counts) if moved is None else moved
+    folders: set[str] = set()
+    written: list[tuple[str, PageState]] = []
+    for day in wanted:
+        text = day_text(agent_id, day, pages.day_lines(database, agent_id, day)) if day in counts else None
+        _ledger_page(workspace, agent_id, day_page(agent_id, day), text, states, folders, written, now_us)
+    for month in sorted({day[:7] for day in wanted}, reverse=True):
+        inside = [(day, count) for day, count in counts.items() if day[:7] == month]
+        text = month_text(agent_id, month, inside) if inside else None
+        _ledger_page(workspace, agent_id, month_page(agent_id, month), text, states, folders, written, now_us)
+    if moved is None:
+        expected = {day_page(agent_id, day) for day in counts} | {month_page(agent_id, day[:7]) for day in counts}
+        for path in states.keys() - expected - {head_page(agent_id)}:
+            _ledger_page(workspace, agent_id, path, None, states, folders, written, now_us)
+    files.sync_folders(workspace.root, folders)
+    if written:
+        with database.transaction():
+            for path, state in written:
+                pages.store_page(database, path, state)
+
+
+def _ledger_page(
+    workspace: Workspace,
+    agent_id: str,
+    path: str,
+    text: str | None,
+    states: dict[str, PageState],
+    folders: set[str],
+    written: list[tuple[str, PageState]],
+    now_us: int,
+) -> None:
+    before = states.get(path)
+    if text is None:
+        _withdraw(workspace, path)
+        return
+    inputs = sha256(text.encode("utf-8", "replace")).hexdigest()
+    if before is not None and before.inputs_sha256 == inputs and before.signature == _signature(workspace.root, path):
+        return
+    signature, _ = _publish(workspace, path, text, now_us, folders)
+    written.append((path, PageState(agent_id, signature, inputs, None)))
+
+
+def _withdraw(workspace: Workspace, path: str) -> None:
+    """Takes our part out of a page that shows nothing any more; people's text stays, an empty page goes."""
+    found = files.read(workspace.root, path, PAGE_LIMIT)
+    if isinstance(found, Found):
+        rest = markers.without_block(found.raw)
+        if rest is None:
+            files.unlink(workspace.root, path)
+            files.remove_empty_folders(workspace.root, path.rpartition("/")[0], "")
+        elif rest != found.raw:
+            files.replace(workspace.root, path, rest, found.raw)
+    with workspace.database.transaction():
+        pages.forget_page(workspace.database, path)
+
+
+def _signature(root: str, path: str) -> Signature | None:
+    status = files.look(root, path)
+    return files.signature_of(status) if status is not None else None
+
+
+def _write_page(
+    workspace: Workspace,
+    agent_id: str,
+    path: str,
+    text: str | None,
+    next_us: int | None,
+    now_us: int,
+    *,
+    must_exist: bool,
+) -> bool:
+    """Writes MEMORY.md under its lease where it differs; True if bytes were written. Raises `LeaseBusy`."""
+    database = workspace.database
+    before = pages.page_state(database, path)
+    signature = _signature(workspace.root, path)
+    if text is None:
+        _withdraw(workspace, path)
+        return before is not None
+    if must_exist and signature is None:
+        return False
+    inputs = sha256(text.encode("utf-8", "replace")).hexdigest()
+    if before is not None and before.signature == signature and before.inputs_sha256 == inputs:
+        if before.next_us != next_us:
+            with database.transaction():
+                pages.store_page(database, path, before._replace(next_us=next_us))
+        return False
+    # A lease is about real time, whatever `now` a caller renders for.
+    clock = time.time_ns() // 1000
+    lease = pages.acquire_lease(
+        database,
+        agent_id,
+        token=uuid.uuid4().hex,
+        owner=f"{socket.gethostname()}:{os.getpid()}",
+        now_iso=iso(clock),
+        expires_iso=iso(clock + int(workspace.settings.lease_seconds * 1_000_000)),
+    )
+    content_hash: str | None = None
+    try:
+        found = files.read(workspace.root, path, PAGE_LIMIT)
+        if isinstance(found, Found) and markers.merge(found.raw, text) == markers.Merge(found.raw):
+            published: Signature | None = found.signature
+            changed = False
+        else:
+            if not pages.still_holds(database, lease):
+                raise LeaseBusy(f"the lease of {path} was taken over", hint="it is tried again by itself")
+            folders: set[str] = set()
+            published, changed = _publish(workspace, path, text, now_us, folders)
+            files.sync_folders(workspace.root, folders)
+            content_hash = inputs
+        with database.transaction():
+            pages.store_page(database, path, PageState(agent_id, published, inputs, next_us))
+    finally:
+        pages.release_lease(database, lease, content_hash=content_hash, now_iso=iso(now_us))
+    return changed
+
+
+def _publish(
+    workspace: Workspace, path: str, text: str, now_us: int, folders: set[str]
+) -> tuple[Signature | None, bool]:
+    """Merges text into what stands on disk and swaps it in; whatever is displaced is kept first, or merged again."""
+    for _ in range(5):
+        found = files.read(workspace.root, path, PAGE_LIMIT)
+        if isinstance(found, Trouble) and found.code != "gone":
+            raise SignetSyncError(found.message, path=path, hint="check the file; it is left as it is")
+        existing = found.raw if isinstance(found, Found) else None
+        merged = markers.merge(existing, text)
+        if merged.data == existing:
+            return (found.signature if isinstance(found, Found) else None), False
+        if merged.keep is not None:
+            keep_copy(workspace, path, *merged.keep, now_us)
+        replaced = files.replace(workspace.root, path, merged.data, existing, sync_folder=False)
+        folders.add(path.rpartition("/")[0])
+        if replaced.displaced is None:
+            return replaced.signature, True
+        # An editor saved between our read and the swap: its bytes go back in place and are merged like any others.
+        files.replace(workspace.root, path, replaced.displaced, merged.data, sync_folder=False)
+    raise SignetSyncError("the page kept changing while it was written", path=path, hint="it is tried again by itself")
+
+
+def keep_copy(workspace: Workspace, path: str, suffix: str, data: bytes, now_us: int) -> str | None:
+    """Keeps displaced bytes beside a page as `NAME.user-<utc>.md` (Signet's own page once, as `NAME.signet-<utc>.md`)."""
+    folder, _, name = path.rpartition("/")
+    stem = name.removesuffix(".md")
+    stamp = iso(now_us).replace("-", "").replace(":", "").replace(".", "")
+    kept = files.listing(workspace.root, folder, f"{stem}.{suffix}-")
+    for other in kept:
+        found = files.read(workspace.root, f"{folder}/{other}" if folder else other, PAGE_LIMIT)
+        if suffix == "signet" or (isinstance(found, Found) and found.raw == data):
+            return None
+    for number in range(100):
+        target = f"{stem}.{suffix}-{stamp}{f'-{number}' if number else ''}.md"
+        target = f"{folder}/{target}" if folder else target
+        try:
+            files.create_once(workspace.root, target, data)
+        except FileExistsError:
+            continue
+        workspace.events.append(f"{path}: what stood there is kept as {target}")
+        return target
+    raise SignetSyncError("no free name for a kept copy", path=path, hint="remove old copies beside it")
+
+
+def next_instant(workspace: Workspace) -> int | None:
+    """The next instant at which some page changes by itself, in microseconds since 1970 UTC."""
+    found: int | None = workspace.database.value("select min(next_us) from pages where next_us is not null")
+    return found
+
+
+def now_us() -> int:
+    """The present, in microseconds since 1970 UTC."""
+    from datetime import UTC, datetime
+
+    return instant_of(datetime.now(UTC))

@@ -1,0 +1,619 @@
+"""One pass: look, read what changed, judge, apply in one transaction, enforce tombstones, then project.
+
+Watcher, timer, CLI and CI all come through `run_pass`, over different sets of paths. A pass after a crash is an ordinary
+pass: it looks at the disk and does what is left to do.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import threading
+import time
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import ExitStack, suppress
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from signet_sync import reconcile as desk
+from signet_sync import state
+from signet_sync.agent import projection, scrub
+from signet_sync.agent.manifests import rebuild_missing
+from signet_sync.agent.workspace import Workspace, back_up, require_root
+from signet_sync.contracts.artifacts import Tombstone
+from signet_sync.contracts.names import artifact_name, carried_token, tombstone_name
+from signet_sync.contracts.observed import Found, Snapshot, Trouble
+from signet_sync.contracts.places import MEMORY, TOMBSTONES
+from signet_sync.contracts.timestamps import iso
+from signet_sync.errors import Interrupted, RevisionConflict, WorkspaceError
+from signet_sync.index import artifacts, overview, tombstones
+from signet_sync.projection.ledger import LedgerRow, compose
+from signet_sync.reconcile import Bench, Cliff, CliffRule, Judgement, Known, Seal, Survey, Tombstones
+from signet_sync.vault import files, scan
+from signet_sync.vault import tombstones as tombstone_files
+from signet_sync.vault.layout import folder
+
+BATCH = 1024
+THREADED = 400
+
+Session = tuple[str, str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What a pass is asked to do. `paths` None: everything. `now_us` is microseconds since 1970 UTC.
+
+    With `settle_seconds` (the daemon), a file that is younger and looks broken, or a name that is gone and not yet
+    `confirmed`, is left for another look: it may be half-written, or half of a rename.
+    """
+
+    now_us: int
+    paths: frozenset[str] | None = None
+    rebuild: bool = False
+    accept_removals: bool = False
+    settle_seconds: float = 0.0
+    confirmed: frozenset[str] = frozenset()
+    reread: frozenset[str] = frozenset()
+    project: bool = True
+    progress: Callable[[int, int], None] | None = None
+    should_stop: Callable[[], bool] = lambda: False
+
+
+@dataclass(slots=True)
+class Change:
+    """What moved in the index: sessions, agents, (agent, day) pairs whose pages may have to follow, paths."""
+
+    sessions: set[Session] = field(default_factory=set)
+    agents: set[str] = field(default_factory=set)
+    days: set[tuple[str, str]] = field(default_factory=set)
+    paths: set[str] = field(default_factory=set)
+
+
+@dataclass(slots=True)
+class Outcome:
+    """What a pass found and did; `agent.report` turns it into the shapes of the command line."""
+
+    full: bool
+    scanned: int = 0
+    read: int = 0
+    unchanged: int = 0
+    removed_rows: int = 0
+    tombstones: int = 0
+    tombstoned: list[Judgement] = field(default_factory=list)
+    rebuilt_manifests: list[str] = field(default_factory=list)
+    unsettled: frozenset[str] = frozenset()
+    cliff: Cliff | None = None
+    change: Change = field(default_factory=Change)
+    pages: dict[str, projection.PageOutcome] = field(default_factory=dict)
+    held: str = ""
+    deferred: bool = False
+    trouble: list[str] = field(default_factory=list)
+    elapsed_ms: float = 0.0
+
+
+def run_pass(workspace: Workspace, request: Request) -> Outcome:
+    """One pass over everything or over hinted paths. Raises `WorkspaceError`, `DatabaseError`, `Interrupted`."""
+    started = time.perf_counter()
+    with state.workspace_lock(workspace.state):
+        outcome = _index(workspace, request)
+        if not workspace.touch_nothing:
+            if outcome.cliff is None:
+                _clean_up(workspace, request, outcome)
+            if request.project:
+                _project(workspace, request, outcome)
+        if outcome.full and outcome.cliff is None:
+            _remember_pass(workspace, request)
+    outcome.elapsed_ms = (time.perf_counter() - started) * 1000
+    return outcome
+
+
+def _index(workspace: Workspace, request: Request) -> Outcome:
+    """Disk to rows: everything of a pass that happens before pages."""
+    require_root(workspace.root)
+    database = workspace.database
+    snapshot = scan.scan(workspace.root) if request.paths is None else scan.glance(workspace.root, request.paths)
+    outcome = Outcome(full=snapshot.everything)
+    known = artifacts.known_files(database, None if snapshot.everything else snapshot.asked)
+    stones, stone_judgements = _tombstones(workspace, snapshot, known)
+    outcome.tombstones = len(stones.stones)
+    accepted = request.accept_removals and snapshot.ground == "missing"
+    rule = (
+        None
+        if request.accept_removals
+        else CliffRule(workspace.settings.cliff_fraction, workspace.settings.cliff_minimum)
+    )
+    plan = desk.survey(
+        snapshot,
+        known,
+        stones,
+        reread=request.reread,
+        covered_rows=_covered(workspace, stones, known, snapshot),
+        indexed=None if snapshot.everything else overview.indexed_count(database),
+        rule=rule,
+    )
+    if not snapshot.everything and (plan.cliff is not None or len(plan.gone) >= workspace.settings.cliff_minimum):
+        # A few hinted paths cannot tell whether the whole folder went: look at all of it before believing them.
+        return _index(workspace, replace(request, paths=None))
+    outcome.scanned = plan.scanned + len(stone_judgements)
+    outcome.unchanged = plan.unchanged
+    outcome.cliff = plan.cliff
+    if plan.cliff is not None:
+        _remember_halt(workspace, plan.cliff)
+        return outcome
+    if snapshot.ground != "present" and not accepted:
+        if snapshot.ground == "refused":
+            raise WorkspaceError(
+                snapshot.ground_message, path=MEMORY, hint="memory/ must be a real folder in the workspace"
+            )
+        return outcome
+    if request.rebuild:
+        plan.read = sorted(path for path in snapshot.files if _is_artifact(path)) + [
+            path for path in snapshot.odd if path in plan.read
+        ]
+        outcome.unchanged = 0
+    bench = _bench(workspace, request, stones)
+    if stones and not workspace.touch_nothing:
+        _enforce(workspace, plan, bench, outcome)
+    before = {} if request.rebuild else known
+    _apply(workspace, request, plan, stone_judgements, bench, before, outcome)
+    return outcome
+
+
+def _bench(workspace: Workspace, request: Request, stones: Tombstones) -> Bench:
+    database = workspace.database
+    sealed = artifacts.seals_exist(database)
+    return Bench(
+        stones,
+        workspace.noise,
+        (lambda path: artifacts.seal_of(database, path)) if sealed else (lambda _: None),
+        iso(request.now_us),
+        workspace.settings.max_file_bytes,
+    )
+
+
+def _is_artifact(path: str) -> bool:
+    where, _, name = path.rpartition("/")
+    return where == MEMORY and artifact_name(name) is not None
+
+
+def _tombstones(
+    workspace: Workspace, snapshot: Snapshot, known: dict[str, Known]
+) -> tuple[Tombstones, list[Judgement]]:
+    """The tombstones in force from files and mirror; either one suffices, the lost one is written again."""
+    database = workspace.database
+    mirrored = {(s.agent_id, s.session_token): s for s in tombstones.mirrored(database)}
+    judged: list[Judgement] = []
+    fresh: dict[tuple[str, str], Tombstone] = {}
+    unreadable: list[tuple[str, str]] = []
+    for path, signature in snapshot.files.items():
+        where, _, name = path.rpartition("/")
+        if where != TOMBSTONES:
+            continue
+        before = known.get(path)
+        parts = tombstone_name(name)
+        if before is not None and before.signature == signature and before.verdict == "tombstone" and parts in mirrored:
+            continue
+        judgement, stone = desk.judge_tombstone(path, files.read(workspace.root, path, 1 << 20))
+        judged.append(judgement)
+        if stone is not None:
+            fresh[stone.agent_id, stone.session_token] = stone
+        elif judgement.verdict == "invalid" and parts is not None and parts not in mirrored:
+            unreadable.append(parts)
+    news = [stone for key, stone in fresh.items() if mirrored.get(key) != stone]
+    if news and not workspace.touch_nothing:
+        with database.transaction(durable=True):
+            tombstones.mirror(database, news)
+    mirrored.update(fresh)
+    if not workspace.touch_nothing and snapshot.ground == "present":
+        present = snapshot.files.keys() | snapshot.odd.keys()
+        for (agent_id, token), stone in mirrored.items():
+            path = tombstone_files.path_of(agent_id, token)
+            if path not in present and (snapshot.everything or path in snapshot.asked):
+                tombstone_files.put(workspace.root, stone)
+    return Tombstones(list(mirrored.values()), by_name=unreadable), judged
+
+
+def _covered(workspace: Workspace, stones: Tombstones, known: dict[str, Known], snapshot: Snapshot) -> int:
+    """How many indexed files are gone because a tombstone says so."""
+    if not stones:
+        return 0
+    tokens = stones.tokens
+    gone = [
+        p for p, k in known.items() if k.verdict == "indexed" and p not in snapshot.files and carried_token(p) in tokens
+    ]
+    rows = artifacts.rows_by_path(workspace.database, gone)
+    return sum(1 for row in rows.values() if stones.cover(row.session_token, row.agent_id, row.session_id))
+
+
+def _enforce(workspace: Workspace, plan: Survey, bench: Bench, outcome: Outcome) -> None:
+    """Deletes files of removed sessions that came back, before anything of them is indexed."""
+    tokens = bench.tombstones.tokens
+    kept: list[str] = []
+    for path in plan.read:
+        if carried_token(path) not in tokens:
+            kept.append(path)
+            continue
+        judgement = desk.judge(path, files.read(workspace.root, path, workspace.settings.max_file_bytes), bench)
+        if not judgement.unlink:
+            kept.append(path)
+        elif _unlink(workspace, judgement, outcome):
+            plan.gone.append(path)
+        else:
+            plan.judged.append(replace(judgement, message="its session was removed, but the file cannot be deleted"))
+    plan.read = kept
+
+
+def _unlink(workspace: Workspace, judgement: Judgement, outcome: Outcome) -> bool:
+    try:
+        files.unlink(workspace.root, judgement.path)
+    except (OSError, WorkspaceError) as error:
+        outcome.trouble.append(f"{judgement.path}: a removed session's file cannot be deleted: {error}")
+        return False
+    outcome.tombstoned.append(judgement)
+    return True
+
+
+def _apply(
+    workspace: Workspace,
+    request: Request,
+    plan: Survey,
+    stone_judgements: list[Judgement],
+    bench: Bench,
+    known: dict[str, Known],
+    outcome: Outcome,
+) -> None:
+    """One transaction: rows, full text, seals, verdicts, ledger rows, links. Nothing is begun where nothing moved."""
+    database = workspace.database
+    gone = [path for path in plan.gone if _is_news(path, known, bench)]
+    named = [j for j in (*plan.judged, *stone_judgements) if known.get(j.path) != Known(j.signature, j.verdict, j.code)]
+    pending = bench.tombstones and tombstones.unscrubbed(database)
+    if not (plan.read or named or gone or request.rebuild or pending):
+        return
+    change = outcome.change
+    unsettled: set[str] = set()
+    with database.transaction():
+        if request.rebuild:
+            database.reset_derived()
+        _read_and_write(workspace, request, plan.read, bench, known, outcome, unsettled)
+        dropped, vanished = _gone(request, gone, known, bench, unsettled)
+        named += vanished
+        touched = artifacts.delete_rows(database, [*dropped, *(j.path for j in named if j.path in known)])
+        outcome.removed_rows += len(touched)
+        change.sessions.update(touched)
+        change.agents.update(agent for agent, _, _ in touched)
+        change.paths.update(dropped, (j.path for j in named))
+        artifacts.forget_files(database, dropped)
+        artifacts.store_files(database, named, request.now_us)
+        removed, rows = tombstones.remove_covered(database, bench.tombstones.stones)
+        outcome.removed_rows += rows
+        change.sessions.update(removed)
+        change.agents.update(agent for agent, _, _ in removed)
+        whole = request.rebuild or (not known and outcome.full)
+        if whole:
+            artifacts.store_files(database, _vanished_seals(workspace, bench), request.now_us)
+        _ledger(workspace, change, whole=whole)
+        _links(workspace, change, outcome, whole=whole)
+        _violations(workspace, request)
+        if outcome.full:
+            database.execute("delete from meta where key = 'halted'")
+    outcome.unsettled = frozenset(unsettled)
+
+
+def _is_news(path: str, known: dict[str, Known], bench: Bench) -> bool:
+    """Whether a gone path was there the last time, or a tombstone now explains what had vanished."""
+    before = known.get(path)
+    if before is None or before.code != "vanished":
+        return before is not None
+    return desk.judge_missing(path, before, bench) is None
+
+
+def _gone(
+    request: Request, gone: Sequence[str], known: dict[str, Known], bench: Bench, unsettled: set[str]
+) -> tuple[list[str], list[Judgement]]:
+    dropped: list[str] = []
+    vanished: list[Judgement] = []
+    for path in gone:
+        if request.settle_seconds and path not in request.confirmed:
+            unsettled.add(path)
+            continue
+        judgement = desk.judge_missing(path, known[path], bench)
+        if judgement is None:
+            dropped.append(path)
+        else:
+            vanished.append(judgement)
+    return dropped, vanished
+
+
+def _read_and_write(
+    workspace: Workspace,
+    request: Request,
+    paths: Sequence[str],
+    bench: Bench,
+    known: dict[str, Known],
+    outcome: Outcome,
+    unsettled: set[str],
+) -> None:
+    """Reads, judges and writes in batches; with many files full text and seals are made beside the reading."""
+    if not paths:
+        return
+    writer = _Writer(workspace, request, known, outcome.change, threaded=len(paths) > THREADED)
+    settle_ns = int(request.settle_seconds * 1e9)
+    young_ns = request.now_us * 1000 - settle_ns
+    with ExitStack() as stack:
+        with suppress(FileNotFoundError):
+            writer.descriptor = stack.enter_context(folder(workspace.root, MEMORY))
+        for start in range(0, len(paths), BATCH):
+            if request.should_stop():
+                raise Interrupted("the pass was asked to stop", hint="nothing was lost; the next pass starts over")
+            judgements: list[Judgement] = []
+            for path in paths[start : start + BATCH]:
+                found = _read(writer.descriptor, path, workspace.settings.max_file_bytes)
+                if isinstance(found, Trouble) and found.code in ("gone", "unsettled"):
+                    unsettled.add(path)
+                    continue
+                judgement = desk.judge(path, found, bench)
+                young = judgement.signature is not None and judgement.signature.mtime_ns > young_ns
+                if settle_ns and young and judgement.verdict in ("invalid", "violation"):
+                    unsettled.add(path)
+                    continue
+                if judgement.unlink and not workspace.touch_nothing and _unlink(workspace, judgement, outcome):
+                    judgement = replace(judgement, row=None)
+                outcome.read += 1
+                judgements.append(judgement)
+            writer.write(judgements)
+            if request.progress is not None:
+                request.progress(min(start + BATCH, len(paths)), len(paths))
+        writer.finish()
+
+
+def _read(descriptor: int | None, path: str, limit: int) -> Found | Trouble:
+    if descriptor is None:
+        return Trouble("gone", "its folder is gone")
+    name = path.rpartition("/")[2]
+    for _ in range(3):
+        found = files.read_at(descriptor, name, limit)
+        if not (isinstance(found, Trouble) and found.code == "unsettled"):
+            break
+    return found
+
+
+class _Writer:
+    """Writes batches of judgements into the open transaction.
+
+    With many files a helper thread makes full text and packs seals of the batch before, while the next one is read:
+    FTS5's one long statement and zlib hold no interpreter lock. Rows are inserted only while the helper rests, because
+    each of their steps would wait for that lock.
+    """
+
+    def __init__(
+        self,
+        workspace: Workspace,
+        request: Request,
+        known: dict[str, Known],
+        change: Change,
+        *,
+        threaded: bool,
+    ) -> None:
+        self.descriptor: int | None = None
+        self._database = workspace.database
+        self._request = request
+        self._known = known
+        self._change = change
+        self._threaded = threaded
+        self._next_id = artifacts.next_row_id(workspace.database)
+        self._thread: threading.Thread | None = None
+        self._failure: BaseException | None = None
+        self._packed: list[Seal] = []
+        if threaded:
+            artifacts.tune_for_bulk(self._database, bulk=True)
+
+    def write(self, judgements: Sequence[Judgement]) -> None:
+        """Takes one batch."""
+        self._join()
+        database = self._database
+        before = artifacts.rows_by_path(database, [j.path for j in judgements if j.path in self._known])
+        changed = [
+            j
+            for j in judgements
+            if j.row != before.get(j.path) or (j.row is not None and j.row.source_kind == "manifest")
+        ]
+        stale = [j.path for j in changed if j.path in before]
+        for agent, token, session in artifacts.delete_rows(database, stale):
+            self._touch(agent, token, session)
+        first = self._next_id
+        self._next_id = artifacts.insert_rows(database, changed, first, iso(self._request.now_us))
+        for judgement in changed:
+            self._change.paths.add(judgement.path)
+            row = judgement.row
+            if row is not None:
+                self._touch(row.agent_id, row.session_token, row.session_id)
+                if row.source_kind != "manifest":
+                    self._change.agents.add(row.agent_id)
+        changed_paths = {j.path for j in changed}
+        artifacts.store_files(
+            database,
+            [
+                j
+                for j in judgements
+                if j.path in changed_paths
+                or j.path in self._request.reread
+                or self._known.get(j.path) != Known(j.signature, j.verdict, j.code)
+            ],
+            self._request.now_us,
+        )
+        seals = [(j.seal, j.raw) for j in judgements if j.seal is not None and j.raw is not None]
+        if self._threaded:
+            self._thread = threading.Thread(target=self._beside, args=(first, self._next_id, seals), name="full-text")
+            self._thread.start()
+        else:
+            self._beside(first, self._next_id, seals)
+            self._join()
+
+    def finish(self) -> None:
+        """Waits for the helper and writes its last seals."""
+        self._join()
+        if self._threaded:
+            artifacts.tune_for_bulk(self._database, bulk=False)
+
+    def _touch(self, agent_id: str, token: str, session_id: str) -> None:
+        self._change.sessions.add((agent_id, token, session_id))
+
+    def _beside(self, first: int, following: int, seals: Sequence[tuple[Seal, bytes]]) -> None:
+        try:
+            artifacts.index_text(self._database, first, following)
+            self._packed = [seal._replace(packed=desk.pack(raw)) for seal, raw in seals]
+        except BaseException as error:  # noqa: BLE001 - carried to the thread that owns the transaction
+            self._failure = error
+
+    def _join(self) -> None:
+        if self._thread is not None:
+            self._thread.join()
+            self._thread = None
+        if self._failure is not None:
+            failure, self._failure = self._failure, None
+            raise failure
+        if self._packed:
+            artifacts.store_seals(self._database, self._packed)
+            self._packed = []
+
+
+def _vanished_seals(workspace: Workspace, bench: Bench) -> list[Judgement]:
+    """Sealed files that are not there, when the memory of earlier verdicts is gone."""
+    found = []
+    for (path,) in workspace.database.execute(
+        "select path from seals where path not in (select path from files) order by path"
+    ):
+        judgement = desk.judge_missing(path, Known(None, "indexed", ""), bench)
+        if judgement is not None:
+            found.append(judgement)
+    return found
+
+
+def _ledger(workspace: Workspace, change: Change, *, whole: bool) -> None:
+    """Ledger rows of the sessions that moved; days and agents whose pages follow."""
+    database = workspace.database
+    parts = (
+        artifacts.all_session_parts(database) if whole else artifacts.session_parts(database, sorted(change.sessions))
+    )
+    rows: list[LedgerRow] = []
+    gone: list[Session] = []
+    for agent_id, token, session_id, session_parts in parts:
+        row = compose(agent_id, token, session_parts)
+        before = None if whole else artifacts.ledger_row(database, (agent_id, token, session_id))
+        if row == before:
+            continue
+        if row is not None:
+            rows.append(row)
+        if before is not None:
+            change.days.add((agent_id, before.day))
+            if row is None:
+                gone.append((agent_id, token, session_id))
+        change.agents.add(agent_id)
+    artifacts.store_ledger(database, gone, rows)
+    change.days.update((row.agent_id, row.day) for row in rows)
+
+
+def _links(workspace: Workspace, change: Change, outcome: Outcome, *, whole: bool) -> None:
+    """Which link fields lead nowhere; looked at again where a source, a target or (in a full pass) anything moved."""
+    if not change.paths and not whole:
+        return
+    database = workspace.database
+    targets = None
+    if not outcome.full and not whole:
+        targets = change.paths | artifacts.targets_of(database, sorted(change.paths))
+    missing = artifacts.unresolved_targets(database, targets)
+    broken = [target for target in missing if not _exists(workspace.root, target)]
+    artifacts.mark_broken(database, broken, targets)
+
+
+def _exists(root: str, target: str) -> bool:
+    try:
+        return files.look(root, target) is not None
+    except (OSError, WorkspaceError):
+        return False
+
+
+def _violations(workspace: Workspace, request: Request) -> None:
+    """Open violations follow the verdicts; what one pass finds together is one batch."""
+    database = workspace.database
+    moment = iso(request.now_us)
+    database.execute(
+        "insert into violations(path, code, message, found_at, found_sha256, batch)"
+        " select path, code, message, ?, coalesce(found_sha256, ''), ? from files where verdict = 'violation'"
+        " on conflict(path) do update set code = excluded.code, message = excluded.message,"
+        " found_sha256 = excluded.found_sha256 where code <> excluded.code or found_sha256 <> excluded.found_sha256",
+        (moment, moment),
+    )
+    database.execute("delete from violations where path not in (select path from files where verdict = 'violation')")
+
+
+def _clean_up(workspace: Workspace, request: Request, outcome: Outcome) -> None:
+    """After the transaction: missing manifests, the scrub of removed text, what crashes left, the backup."""
+    if outcome.full:
+        files.sweep(workspace.root, beside=("", MEMORY))
+        if outcome.change.paths or outcome.change.sessions:
+            outcome.rebuilt_manifests = rebuild_missing(workspace, request.now_us)
+            if outcome.rebuilt_manifests:
+                absorb(workspace, request, outcome, outcome.rebuilt_manifests)
+    if tombstones.unscrubbed(workspace.database):
+        scrub.scrub(workspace, iso(request.now_us))
+    elif outcome.full:
+        back_up(workspace, iso(request.now_us))
+
+
+def absorb(workspace: Workspace, request: Request, outcome: Outcome, paths: Iterable[str]) -> None:
+    """Takes files that we wrote ourselves into the index at once, so that no later pass has to."""
+    inner = _index(
+        workspace,
+        replace(request, paths=frozenset(paths), rebuild=False, settle_seconds=0.0, reread=frozenset()),
+    )
+    outcome.change.sessions |= inner.change.sessions
+    outcome.change.agents |= inner.change.agents
+    outcome.change.days |= inner.change.days
+
+
+def _project(workspace: Workspace, request: Request, outcome: Outcome) -> None:
+    result = projection.project(
+        workspace,
+        agents=None if outcome.full else outcome.change.agents,
+        days=outcome.change.days,
+        touched=request.paths or frozenset(),
+        now_us=request.now_us,
+        halted=outcome.cliff.message if outcome.cliff is not None else "",
+    )
+    outcome.pages = result.pages
+    outcome.held = result.held
+    outcome.deferred = result.deferred
+    outcome.trouble += result.trouble
+    if result.manifests:
+        try:
+            absorb(workspace, request, outcome, result.manifests)
+        except RevisionConflict as error:
+            outcome.trouble.append(error.message)
+
+
+def _remember_pass(workspace: Workspace, request: Request) -> None:
+    path = os.path.join(workspace.state.path, "last-pass.json")
+    os.makedirs(workspace.state.path, mode=0o700, exist_ok=True)
+    with suppress(OSError):
+        state.write_json(path, {"last_full_pass": iso(request.now_us)})
+
+
+def _remember_halt(workspace: Workspace, cliff: Cliff) -> None:
+    database = workspace.database
+    value = json.dumps({"would_remove": cliff.would_remove, "indexed": cliff.indexed, "message": cliff.message})
+    if database.meta("halted") != value:
+        with database.transaction():
+            database.set_meta("halted", value)
+
+
+def clear_halt(workspace: Workspace) -> None:
+    """Forgets a halt once the files are back."""
+    if workspace.database.meta("halted") is not None:
+        with workspace.database.transaction():
+            workspace.database.execute("delete from meta where key = 'halted'")
+
+
+def dump(workspace: Workspace) -> list[tuple[Any, ...]]:
+    """The canonical dump of content-linked rows, for parity checks."""
+    return artifacts.canonical_dump(workspace.database)

@@ -1,0 +1,50 @@
+"""The body rule `body-normalized-v1` and its hash (seed 000, *Checksum scope*; contracts, *Sessions, names, tokens*)."""
+
+from __future__ import annotations
+
+import re
+from hashlib import sha256
+
+HASH_SCOPE = "body-normalized-v1"
+
+_TRAILING = re.compile(r"[ \t]+(?=\n)")
+
+
+def normalize(text: str) -> str:
+    """CRLF and lone CR to LF; trailing spaces and tabs (only those) off each line; no empty lines at the end.
+
+    Lines end at LF alone: `str.splitlines()` would also split at U+2028, form feed and others.
+    """
+    if "\r" in text:
+        text = text.replace("\r\n", "\n").replace("\r", "\n")
+    if " \n" in text or "\t\n" in text:
+        text = _TRAILING.sub("", text)
+    end = len(text)
+    while end:
+        line = text.rfind("\n", 0, end) + 1
+        if text[line:end].strip(" \t"):
+            break
+        end = max(line - 1, 0)
+    return text[:end].rstrip(" \t")
+
+
+def body_sha256(normalized: str) -> str:
+    """Lower-case hex digest of a *normalised* body's UTF-8 bytes; lone surrogates count as U+FFFD, as in JavaScript."""
+    try:
+        return sha256(normalized.encode("utf-8")).hexdigest()
+    except UnicodeEncodeError:
+        return sha256(well_formed(normalized).encode("utf-8")).hexdigest()
+
+
+def well_formed(text: str) -> str:
+    """The text with every lone surrogate replaced by U+FFFD, which is what UTF-8 encoders of JavaScript write."""
+    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+
+
+# JavaScript's String.trim and \s; Python's str.strip takes U+0085 and U+001C–1F too and leaves U+FEFF.
+JS_BLANKS = "\t\n\v\f\r \u00a0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a\u2028\u2029\u202f\u205f\u3000\ufeff"
+
+
+def js_trim(text: str) -> str:
+    """Trimmed as the original writer trims: its tokens and noise rules depend on it."""
+    return text.strip(JS_BLANKS)

@@ -1,0 +1,342 @@
+"""The frontmatter codec: a strict fast path for the written form, safe YAML events for everything else.
+
+Both paths give the same: scalars are text as written (or None), lists are lists; the models type them, not YAML's
+guesses (contracts, *Frontmatter, as written* and *as read*). Nothing is composed or constructed: the event walk stops at
+the first alias, anchor, tag, duplicate key, second document or fifth level.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from json.decoder import scanstring as _scanstring  # type: ignore[attr-defined]
+from typing import Any
+
+from signet_sync.contracts.bodies import well_formed
+
+HEAD_LIMIT = 64 * 1024
+MAX_DEPTH = 4
+
+Value = Any  # str | None | list[Value] | dict[str, Value]: what a head may hold
+Scalar = str | int | float | bool | None
+
+_CLOSING = re.compile(r"\n---[ \t]*(?:\n|\Z)")
+_OPENING = re.compile(r"---[ \t]*\n")
+_KEY_LINE = re.compile(r"""\s*(?:"[^"\n]*"|'[^'\n]*'|[^\s:#'"\[\]{}&*!|>%@`,?-][^:\n]*?)\s*:(?:\s|\Z)""")
+_NUMBER = re.compile(r"-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?", re.ASCII)
+_NULLS = frozenset({"", "~", "null", "Null", "NULL"})
+# C0 is escaped by JSON already; these PyYAML cannot read raw, or they would end a line for some reader.
+_UNSAFE = re.compile("[\x7f-\x9f\u2028\u2029\ufeff\ud800-\udfff]")
+
+
+class FrontmatterProblem(ValueError):
+    """The head of a file cannot be read; `code` is the verdict's code, the message is for a person."""
+
+    def __init__(self, code: str, message: str) -> None:
+        super().__init__(message)
+        self.code = code
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """A file taken apart: fields as text, the body after the closing fence (newlines LF), and what was odd about it."""
+
+    fields: Mapping[str, Value]
+    body: str
+    head: str
+    bom: bool
+    crlf: bool
+
+
+def split(text: str) -> tuple[str, str]:
+    """Head and body of a text with LF newlines; raises `FrontmatterProblem` where there is no frontmatter.
+
+    A fence is `---` with optional trailing blanks, the closing one may end the file. Prose between two horizontal rules
+    is not frontmatter.
+    """
+    opening = _OPENING.match(text)
+    if opening is None:
+        raise FrontmatterProblem("frontmatter-missing", "the file does not open with a `---` line")
+    start = opening.end()
+    closing = _CLOSING.search(text, start - 1)
+    if closing is None:
+        raise FrontmatterProblem("frontmatter-missing", "the frontmatter is never closed by a `---` line")
+    head = text[start : closing.start()] if closing.start() >= start else ""
+    return head, text[closing.end() :]
+
+
+def parse(raw: bytes) -> Document:
+    """A whole file. Raises `FrontmatterProblem` with code `not-utf8`, `frontmatter-missing` or `frontmatter-invalid`."""
+    try:
+        text = raw.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise FrontmatterProblem("not-utf8", f"byte {error.start} is not UTF-8") from None
+    bom = text.startswith("\ufeff")
+    if bom:
+        text = text[1:]
+    crlf = "\r" in text
+    if crlf:
+        text = text.replace("\r\n", "\n").replace("\r", "\n")
+    head, body = split(text)
+    return Document(read(head), body, head, bom, crlf)
+
+
+def read(head: str) -> dict[str, Value]:
+    """The fields of a head. Raises `FrontmatterProblem`."""
+    fields = read_written(head) if len(head) <= HEAD_LIMIT else None
+    if fields is not None:
+        return fields
+    lead = head.lstrip(" \t\n")
+    if not lead or _KEY_LINE.match(lead.split("\n", 1)[0]) is None:
+        raise FrontmatterProblem("frontmatter-missing", "what follows the opening `---` is prose, not `key: value`")
+    if len(head) > HEAD_LIMIT or len(head.encode("utf-8", "surrogatepass")) > HEAD_LIMIT:
+        raise FrontmatterProblem("frontmatter-invalid", "the frontmatter is larger than 64 KiB")
+    return read_yaml(head)
+
+
+def read_written(head: str) -> dict[str, Value] | None:
+    """The fast path: every line is `key: <JSON scalar>`, `key:` or an item of two blanks; None when any line is not."""
+    fields: dict[str, Value] = {}
+    items: list[Value] | None = None
+    last = ""
+    for line in head.split("\n"):
+        key, colon, value = line.partition(": ")
+        if colon and key.isidentifier() and key.isascii():
+            items = None
+        elif line.startswith("  - "):
+            if items is None:
+                if not last or fields[last] is not None:
+                    return None
+                items = fields[last] = []
+            key, value = "", line[4:]
+        elif line.endswith(":") and line[:-1].isidentifier() and line.isascii():
+            last = line[:-1]
+            if last in fields:
+                return None
+            fields[last] = None
+            items = None
+            continue
+        else:
+            return None
+        if value.startswith('"'):
+            try:
+                scalar, end = _scanstring(value, 1, True)
+            except ValueError:
+                return None
+            if end != len(value):
+                return None
+            if "\\u" in value or "\\U" in value:
+                scalar = well_formed(scalar)
+        elif value == "null":
+            scalar = None
+        elif value in ("true", "false") or _NUMBER.fullmatch(value):
+            scalar = value
+        else:
+            return None
+        if key:
+            if key in fields:
+                return None
+            fields[key] = scalar
+            last = ""
+        elif items is not None:
+            items.append(scalar)
+    return fields
+
+
+def read_yaml(head: str) -> dict[str, Value]:
+    """The full path: PyYAML's events, walked lazily, strings only."""
+    import yaml
+
+    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+    walker = _Walker()
+    try:
+        for event in yaml.parse(_with_safe_escapes(head), Loader=loader):
+            walker.take(event)
+    except yaml.YAMLError as error:
+        mark = getattr(error, "problem_mark", None)
+        where = f"line {mark.line + 2}: " if mark is not None else ""
+        problem = getattr(error, "problem", None) or getattr(error, "reason", None) or "not YAML"
+        raise FrontmatterProblem("frontmatter-invalid", f"{where}{problem}") from None
+    except (UnicodeError, ValueError, RecursionError) as error:
+        if isinstance(error, FrontmatterProblem):
+            raise
+        raise FrontmatterProblem("frontmatter-invalid", "it holds characters that YAML cannot hold") from None
+    if not isinstance(walker.result, dict):
+        raise FrontmatterProblem("frontmatter-invalid", "the frontmatter is not a list of `key: value` lines")
+    return walker.result
+
+
+def _with_safe_escapes(head: str) -> str:
+    """Lines in the written form re-written with every escape that YAML and JSON read alike, so that both paths agree."""
+    if _UNSAFE.search(head) is None and "\\" not in head:
+        return head
+    lines = []
+    for line in head.split("\n"):
+        single = read_written(line) if '"' in line and not line.startswith(" ") else None
+        if single is not None and len(single) == 1:
+            key, value = next(iter(single.items()))
+            if isinstance(value, str) and line.partition(": ")[2].startswith('"'):
+                line = f"{key}: {scalar_text(value)}"
+        lines.append(line)
+    return "\n".join(lines)
+
+
+class _Walker:
+    """Builds plain text, lists and mappings from events and refuses everything that could hide or multiply content."""
+
+    def __init__(self) -> None:
+        self.result: Value = None
+        self._stack: list[tuple[Value, str | None]] = []
+        self._documents = 0
+
+    def take(self, event: Any) -> None:
+        kind = type(event).__name__
+        if kind == "ScalarEvent":
+            self._plain(event)
+            text = event.value
+            if event.style is None and text in _NULLS:
+                self._put(None, is_key=True)
+            else:
+                self._put(well_formed(text), is_key=True)
+        elif kind in ("MappingStartEvent", "SequenceStartEvent"):
+            self._plain(event)
+            if len(self._stack) >= MAX_DEPTH:
+                raise FrontmatterProblem("frontmatter-invalid", f"it is nested deeper than {MAX_DEPTH} levels")
+            container: Value = {} if kind == "MappingStartEvent" else []
+            self._put(container, is_key=False)
+            self._stack.append((container, None))
+        elif kind in ("MappingEndEvent", "SequenceEndEvent"):
+            self._stack.pop()
+        elif kind == "AliasEvent":
+            raise FrontmatterProblem("frontmatter-invalid", "aliases (`*name`) are not allowed")
+        elif kind == "DocumentStartEvent":
+            self._documents += 1
+            if self._documents > 1 or event.tags or event.version:
+                raise FrontmatterProblem("frontmatter-invalid", "several documents or YAML directives are not allowed")
+
+    def _plain(self, event: Any) -> None:
+        if event.anchor is not None:
+            raise FrontmatterProblem("frontmatter-invalid", "anchors (`&name`) are not allowed")
+        if event.tag is not None:
+            raise FrontmatterProblem("frontmatter-invalid", "tags (`!name`) are not allowed")
+
+    def _put(self, value: Value, *, is_key: bool) -> None:
+        if not self._stack:
+            self.result = value
+            return
+        container, key = self._stack[-1]
+        if isinstance(container, list):
+            container.append(value)
+        elif key is None:
+            if not is_key or not isinstance(value, str):
+                raise FrontmatterProblem("frontmatter-invalid", "a key is not a plain text")
+            if value == "<<":
+                raise FrontmatterProblem("frontmatter-invalid", "merge keys (`<<`) are not allowed")
+            if value in container:
+                raise FrontmatterProblem("frontmatter-invalid", f"the key `{value[:60]}` stands there twice")
+            self._stack[-1] = (container, value)
+        else:
+            container[key] = value
+            self._stack[-1] = (container, None)
+
+
+def scalar_text(value: Scalar) -> str:
+    """One value in the written form: JSON on one line, with what YAML cannot hold raw escaped."""
+    if value is None:
+        return "null"
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, (int, float)):
+        return repr(value)
+    text = json.dumps(value, ensure_ascii=False)
+    return _UNSAFE.sub(lambda m: f"\\u{ord(m[0]):04x}", text)
+
+
+class Raw(str):
+    """Lines of a head that are written back as they stand: unknown keys of a manifest that we rewrite."""
+
+    __slots__ = ()
+
+
+def serialize(fields: Mapping[str, Any]) -> str:
+    """The head in the written form, with both fences and no newline at the end."""
+    lines = ["---"]
+    for key, value in fields.items():
+        if isinstance(value, Raw):
+            lines.append(value)
+        elif isinstance(value, (list, tuple)):
+            lines.append(f"{key}:")
+            lines.extend(f"  - {scalar_text(item)}" for item in value)
+        else:
+            lines.append(f"{key}: {scalar_text(value)}")
+    lines.append("---")
+    return "\n".join(lines)
+
+
+def write(fields: Mapping[str, Any], body: str) -> bytes:
+    """A whole file in the written form, through python-frontmatter and our handler: head, LF, body, LF."""
+    import frontmatter
+
+    post = frontmatter.Post(body)
+    post.metadata = dict(fields)
+    return frontmatter.dumps(post, handler=handler()).encode("utf-8")
+
+
+def handler() -> Any:
+    """A python-frontmatter handler for our form: `frontmatter.load(path, handler=handler())` reads what we read.
+
+    The library strips bodies when it reads, so hashes are never computed from its `content`.
+    """
+    from frontmatter.default_handlers import BaseHandler
+
+    class SignetHandler(BaseHandler):
+        """Reads through both paths of this module, writes the written form."""
+
+        FM_BOUNDARY = re.compile(r"^---[ \t]*$", re.MULTILINE)
+        START_DELIMITER = END_DELIMITER = "---"
+
+        def split(self, text: str) -> tuple[str, str]:
+            return split(text)
+
+        def load(self, fm: str, **_: object) -> dict[str, Value]:
+            return read(fm)
+
+        def export(self, metadata: Mapping[str, Any], **_: object) -> str:
+            return serialize(metadata)[4:-4]
+
+        def format(self, post: Any, **_: object) -> str:
+            return f"{serialize(post.metadata)}\n{post.content}\n"
+
+    return SignetHandler()
+
+
+def unknown_entries(head: str, known: frozenset[str]) -> list[tuple[str, Raw]]:
+    """The top-level entries of a readable head whose keys are not known, each with its own source lines."""
+    import yaml
+
+    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+    starts: list[tuple[int, str]] = []
+    depth = 0
+    expects_key = True
+    events: Iterable[Any] = yaml.parse(_with_safe_escapes(head), Loader=loader)
+    for event in events:
+        kind = type(event).__name__
+        if kind == "ScalarEvent" and depth == 1:
+            if expects_key:
+                starts.append((event.start_mark.line, event.value))
+            expects_key = not expects_key
+        elif kind in ("MappingStartEvent", "SequenceStartEvent"):
+            depth += 1
+        elif kind in ("MappingEndEvent", "SequenceEndEvent"):
+            depth -= 1
+            if depth == 1:
+                expects_key = True
+    lines = head.split("\n")
+    found = []
+    for position, (line, key) in enumerate(starts):
+        end = starts[position + 1][0] if position + 1 < len(starts) else len(lines)
+        if key not in known:
+            found.append((key, Raw("\n".join(lines[line:end]).rstrip("\n"))))
+    return found

@@ -1,0 +1,53 @@
+"""What the doors saw, as values that the desks read: signatures, files as they were read, snapshots."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Literal, NamedTuple
+
+Ground = Literal["present", "missing", "refused"]
+
+# What stands under a name that is not UTF-8 or holds control characters: never one of ours, whatever it is.
+STRANGE_NAME = "file with a name that is not plain text"
+
+
+class Signature(NamedTuple):
+    """What tells one state of a file from another without reading it. Bytes, nanoseconds, inode number."""
+
+    size: int
+    mtime_ns: int
+    ctime_ns: int
+    inode: int
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A file as it was read: its bytes and the signature they belong to."""
+
+    raw: bytes
+    signature: Signature
+
+
+@dataclass(frozen=True, slots=True)
+class Trouble:
+    """Why a file could not be read; `code` is a verdict's code, or `gone` or `unsettled` (it changed while being read)."""
+
+    code: str
+    message: str
+    signature: Signature | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """Names found in `memory/` and `memory/tombstones/`, or the state of the hinted paths alone.
+
+    `files` holds regular files by path, `odd` what stands under a name without being one, with the reason. `ground` says
+    whether `memory/` can be trusted as a witness: only then is a missing name a missing file.
+    """
+
+    everything: bool
+    ground: Ground
+    ground_message: str = ""
+    files: dict[str, Signature] = field(default_factory=dict)
+    odd: dict[str, str] = field(default_factory=dict)
+    asked: frozenset[str] = frozenset()

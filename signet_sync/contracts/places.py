@@ -1,0 +1,61 @@
+"""Where things stand in a workspace, as paths relative to its root (contracts, *Workspace*). Names only, no disk."""
+
+from __future__ import annotations
+
+import re
+
+MEMORY = "memory"
+TOMBSTONES = "memory/tombstones"
+OWN = ".signet"
+TEMPORARY = ".signet/tmp"
+WORKSPACE_ID = ".signet/workspace-id"
+SETTINGS = "signet-sync.toml"
+DEFAULT_AGENT = "default"
+
+_DAY_PAGE = re.compile(r"(?:agents/([a-z0-9][a-z0-9_-]{0,63})/)?ledger/(\d{4})/(\d\d)/(\d\d)\.md", re.ASCII)
+_MONTH_PAGE = re.compile(r"(?:agents/([a-z0-9][a-z0-9_-]{0,63})/)?ledger/(\d{4}-\d\d)\.md", re.ASCII)
+_HEAD_PAGE = re.compile(r"(?:agents/([a-z0-9][a-z0-9_-]{0,63})/)?MEMORY\.md", re.ASCII)
+KEPT_COPY = re.compile(r"(?:[^/]+/)*[^/]+\.(?:signet|user)-\d{8}T\d{6}(?:\d{3})?Z(?:-\d+)?\.md", re.ASCII)
+
+
+def agent_folder(agent_id: str) -> str:
+    """`""` for the default agent, `agents/<id>/` for any other."""
+    return "" if agent_id == DEFAULT_AGENT else f"agents/{agent_id}/"
+
+
+def head_page(agent_id: str) -> str:
+    """The MEMORY.md of an agent."""
+    return f"{agent_folder(agent_id)}MEMORY.md"
+
+
+def day_page(agent_id: str, day: str) -> str:
+    """The ledger page of a UTC day `YYYY-MM-DD`."""
+    return f"{agent_folder(agent_id)}ledger/{day[:4]}/{day[5:7]}/{day[8:10]}.md"
+
+
+def month_page(agent_id: str, month: str) -> str:
+    """The ledger page of a month `YYYY-MM`, which links its days."""
+    return f"{agent_folder(agent_id)}ledger/{month}.md"
+
+
+def page_agent(path: str) -> str | None:
+    """The agent whose generated page this path is, or None where it is none of ours."""
+    for pattern in (_HEAD_PAGE, _MONTH_PAGE, _DAY_PAGE):
+        match = pattern.fullmatch(path)
+        if match is not None:
+            agent: str | None = match[1]
+            return agent or DEFAULT_AGENT
+    return None
+
+
+def artifact_path(name: str) -> str:
+    """The path of a file directly under `memory/`."""
+    return f"{MEMORY}/{name}"
+
+
+def display(path: str) -> str:
+    """A path as it may be printed or stored: bytes that are not UTF-8 and control characters as escapes."""
+    if path.isprintable():
+        return path
+    text = path.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in text)

@@ -1,0 +1,30 @@
+"""Session tokens: deterministic, derived from agent and identity (seed 000, *Session token contract*)."""
+
+from __future__ import annotations
+
+from base64 import b32encode
+from hashlib import sha256
+
+from signet_sync.contracts.bodies import js_trim, well_formed
+
+
+def token_of(agent_id: str, identity: str) -> str:
+    """First 16 characters of the lower-case base32 of `sha256("{agent_id}:{trimmed identity}")`."""
+    seed = f"{agent_id}:{js_trim(identity)}"
+    try:
+        digest = sha256(seed.encode("utf-8")).digest()
+    except UnicodeEncodeError:
+        digest = sha256(well_formed(seed).encode("utf-8")).digest()
+    return b32encode(digest[:10]).decode("ascii").lower()
+
+
+def derive_token(agent_id: str, session_key: str | None, session_id: str) -> str:
+    """The token that we write: identity is `session_key` when it is not blank, else `session_id`."""
+    return token_of(agent_id, session_key if session_key and js_trim(session_key) else session_id)
+
+
+def token_matches(token: str, agent_id: str, session_key: str | None, session_id: str) -> bool:
+    """Whether a token is right when read: derived from either identity (Signet changed its rule in 2026)."""
+    if session_key and js_trim(session_key) and token == token_of(agent_id, session_key):
+        return True
+    return token == token_of(agent_id, session_id)

@@ -1,0 +1,41 @@
+"""Obsidian wikilinks with paths relative to the workspace root (seed 000, *Workspace root*)."""
+
+from __future__ import annotations
+
+import re
+
+_LINK = re.compile(r"\[\[([^\[\]\n|#^]+)(?:[#^][^\[\]\n|]*)?(?:\|([^\[\]\n]*))?\]\]")
+_ARTIFACT_TARGET = re.compile(r"--[a-z2-7]{16}--(?:summary|transcript|compaction|manifest)(?:\.md)?$", re.ASCII)
+
+
+def wikilink(path: str, label: str | None = None) -> str:
+    """`[[path|label]]`; the path is relative to the workspace."""
+    return f"[[{path}|{label}]]" if label else f"[[{path}]]"
+
+
+def targets(text: str) -> list[str]:
+    """The targets of all wikilinks in a text, without heading, block or label, in order."""
+    if "[[" not in text:
+        return []
+    return [match[1].strip() for match in _LINK.finditer(text)]
+
+
+def stray_artifact_links(text: str) -> list[str]:
+    """Targets that name an artifact but not relative to the workspace (`memory/…`)."""
+    return [t for t in targets(text) if _ARTIFACT_TARGET.search(t) and not t.startswith("memory/")]
+
+
+def leaves_workspace(path: str) -> bool:
+    """Whether a link field, read as a relative path, could name something outside the workspace.
+
+    Absolute paths, drive letters, UNC, `~`, URLs, NUL and any `..`; percent-encoded characters count as themselves.
+    """
+    text = path.strip()
+    if not text:
+        return False
+    if "\0" in text or len(text) > 4096:
+        return True
+    lowered = text.lower().replace("%2e", ".").replace("%2f", "/").replace("%5c", "/").replace("\\", "/")
+    if lowered.startswith(("/", "~")) or re.match(r"[a-z][a-z0-9+.-]*:", lowered):
+        return True
+    return any(part == ".." for part in lowered.split("/"))

@@ -1,0 +1,91 @@
+"""One tree of exceptions: each carries the path it is about and a hint, what the person does next."""
+
+from __future__ import annotations
+
+
+class SignetSyncError(Exception):
+    """Base of everything that signet-sync raises on purpose.
+
+    `code` is stable and machine-readable, `exit_code` is the process's answer (contracts: *Time, output, exit codes*).
+    """
+
+    code = "error"
+    exit_code = 3
+
+    def __init__(self, message: str, *, path: str | None = None, hint: str = "", code: str | None = None) -> None:
+        super().__init__(message)
+        self.message = message
+        self.path = path
+        self.hint = hint
+        if code is not None:
+            self.code = code
+
+
+class UsageError(SignetSyncError):
+    """A request that cannot be met: an unknown or ambiguous name, bad configuration, a wrong flag."""
+
+    code = "usage"
+    exit_code = 2
+
+
+class ConfigError(UsageError):
+    """A setting that does not exist or has a value of the wrong kind."""
+
+    code = "config-invalid"
+
+
+class WorkspaceError(SignetSyncError):
+    """The workspace cannot be used: missing, not a folder, not readable, not writable."""
+
+    code = "workspace-unusable"
+
+
+class PathEscape(WorkspaceError):
+    """A path that would leave the workspace, or passes through a symlink."""
+
+    code = "path-escape"
+
+
+class DatabaseError(SignetSyncError):
+    """The database cannot be used: newer schema, locked for too long, not writable, disk full."""
+
+    code = "database-unusable"
+
+
+class DatabaseCorrupt(DatabaseError):
+    """The database's bytes are damaged; it is moved aside and rebuilt from the files."""
+
+    code = "database-corrupt"
+
+
+class AnotherAgent(SignetSyncError):
+    """Another `run` holds this workspace."""
+
+    code = "another-agent"
+    exit_code = 4
+
+
+class Halted(SignetSyncError):
+    """A safety stop with a name: nothing was dropped, a person decides."""
+
+    code = "halted"
+    exit_code = 5
+
+
+class LeaseBusy(SignetSyncError):
+    """Somebody else holds the lease of a page; the write is put off, not lost."""
+
+    code = "lease-busy"
+
+
+class RevisionConflict(SignetSyncError):
+    """A manifest kept changing under a compare-and-swap until the bounded retries were used up."""
+
+    code = "revision-conflict"
+
+
+class Interrupted(SignetSyncError):
+    """A pass was asked to stop between two batches; its transaction was rolled back."""
+
+    code = "interrupted"
+    exit_code = 130

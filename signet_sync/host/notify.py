@@ -1,0 +1,74 @@
+"""Messages to the service manager: `sd_notify(3)` in a few lines, silent without `$NOTIFY_SOCKET`."""
+
+from __future__ import annotations
+
+import os
+import socket
+import time
+from collections.abc import Mapping
+
+_MICROSECONDS = 1_000_000
+
+
+class Notifier:
+    """Tells systemd how the agent is; every method does nothing, and never raises, where nobody listens.
+
+    `$NOTIFY_SOCKET` names a datagram socket: a path, or an abstract name after `@` (source: sd_notify(3)).
+    """
+
+    def __init__(self, environ: Mapping[str, str] = os.environ) -> None:
+        self._address = _address(environ.get("NOTIFY_SOCKET", ""))
+        self._interval = _interval(environ)
+
+    def ready(self) -> None:
+        """The agent does its work now; also ends `reloading`."""
+        self._send("READY=1")
+
+    def status(self, text: str) -> None:
+        """One line for `systemctl status`; a line break would begin another field, so it becomes a blank."""
+        self._send("STATUS=" + " ".join(text.split()))
+
+    def reloading(self) -> None:
+        """Settings are being read again; `ready` must follow."""
+        self._send(f"RELOADING=1\nMONOTONIC_USEC={time.monotonic_ns() // 1000}")
+
+    def stopping(self) -> None:
+        """The agent ends by itself or was asked to."""
+        self._send("STOPPING=1")
+
+    def watchdog(self) -> None:
+        """Sign of life; call it from the loop that does the work, so that a deaf loop is restarted."""
+        self._send("WATCHDOG=1")
+
+    def watchdog_interval(self) -> float | None:
+        """Seconds between two calls of `watchdog`, half of what is allowed; None when nobody asks."""
+        return self._interval
+
+    def _send(self, message: str) -> None:
+        if self._address is None:
+            return
+        try:
+            with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as channel:
+                # A manager whose queue is full must not hold up the agent; the next message gets through.
+                channel.setblocking(False)
+                channel.sendto(message.encode("utf-8", "replace"), self._address)
+        except OSError:
+            return
+
+
+def _address(name: str) -> str | None:
+    if name.startswith("@") and len(name) > 1:
+        return "\0" + name[1:]
+    return name if name.startswith("/") else None
+
+
+def _interval(environ: Mapping[str, str]) -> float | None:
+    """Half of `$WATCHDOG_USEC` in seconds, if meant for this process (source: sd_watchdog_enabled(3))."""
+    try:
+        limit = int(environ["WATCHDOG_USEC"])
+        meant_for = int(environ.get("WATCHDOG_PID", os.getpid()))
+    except (KeyError, ValueError):
+        return None
+    if limit <= 0 or meant_for != os.getpid():
+        return None
+    return limit / _MICROSECONDS / 2

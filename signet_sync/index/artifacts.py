@@ -1,0 +1,332 @@
+"""Rows of artifacts and files: read in bulk, written in batches, full text kept in step with them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+from signet_sync.contracts.observed import Signature
+from signet_sync.index.database import Database
+from signet_sync.index.segments import indexed
+from signet_sync.projection.ledger import LedgerRow, Part
+from signet_sync.reconcile import Judgement, Known, Row, Seal
+
+_COLUMNS = ", ".join(Row._fields)
+_ROW_SQL = (
+    f"insert into memory_artifacts(id, {_COLUMNS}, search_content, search_sentence, updated_at, source_mtime_ms)"
+    f" values({', '.join('?' * (len(Row._fields) + 5))})"
+)
+_FTS_SELECT = (
+    "select id, coalesce(search_content, content), coalesce(search_sentence, memory_sentence, '') from memory_artifacts"
+)
+_PART_COLUMNS = (
+    "source_path, source_kind, session_id, session_key, project, ledger_sentence, captured_us, membership_us, noise"
+)
+_CHUNK = 400
+
+
+def _marks(count: int) -> str:
+    return ", ".join("?" * count)
+
+
+def _chunks(items: Sequence[str]) -> Iterator[Sequence[str]]:
+    for start in range(0, len(items), _CHUNK):
+        yield items[start : start + _CHUNK]
+
+
+def _known(row: Sequence[Any]) -> Known:
+    path, size, mtime, ctime, inode, verdict, code = row
+    del path
+    return Known(Signature(size, mtime, ctime, inode) if size is not None else None, verdict, code)
+
+
+def known_files(database: Database, paths: Iterable[str] | None = None) -> dict[str, Known]:
+    """What the last pass knew: of every path, or of some."""
+    sql = "select path, size, mtime_ns, ctime_ns, inode, verdict, code from files"
+    if paths is None:
+        return {row[0]: _known(row) for row in database.execute(sql)}
+    found: dict[str, Known] = {}
+    for chunk in _chunks(list(paths)):
+        for row in database.execute(f"{sql} where path in ({_marks(len(chunk))})", chunk):
+            found[row[0]] = _known(row)
+    return found
+
+
+def next_row_id(database: Database) -> int:
+    """The first id that no row has ever had while this table stood."""
+    top: int | None = database.value("select max(id) from memory_artifacts")
+    return (top or 0) + 1
+
+
+def delete_rows(database: Database, paths: Sequence[str]) -> list[tuple[str, str, str]]:
+    """Drops rows, their full text, highlights and links; gives the sessions (agent, token, id) that they belonged to.
+
+    The full text index is told the very text that it holds: only so does it forget every word of it.
+    """
+    touched: list[tuple[str, str, str]] = []
+    for chunk in _chunks(paths):
+        marks = _marks(len(chunk))
+        rows = list(
+            database.execute(
+                f"select id, agent_id, session_token, session_id from memory_artifacts where source_path in ({marks})",
+                chunk,
+            )
+        )
+        touched.extend((agent, token, session) for _, agent, token, session in rows)
+        if rows:
+            ids = [row[0] for row in rows]
+            database.execute(
+                "insert into memory_artifacts_fts(memory_artifacts_fts, rowid, content, memory_sentence)"
+                f" select 'delete', * from ({_FTS_SELECT} where id in ({_marks(len(ids))}))",
+                ids,
+            )
+            database.execute(f"delete from memory_artifacts where source_path in ({marks})", chunk)
+        database.execute(f"delete from highlights where source_path in ({marks})", chunk)
+        database.execute(f"delete from links where source_path in ({marks})", chunk)
+    return touched
+
+
+def insert_rows(database: Database, judgements: Sequence[Judgement], first_id: int, now_iso: str) -> int:
+    """Writes the rows, highlights and links of judgements (old ones gone already), without full text; gives the next id."""
+    rows = []
+    items: list[tuple[Any, ...]] = []
+    links: list[tuple[str, str, str]] = []
+    row_id = first_id
+    for judgement in judgements:
+        row = judgement.row
+        if row is None:
+            continue
+        mtime = judgement.signature.mtime_ns / 1e6 if judgement.signature else None
+        sentence = row.memory_sentence
+        rows.append((row_id, *row, indexed(row.content), indexed(sentence) if sentence else None, now_iso, mtime))
+        row_id += 1
+        for position, highlight in enumerate(judgement.highlights):
+            items.append((row.source_path, position, row.agent_id, *highlight, row.membership_us))
+        links.extend((row.source_path, field, target) for field, target in judgement.links)
+    database.executemany(_ROW_SQL, rows)
+    database.executemany("insert into highlights values(?, ?, ?, ?, ?, ?)", items)
+    database.executemany("insert into links(source_path, field, target_path) values(?, ?, ?)", links)
+    return row_id
+
+
+def index_text(database: Database, first_id: int, next_id: int) -> None:
+    """Full text of the rows `first_id <= id < next_id`, in one statement that holds no interpreter lock."""
+    if next_id > first_id:
+        database.execute(
+            f"insert into memory_artifacts_fts(rowid, content, memory_sentence) {_FTS_SELECT} where id >= ? and id < ?",
+            (first_id, next_id),
+        )
+
+
+def tune_for_bulk(database: Database, *, bulk: bool) -> None:
+    """FTS5's memory for pending terms and its merging, set for many rows at once or back to the ordinary."""
+    hashsize, automerge = (16 * 1024 * 1024, 0) if bulk else (1024 * 1024, 4)
+    for option, value in (("hashsize", hashsize), ("automerge", automerge)):
+        database.execute("insert into memory_artifacts_fts(memory_artifacts_fts, rank) values(?, ?)", (option, value))
+
+
+def text_in_step(database: Database) -> bool:
+    """Whether full text holds exactly as many rows as there are artifacts."""
+    rows = database.value("select count(*) from memory_artifacts")
+    texts = database.value("select count(*) from memory_artifacts_fts_docsize")
+    return bool(rows == texts)
+
+
+def rebuild_text(database: Database) -> None:
+    """Full text from the rows, all of them."""
+    database.execute("insert into memory_artifacts_fts(memory_artifacts_fts) values('delete-all')")
+    index_text(database, 0, next_row_id(database))
+
+
+def store_files(database: Database, judgements: Sequence[Judgement], read_us: int) -> None:
+    """The verdicts of a pass."""
+    database.executemany(
+        "insert or replace into files(path, size, mtime_ns, ctime_ns, inode, verdict, code, message, notes, agent_id,"
+        " found_sha256, read_us) values(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        [
+            (
+                j.path,
+                *(j.signature if j.signature is not None else (None, None, None, None)),
+                j.verdict,
+                j.code,
+                j.message,
+                json.dumps(j.notes) if j.notes else None,
+                j.row.agent_id if j.row is not None else None,
+                j.found_sha256,
+                read_us,
+            )
+            for j in judgements
+        ],
+    )
+
+
+def forget_files(database: Database, paths: Sequence[str]) -> None:
+    """Drops what was known of paths that are gone."""
+    for chunk in _chunks(paths):
+        database.execute(f"delete from files where path in ({_marks(len(chunk))})", chunk)
+
+
+def due_for_reading(database: Database, before_us: int, limit: int) -> list[str]:
+    """Indexed paths whose content was last read before an instant, longest ago first."""
+    return [
+        row[0]
+        for row in database.execute(
+            "select path from files where read_us < ? and verdict <> 'ignored' order by read_us, path limit ?",
+            (before_us, limit),
+        )
+    ]
+
+
+def store_seals(database: Database, seals: Sequence[Seal]) -> None:
+    """Writes seals."""
+    database.executemany(f"insert or replace into seals values({_marks(len(Seal._fields))})", seals)
+
+
+def seal_of(database: Database, path: str) -> Seal | None:
+    """The seal of a path."""
+    for row in database.execute("select * from seals where path = ?", (path,)):
+        return Seal(*row)
+    return None
+
+
+def seals_exist(database: Database) -> bool:
+    """Whether anything was ever sealed."""
+    return bool(database.value("select exists(select 1 from seals)"))
+
+
+def session_parts(
+    database: Database, sessions: Iterable[tuple[str, str, str]]
+) -> Iterator[tuple[str, str, str, list[Part]]]:
+    """The parts of some sessions (agent, token, id), for composing their ledger rows."""
+    for agent_id, token, session_id in sessions:
+        rows = database.execute(
+            f"select {_PART_COLUMNS} from memory_artifacts where agent_id = ? and session_token = ? and session_id = ?",
+            (agent_id, token, session_id),
+        )
+        yield agent_id, token, session_id, [Part(*row) for row in rows]
+
+
+def all_session_parts(database: Database) -> Iterator[tuple[str, str, str, list[Part]]]:
+    """The parts of every session, in one walk over the index."""
+    key: tuple[str, str, str] | None = None
+    parts: list[Part] = []
+    for agent_id, token, *row in database.execute(
+        f"select agent_id, session_token, {_PART_COLUMNS} from memory_artifacts order by agent_id, session_token, session_id"
+    ):
+        part = Part(*row)
+        if key != (agent_id, token, part.session_id):
+            if key is not None:
+                yield *key, parts
+            key, parts = (agent_id, token, part.session_id), []
+        parts.append(part)
+    if key is not None:
+        yield *key, parts
+
+
+def ledger_row(database: Database, session: tuple[str, str, str]) -> LedgerRow | None:
+    """The stored ledger row of a session (agent, token, id)."""
+    for row in database.execute(
+        f"select {', '.join(LedgerRow._fields)} from ledger_rows"
+        " where agent_id = ? and session_token = ? and session_id = ?",
+        session,
+    ):
+        return LedgerRow(*row)
+    return None
+
+
+def store_ledger(database: Database, gone: Sequence[tuple[str, str, str]], rows: Sequence[LedgerRow]) -> None:
+    """Drops the ledger rows of some sessions and writes others."""
+    database.executemany("delete from ledger_rows where agent_id = ? and session_token = ? and session_id = ?", gone)
+    database.executemany(f"insert or replace into ledger_rows values({_marks(len(LedgerRow._fields))})", rows)
+
+
+def unresolved_targets(database: Database, targets: Iterable[str] | None = None) -> list[str]:
+    """Distinct link targets that are no known file, of all links or of some targets."""
+    sql = (
+        "select distinct l.target_path from links l left join files f on f.path = l.target_path and f.code <> 'vanished'"
+        " where f.path is null"
+    )
+    if targets is None:
+        return [row[0] for row in database.execute(sql)]
+    found = []
+    for chunk in _chunks(sorted(targets)):
+        found += [row[0] for row in database.execute(f"{sql} and l.target_path in ({_marks(len(chunk))})", chunk)]
+    return found
+
+
+def targets_of(database: Database, sources: Sequence[str]) -> set[str]:
+    """The link targets of some files."""
+    found: set[str] = set()
+    for chunk in _chunks(sources):
+        found.update(
+            row[0]
+            for row in database.execute(
+                f"select target_path from links where source_path in ({_marks(len(chunk))})", chunk
+            )
+        )
+    return found
+
+
+def mark_broken(database: Database, broken: Iterable[str], checked: Iterable[str] | None) -> None:
+    """Stores which targets lead nowhere: among all links, or among the checked targets."""
+    lost = set(broken)
+    if checked is None:
+        stale = [row[0] for row in database.execute("select distinct target_path from links where broken = 1")]
+        checked = lost | set(stale)
+    for target in checked:
+        database.execute(
+            "update links set broken = ? where target_path = ? and broken <> ?",
+            (int(target in lost), target, int(target in lost)),
+        )
+
+
+def sessions_without_manifest(database: Database) -> list[tuple[str, str, str]]:
+    """Sessions (agent, token, id) with content but no valid manifest."""
+    return list(
+        database.execute(
+            "select agent_id, session_token, session_id from memory_artifacts group by 1, 2, 3"
+            " having sum(source_kind = 'manifest') = 0 order by 1, 2, 3"
+        )
+    )
+
+
+def session_rows(database: Database, agent_id: str, token: str, session_id: str) -> list[Row]:
+    """Every row of a session, oldest first."""
+    return [
+        Row(*row)
+        for row in database.execute(
+            f"select {_COLUMNS} from memory_artifacts where agent_id = ? and session_token = ? and session_id = ?"
+            " order by captured_us, source_path",
+            (agent_id, token, session_id),
+        )
+    ]
+
+
+def canonical_dump(database: Database) -> list[tuple[Any, ...]]:
+    """Every content-linked row in a fixed order, without what belongs to a machine: two rebuilds must agree on it."""
+    dump: list[tuple[Any, ...]] = []
+    for table, columns, order in (
+        ("memory_artifacts", _COLUMNS, "source_path"),
+        (
+            "highlights",
+            "source_path, position, agent_id, section, text, membership_us",
+            "source_path, position",
+        ),
+        ("links", "source_path, field, target_path, broken", "source_path, field"),
+        ("ledger_rows", ", ".join(LedgerRow._fields), "agent_id, session_token, session_id"),
+        ("files", "path, verdict, code, message, notes", "path"),
+    ):
+        dump.extend((table, *row) for row in database.execute(f"select {columns} from {table} order by {order}"))
+    return dump
+
+
+def rows_by_path(database: Database, paths: Sequence[str]) -> Mapping[str, Row]:
+    """The rows of some paths."""
+    found: dict[str, Row] = {}
+    for chunk in _chunks(paths):
+        for row in database.execute(
+            f"select {_COLUMNS} from memory_artifacts where source_path in ({_marks(len(chunk))})", chunk
+        ):
+            found[row[1]] = Row(*row)
+    return found

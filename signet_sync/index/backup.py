@@ -1,0 +1,79 @@
+"""Backups of native rows: a small SQLite file beside the database, written whole, kept in a few generations."""
+
+from __future__ import annotations
+
+import os
+from contextlib import suppress
+
+import apsw
+
+from signet_sync.index.database import Database, translate
+from signet_sync.index.schema import BACKED_UP
+
+
+def fingerprint(database: Database) -> str:
+    """Changes whenever a row that belongs into a backup does; cheap, because the tables' sums are."""
+    parts = [
+        database.value("select count(*) || ':' || coalesce(max(sealed_at), '') from seals"),
+        database.value(
+            "select count(*) || ':' || coalesce(max(removed_at), '') || ':' || coalesce(sum(length(removed_paths)), 0)"
+            " from memory_artifact_tombstones"
+        ),
+        database.value(
+            "select count(*) || ':' || coalesce(sum(accesses), 0) || ':' || coalesce(max(last_accessed_at), '')"
+            " from artifact_telemetry"
+        ),
+    ]
+    return "|".join(str(part) for part in parts)
+
+
+def write(database: Database, target: str) -> None:
+    """Copies the native rows that are worth keeping into a new SQLite file, durably, in place of an old one."""
+    temporary = f"{target}.{os.getpid()}.tmp"
+    with suppress(FileNotFoundError):
+        os.unlink(temporary)
+    os.close(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
+    try:
+        database.execute("attach database ? as kept", (temporary,))
+        try:
+            database.execute("pragma kept.journal_mode = off")
+            database.execute("pragma kept.synchronous = off")
+            for table, columns in BACKED_UP.items():
+                database.execute(f"create table kept.{table} as select {', '.join(columns)} from main.{table}")
+        finally:
+            database.execute("detach database kept")
+        handle = os.open(temporary, os.O_RDONLY | os.O_CLOEXEC)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)
+        os.replace(temporary, target)
+        folder = os.open(os.path.dirname(target), os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            os.fsync(folder)
+        finally:
+            os.close(folder)
+    except apsw.Error as error:
+        raise translate(error, temporary) from error
+    finally:
+        with suppress(FileNotFoundError):
+            os.unlink(temporary)
+
+
+def restore(database: Database, source: str) -> dict[str, int]:
+    """Brings backed-up rows back into a database that lost them; rows that are there win. Gives the rows by table."""
+    counts: dict[str, int] = {}
+    try:
+        database.execute("attach database ? as kept", (source,))
+        try:
+            with database.transaction():
+                for table, columns in BACKED_UP.items():
+                    names = ", ".join(columns)
+                    before: int = database.value(f"select count(*) from main.{table}")
+                    database.execute(f"insert or ignore into main.{table}({names}) select {names} from kept.{table}")
+                    counts[table] = database.value(f"select count(*) from main.{table}") - before
+        finally:
+            database.execute("detach database kept")
+    except apsw.Error as error:
+        raise translate(error, source) from error
+    return counts

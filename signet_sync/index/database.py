@@ -1,0 +1,248 @@
+"""One connection to the database: opened safely, migrated, checked; SQLite's errors become ours."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from typing import Any
+
+import apsw
+
+from signet_sync.errors import DatabaseCorrupt, DatabaseError
+from signet_sync.index.schema import APPLICATION_ID, DERIVED_DDL, NATIVE_DDL, VERSION, derived_tables
+
+MINIMUM_SQLITE = (3, 51, 3)
+BUSY_MS = 5000
+
+if tuple(int(part) for part in apsw.sqlite_lib_version().split(".")) < MINIMUM_SQLITE:
+    raise DatabaseError(
+        f"SQLite {apsw.sqlite_lib_version()} can corrupt a database in WAL mode",
+        hint="install an apsw with SQLite 3.51.3 or newer: pip install -U apsw",
+    )
+
+_CORRUPT = (apsw.CorruptError, apsw.NotADBError)
+
+
+def translate(error: apsw.Error, path: str) -> DatabaseError:
+    """Our exception for one of SQLite's, with what the person can do."""
+    if isinstance(error, _CORRUPT) or "malformed" in str(error):
+        return DatabaseCorrupt(
+            f"the database is damaged: {error}",
+            path=path,
+            hint="signet-sync reindex moves it aside and rebuilds it",
+        )
+    if isinstance(error, apsw.BusyError):
+        return DatabaseError("the database is locked by another program", path=path, hint="close it and try again")
+    if isinstance(error, apsw.FullError):
+        return DatabaseError("the disk is full", path=path, hint="free some space; nothing was lost")
+    if isinstance(error, (apsw.ReadOnlyError, apsw.PermissionsError)):
+        return DatabaseError(
+            "the database cannot be written", path=path, hint="check the permissions of the state folder"
+        )
+    if isinstance(error, apsw.CantOpenError):
+        return DatabaseError(
+            "the database cannot be opened", path=path, hint="check that its folder exists and is yours"
+        )
+    return DatabaseError(f"the database failed: {error}", path=path, hint="signet-sync doctor looks closer")
+
+
+class Database:
+    """A connection with our schema. Used by one thread at a time; never crosses a fork."""
+
+    def __init__(self, path: str, *, readonly: bool = False, create: bool = True, wait_ms: int = BUSY_MS) -> None:
+        """Opens (and with `create` makes and migrates) the database.
+
+        Raises `DatabaseCorrupt`, `DatabaseError`; `FileNotFoundError` where it does not exist and may not be made.
+        """
+        self.path = path
+        self.readonly = readonly
+        self.inode: tuple[int, int] | None = None
+        memory = path == ":memory:"
+        if not memory and not os.path.exists(path):
+            if readonly or not create:
+                raise FileNotFoundError(path)
+            os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
+            os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
+        flags = apsw.SQLITE_OPEN_READONLY if readonly else apsw.SQLITE_OPEN_READWRITE
+        try:
+            self.connection = apsw.Connection(path, flags=flags)
+        except apsw.Error as error:
+            raise translate(error, path) from error
+        try:
+            self._configure(memory, wait_ms)
+            self._migrate(create)
+        except apsw.Error as error:
+            self.connection.close()
+            raise translate(error, path) from error
+        except DatabaseError:
+            self.connection.close()
+            raise
+        if not memory:
+            status = os.stat(path)
+            self.inode = (status.st_dev, status.st_ino)
+
+    def _configure(self, memory: bool, wait_ms: int) -> None:
+        connection = self.connection
+        connection.set_busy_timeout(wait_ms)
+        connection.config(apsw.SQLITE_DBCONFIG_DEFENSIVE, 1)
+        connection.config(apsw.SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0)
+        connection.config(apsw.SQLITE_DBCONFIG_ENABLE_TRIGGER, 0)
+        connection.config(apsw.SQLITE_DBCONFIG_ENABLE_VIEW, 0)
+        connection.config(apsw.SQLITE_DBCONFIG_DQS_DML, 0)
+        connection.config(apsw.SQLITE_DBCONFIG_DQS_DDL, 0)
+        for pragma in ("cell_size_check = on", "mmap_size = 0", "foreign_keys = on", "temp_store = memory"):
+            connection.execute(f"pragma {pragma}")
+        if self.readonly:
+            return
+        if not memory:
+            connection.execute("pragma journal_mode = wal")
+        for pragma in (
+            "synchronous = normal",
+            "secure_delete = on",
+            "recursive_triggers = on",
+            "wal_autocheckpoint = 0",
+            "journal_size_limit = 16777216",
+            "cache_size = -8000",
+        ):
+            connection.execute(f"pragma {pragma}")
+
+    def _migrate(self, create: bool) -> None:
+        version = self.value("pragma user_version")
+        if version == VERSION:
+            return
+        if version > VERSION:
+            raise DatabaseError(
+                f"the database has schema {version}, this signet-sync knows {VERSION}",
+                path=self.path,
+                hint="upgrade signet-sync, or use another --db",
+            )
+        application = self.value("pragma application_id")
+        tables = self.value("select count(*) from sqlite_schema")
+        if application != APPLICATION_ID and tables:
+            raise DatabaseError(
+                "the file is a database of another program",
+                path=self.path,
+                hint="choose another --db; nothing in it was touched",
+            )
+        if self.readonly or not create:
+            raise DatabaseError("the database is empty", path=self.path, hint="run signet-sync reindex once")
+        with self.transaction():
+            if self.value("pragma user_version") == VERSION:
+                return
+            for statement in (*NATIVE_DDL, *DERIVED_DDL):
+                self.connection.execute(statement)
+            self.connection.execute(f"pragma application_id = {APPLICATION_ID}")
+            self.connection.execute(f"pragma user_version = {VERSION}")
+
+    def execute(self, sql: str, bindings: Sequence[Any] = ()) -> Iterator[tuple[Any, ...]]:
+        """Rows of a statement; every value bound."""
+        return self.connection.execute(sql, bindings)
+
+    def executemany(self, sql: str, rows: Sequence[Sequence[Any]]) -> None:
+        """One statement for many rows."""
+        if rows:
+            self.connection.executemany(sql, rows)
+
+    def value(self, sql: str, bindings: Sequence[Any] = ()) -> Any:
+        """The first column of the first row, or None."""
+        for row in self.connection.execute(sql, bindings):
+            return row[0]
+        return None
+
+    @contextmanager
+    def transaction(self, *, durable: bool = False) -> Iterator[None]:
+        """An immediate transaction; with `durable` its commit survives a power loss. Raises our exceptions."""
+        try:
+            if durable:
+                self.connection.execute("pragma synchronous = full")
+            self.connection.execute("begin immediate")
+            try:
+                yield
+            except BaseException:
+                with suppress(apsw.Error):
+                    self.connection.execute("rollback")
+                raise
+            self.connection.execute("commit")
+        except apsw.Error as error:
+            with suppress(apsw.Error):
+                if self.connection.in_transaction:
+                    self.connection.execute("rollback")
+            raise translate(error, self.path) from error
+        finally:
+            if durable:
+                with suppress(apsw.Error):
+                    self.connection.execute("pragma synchronous = normal")
+
+    def meta(self, key: str) -> str | None:
+        """A value of the `meta` table."""
+        found: str | None = self.value("select value from meta where key = ?", (key,))
+        return found
+
+    def set_meta(self, key: str, value: str) -> None:
+        """Stores a value in the `meta` table, only if it differs."""
+        self.execute(
+            "insert into meta(key, value) values(?, ?) on conflict(key) do update set value = excluded.value"
+            " where value <> excluded.value",
+            (key, value),
+        )
+
+    def reset_derived(self) -> None:
+        """Drops and makes anew every derived table, inside the caller's transaction: readers keep the old rows."""
+        for name in derived_tables():
+            self.execute(f"drop table if exists {name}")
+        for statement in DERIVED_DDL:
+            self.execute(statement)
+
+    def replaced(self) -> bool:
+        """Whether the file was deleted or exchanged under us."""
+        if self.inode is None:
+            return False
+        try:
+            status = os.stat(self.path)
+        except OSError:
+            return True
+        return (status.st_dev, status.st_ino) != self.inode
+
+    def checkpoint(self, *, truncate: bool = False) -> bool:
+        """Moves the WAL into the database; with `truncate` also empties it. False where a reader stood in the way."""
+        mode = apsw.SQLITE_CHECKPOINT_TRUNCATE if truncate else apsw.SQLITE_CHECKPOINT_PASSIVE
+        try:
+            self.connection.wal_checkpoint(mode=mode)
+        except apsw.BusyError:
+            return False
+        except apsw.Error as error:
+            raise translate(error, self.path) from error
+        return True
+
+    def problems(self) -> list[str]:
+        """What SQLite's and FTS5's own checks find; empty when all is well."""
+        found = [str(row[0]) for row in self.execute("pragma quick_check") if row[0] != "ok"]
+        try:
+            self.execute("insert into memory_artifacts_fts(memory_artifacts_fts, rank) values('integrity-check', 1)")
+        except apsw.Error as error:
+            found.append(f"full text: {error}")
+        return found
+
+    def close(self) -> None:
+        """Checkpoints what can be and closes; safe to call twice."""
+        if not self.readonly:
+            with suppress(DatabaseError):
+                self.checkpoint(truncate=True)
+            with suppress(apsw.Error):
+                self.connection.execute("pragma optimize")
+        self.connection.close()
+
+    def interrupt(self) -> None:
+        """Ends a running statement of another thread."""
+        self.connection.interrupt()
+
+
+def set_aside(path: str) -> str:
+    """Moves a damaged database and its companions to `*.corrupt-<time>`; gives the new name."""
+    moved = f"{path}.corrupt-{time.strftime('%Y%m%dT%H%M%SZ', time.gmtime())}"
+    for suffix in ("", "-wal", "-shm", "-journal"):
+        with suppress(FileNotFoundError):
+            os.replace(path + suffix, moved + suffix)
+    return moved

@@ -1,0 +1,106 @@
+"""What the index holds, for reports and `status`: counts, problems, notes. Imports nothing heavy."""
+
+from __future__ import annotations
+
+import json
+from typing import NamedTuple
+
+from signet_sync.index.database import Database
+
+
+class Problem(NamedTuple):
+    """A file that is not simply indexed."""
+
+    path: str
+    verdict: str
+    code: str
+    message: str
+    agent_id: str | None
+
+
+class StoredNote(NamedTuple):
+    """A note about an indexed file."""
+
+    path: str
+    code: str
+    message: str
+    agent_id: str | None
+
+
+def indexed_count(database: Database) -> int:
+    """How many files have the verdict `indexed`."""
+    total: int = database.value("select count(*) from files")
+    others: int = database.value("select count(*) from files where verdict <> 'indexed'")
+    return total - others
+
+
+def verdict_counts(database: Database) -> dict[str, int]:
+    """Number of files by verdict."""
+    counts = {
+        str(verdict): int(count)
+        for verdict, count in database.execute(
+            "select verdict, count(*) from files where verdict <> 'indexed' group by verdict"
+        )
+    }
+    counts["indexed"] = indexed_count(database)
+    return counts
+
+
+def problems(database: Database) -> list[Problem]:
+    """Every file that is not simply indexed, by path. A file without a row belongs to the agent of its seal, if any."""
+    return [
+        Problem(*row)
+        for row in database.execute(
+            "select f.path, f.verdict, f.code, f.message, coalesce(f.agent_id, s.agent_id) from files f"
+            " left join seals s on s.path = f.path where f.verdict <> 'indexed' and f.verdict <> 'tombstone' order by f.path"
+        )
+    ]
+
+
+def notes(database: Database, now_us: int) -> list[StoredNote]:
+    """Every note: those stored with a file, broken links, and files dated in the future."""
+    found: list[StoredNote] = []
+    for path, stored, agent_id in database.execute("select path, notes, agent_id from files where notes is not null"):
+        found.extend(StoredNote(path, code, message, agent_id) for code, message in json.loads(stored))
+    for path, field, target, agent_id in database.execute(
+        "select l.source_path, l.field, l.target_path, a.agent_id from links l"
+        " left join memory_artifacts a on a.source_path = l.source_path where l.broken = 1"
+    ):
+        found.append(StoredNote(path, "link-broken", f"`{field}` leads to {target}, which is not there", agent_id))
+    for agent_id in agents(database):
+        for path, membership in database.execute(
+            "select source_path, coalesce(ended_at, captured_at) from memory_artifacts"
+            " where agent_id = ? and membership_us > ? and source_kind <> 'manifest'",
+            (agent_id, now_us),
+        ):
+            found.append(StoredNote(path, "future", f"it is dated in the future: {membership}", agent_id))
+    return sorted(found)
+
+
+def agents(database: Database) -> list[str]:
+    """Every agent with an artifact, `default` first."""
+    found: list[str] = []
+    agent: str | None = ""
+    while True:
+        agent = database.value("select min(agent_id) from memory_artifacts where agent_id > ?", (agent,))
+        if agent is None:
+            return sorted(found, key=lambda a: (a != "default", a))
+        found.append(agent)
+
+
+def sessions(database: Database) -> int:
+    """Distinct sessions: agent, token and session id."""
+    count: int = database.value(
+        "select count(*) from (select distinct agent_id, session_token, session_id from memory_artifacts)"
+    )
+    return count
+
+
+def violation_batches(database: Database) -> list[tuple[str, str, list[tuple[str, str, str]]]]:
+    """Open violations grouped by the pass that found them: batch, time, and (path, code, message) of each."""
+    batches: dict[str, tuple[str, list[tuple[str, str, str]]]] = {}
+    for batch, found_at, path, code, message in database.execute(
+        "select batch, found_at, path, code, message from violations order by found_at, batch, path"
+    ):
+        batches.setdefault(batch, (found_at, []))[1].append((path, code, message))
+    return [(batch, found_at, entries) for batch, (found_at, entries) in batches.items()]

@@ -1,0 +1,159 @@
+"""The head of MEMORY.md: what summaries and compactions say under headings such as *Decisions* or *Blockers*."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from signet_sync.contracts.sentences import basename, flatten, flatten_cell
+from signet_sync.contracts.wikilinks import wikilink
+from signet_sync.projection.budget import estimate_tokens
+
+SECTIONS: tuple[tuple[str, str], ...] = (
+    ("projects", "## Active Projects & Threads"),
+    ("decisions", "## Decisions & Constraints"),
+    ("people", "## People & Relationships"),
+    ("blockers", "## Open Blockers & Technical Notes"),
+)
+
+_HEADINGS: dict[str, str] = {
+    "decision": "decisions", "decisions": "decisions", "key decisions": "decisions", "decided": "decisions",
+    "constraint": "decisions", "constraints": "decisions", "decisions & constraints": "decisions",
+    "decisions and constraints": "decisions",
+    "people": "people", "relationships": "people", "people & relationships": "people",
+    "people and relationships": "people",
+    "blocker": "blockers", "blockers": "blockers", "open blockers": "blockers", "risks": "blockers",
+    "open questions": "blockers", "technical notes": "blockers", "known issues": "blockers",
+    "next": "projects", "next step": "projects", "next steps": "projects", "todo": "projects", "to do": "projects",
+    "action items": "projects", "follow-ups": "projects",
+}  # fmt: skip
+_HEADING = re.compile(
+    r"^(#{1,6})[ \t]+("
+    + "|".join(sorted(map(re.escape, _HEADINGS), key=len, reverse=True))
+    + r")[ \t]*:?[ \t]*#*[ \t]*$",
+    re.IGNORECASE | re.MULTILINE,
+)
+_ANY_HEADING = re.compile(r"^#{1,6}[ \t]", re.MULTILINE)
+_FENCE = re.compile(r"^[ \t]*(?:```|~~~)", re.MULTILINE)
+_ITEM = re.compile(r"^[ \t]*(?:[-*+]|\d{1,3}[.)])[ \t]+(?:\[[ xX]\][ \t]+)?(.*)$")
+_DONE = re.compile(r"^[ \t]*[-*+][ \t]+\[[xX]\]")
+
+ITEMS_PER_HEADING = 8
+ITEM_LENGTH = 280
+
+
+class Highlight(NamedTuple):
+    """One item that an artifact says under a known heading, flattened, with the section of the head it belongs to."""
+
+    section: str
+    text: str
+
+
+def highlights(body: str) -> tuple[Highlight, ...]:
+    """The items under known headings of a (sanitized) body, in order; text inside code fences does not count."""
+    if "#" not in body:
+        return ()
+    found: list[Highlight] = []
+    for match in _HEADING.finditer(body):
+        if len(_FENCE.findall(body, 0, match.start())) % 2:
+            continue
+        following = _ANY_HEADING.search(body, match.end())
+        section = _HEADINGS[match[2].lower()]
+        text = body[match.end() : following.start() if following else len(body)]
+        found.extend(Highlight(section, item) for item in _items(text[:20_000]))
+    return tuple(dict.fromkeys(found))
+
+
+def _items(text: str) -> list[str]:
+    items: list[str] = []
+    paragraph: list[str] = []
+    fenced = False
+    for line in [*text.split("\n"), ""]:
+        if _FENCE.match(line):
+            fenced = not fenced
+            continue
+        if fenced or line.lstrip().startswith(("|", ">")) or _DONE.match(line):
+            continue
+        item = _ITEM.match(line)
+        if item is None and line.strip():
+            paragraph.append(line.strip())
+            continue
+        if paragraph:
+            items.append(" ".join(paragraph))
+            paragraph = []
+        if item is not None:
+            paragraph.append(item[1].strip())
+    cleaned = (flatten(item, ITEM_LENGTH) for item in items)
+    return [item for item in cleaned if sum(c.isalnum() for c in item) >= 3][:ITEMS_PER_HEADING]
+
+
+@dataclass(frozen=True, slots=True)
+class HeadItem:
+    """A highlight with where it came from."""
+
+    section: str
+    text: str
+    path: str
+    kind: str
+    project: str | None
+    day: str
+
+
+@dataclass(frozen=True, slots=True)
+class ProjectView:
+    """A project with sessions in the window: how many, when last, and what the newest said."""
+
+    project: str
+    sessions: int
+    last_day: str
+    sentence: str
+    path: str
+    kind: str
+
+
+def project_line(view: ProjectView) -> str:
+    """`- **lantern** · 4 sessions, last 2026-03-28: … [[…|summary]]`."""
+    name = flatten_cell(basename(view.project) or view.project, 60)
+    count = "1 session" if view.sessions == 1 else f"{view.sessions} sessions"
+    return f"- **{name}** · {count}, last {view.last_day}: {view.sentence} {wikilink(view.path, view.kind)}"
+
+
+def item_line(item: HeadItem) -> str:
+    """`- … (lantern, 2026-03-28) [[…|summary]]`."""
+    name = flatten_cell(basename(item.project), 60) if item.project else ""
+    prefix = "next: " if item.section == "projects" else ""
+    return f"- {prefix}{item.text} ({name + ', ' if name else ''}{item.day}) {wikilink(item.path, item.kind)}"
+
+
+def fill(projects: Sequence[ProjectView], items: Iterable[HeadItem], budget: int) -> tuple[dict[str, list[str]], int]:
+    """Lines of each head section within a budget of tokens, and the tokens used.
+
+    Sections take turns, so that none starves; inside a section newest first; the same text is said once.
+    """
+    queues: dict[str, list[str]] = {key: [] for key, _ in SECTIONS}
+    queues["projects"] = [project_line(view) for view in projects]
+    said: set[tuple[str, str]] = set()
+    for item in items:
+        saying = (item.section, item.text.casefold())
+        if saying not in said:
+            said.add(saying)
+            queues[item.section].append(item_line(item))
+    lines: dict[str, list[str]] = {key: [] for key, _ in SECTIONS}
+    used = 0
+    headings = dict(SECTIONS)
+    while any(queues.values()):
+        for key, queue in queues.items():
+            if not queue:
+                continue
+            line = queue.pop(0)
+            cost = estimate_tokens(line) + 1
+            if not lines[key]:
+                cost += estimate_tokens(headings[key]) + 3
+            if used + cost > budget:
+                queue.clear()
+                continue
+            lines[key].append(line)
+            used += cost
+    return lines, used

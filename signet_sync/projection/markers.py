@@ -1,0 +1,81 @@
+"""Generated text between markers, people's text around it: how a page on disk becomes the next one without a loss."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from hashlib import sha256
+
+BEGIN = b"<!-- signet:begin -->"
+_END = re.compile(rb"<!-- signet:end ([0-9a-f]{16}) -->")
+_ANY_END = re.compile(rb"<!-- signet:end[^\n>]*(?:-->|$)", re.MULTILINE)
+_SIGNET = re.compile(rb"(?:\xef\xbb\xbf)?\s*<!-- generated ")
+
+
+@dataclass(frozen=True, slots=True)
+class Merge:
+    """The next bytes of a page; `keep` are bytes that it displaces, with the suffix of the copy to be kept first."""
+
+    data: bytes
+    keep: tuple[str, bytes] | None = None
+
+
+def seal_of(inner: bytes) -> str:
+    """The hash of an end marker: first 16 hex digits of the sha256 of the text between, line ends as LF."""
+    return sha256(inner.replace(b"\r\n", b"\n")).hexdigest()[:16]
+
+
+def block(text: str) -> bytes:
+    """Generated text with its markers and one newline at the end."""
+    inner = b"\n" + text.encode("utf-8", "replace") + b"\n"
+    return BEGIN + inner + f"<!-- signet:end {seal_of(inner)} -->\n".encode()
+
+
+def is_signets(data: bytes) -> bool:
+    """Whether a page without our markers is one that Signet generated."""
+    return BEGIN not in data and _SIGNET.match(data) is not None
+
+
+def merge(existing: bytes | None, text: str) -> Merge:
+    """What a page must become so that it shows `text` and loses no word of a person (contracts, *MEMORY.md*)."""
+    fresh = block(text)
+    if existing is None or not existing.strip():
+        return Merge(fresh)
+    begins = [m.start() for m in re.finditer(re.escape(BEGIN), existing)]
+    ends = list(_ANY_END.finditer(existing))
+    if not begins and not ends:
+        if is_signets(existing):
+            return Merge(fresh, ("signet", existing))
+        gap = b"" if existing.endswith(b"\n\n") else b"\n" if existing.endswith(b"\n") else b"\n\n"
+        return Merge(existing + gap + fresh)
+    if len(begins) == 1 and len(ends) == 1 and begins[0] < ends[0].start():
+        inner = existing[begins[0] + len(BEGIN) : ends[0].start()]
+        before, after = existing[: begins[0]], _after(existing, ends[0].end())
+        exact = _END.fullmatch(ends[0][0])
+        if exact is not None and exact[1].decode() == seal_of(inner):
+            return Merge(before + fresh + after)
+        return Merge(before + fresh + after, ("user", inner))
+    first = min([*begins, *(m.start() for m in ends if not begins)], default=0)
+    last = max((m.end() for m in ends), default=0)
+    if not begins:
+        return Merge(fresh + _after(existing, last), ("user", existing[:last]))
+    if last <= first:
+        return Merge(existing[:first] + fresh, ("user", existing[first:]))
+    return Merge(existing[:first] + fresh + _after(existing, last), ("user", existing[first:last]))
+
+
+def _after(existing: bytes, end: int) -> bytes:
+    """The text behind an end marker without the one newline that belongs to it."""
+    rest = existing[end:]
+    if rest.startswith(b"\r\n"):
+        return rest[2:]
+    return rest[1:] if rest.startswith(b"\n") else rest
+
+
+def without_block(existing: bytes) -> bytes | None:
+    """What is left of a page when our part goes: people's text, or None where there is none."""
+    merged = merge(existing, "")
+    rest = merged.data.replace(block(""), b"", 1)
+    if merged.keep is not None and merged.keep[0] == "user":
+        rest += merged.keep[1]
+    return rest if rest.strip() else None

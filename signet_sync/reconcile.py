@@ -1,0 +1,681 @@
+"""The planner: what was found, what was known, the tombstones and `now` give verdicts, rows, seals, removals, the cliff.
+
+Three pure steps, so that a vault of any size is judged in batches: `survey` decides from names and signatures what must
+be read and whether the pass must halt; `judge` gives each file that was read its one verdict with the row and the seal
+that follow; `judge_missing` does the same for a name that is gone. Contracts: *Verdicts*, *Tombstones*.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, field
+from hashlib import sha256
+from typing import NamedTuple
+
+from signet_sync.contracts import names, wikilinks
+from signet_sync.contracts.artifacts import (
+    Content,
+    FieldProblem,
+    Manifest,
+    Tombstone,
+    validate,
+    validate_tombstone,
+)
+from signet_sync.contracts.bodies import body_sha256, normalize
+from signet_sync.contracts.frontmatter import Document, FrontmatterProblem, parse
+from signet_sync.contracts.names import AGENT_ID, IMMUTABLE_KINDS, ArtifactName, artifact_name
+from signet_sync.contracts.noise import NoiseRule
+from signet_sync.contracts.observed import STRANGE_NAME, Found, Signature, Snapshot, Trouble
+from signet_sync.contracts.places import MEMORY, TOMBSTONES
+from signet_sync.contracts.sanitizer import redact, sanitize_line, sanitize_transcript_v1
+from signet_sync.contracts.sentences import SessionContext, acceptable, fallback
+from signet_sync.contracts.timestamps import day_of, parse_name_stamp
+from signet_sync.contracts.tokens import token_matches, token_of
+from signet_sync.projection.head import Highlight, highlights
+
+HINTS: dict[str, str] = {
+    "frontmatter-missing": "restore the file from a copy, or move it out of memory/ if it is a note of your own",
+    "frontmatter-invalid": "mend the line that is named, or restore the file from a copy",
+    "field-missing": "restore the file from a copy; every artifact carries all fields of its kind",
+    "field-invalid": "restore the file from a copy, or mend the field that is named",
+    "hash-mismatch": "the text is not the one that was written: restore it from a copy or your sync service's history",
+    "kind-mismatch": "give the file its old name back",
+    "token-mismatch": "give the file its old name back; the token belongs to its agent and session",
+    "captured-at-mismatch": "give the file its old name back; the name starts with captured_at",
+    "agent-invalid": "agent ids are lower-case letters, digits, - and _, at most 64",
+    "not-utf8": "save the file as UTF-8, or restore it from a copy",
+    "too-large": "move the file away, or raise reconcile.max_file_bytes",
+    "path-escape": "the link must be a path inside the workspace, such as memory/….md",
+    "not-a-file": "put the real file in its place; links and other things are never followed",
+    "unreadable": "check the file's permissions and the disk; its last good state stays in the index",
+    "tombstone-invalid": "restore the tombstone file from a copy; while it cannot be read its name decides",
+    "mutated": "signet-sync violations show PATH, then restore or accept it",
+    "vanished": "signet-sync violations restore PATH brings it back; signet-sync remove makes it official",
+    "conflict-copy": "compare it with the original and delete the one you do not want",
+    "foreign-name": "not one of our files; it is left alone",
+    "temporary": "a temporary file of another program; it is left alone",
+    "tombstoned": "its session was removed; a writing pass deletes this file",
+}
+
+
+class Known(NamedTuple):
+    """What the index knew of a path before the pass."""
+
+    signature: Signature | None
+    verdict: str
+    code: str
+
+
+class Seal(NamedTuple):
+    """What an immutable artifact was at first valid sight; `packed` is None where a lost database took the bytes."""
+
+    path: str
+    agent_id: str
+    session_token: str
+    session_id: str
+    kind: str
+    digest: str
+    body_sha256: str
+    file_sha256: str
+    packed: bytes | None
+    sealed_at: str
+
+
+class Row(NamedTuple):
+    """One row of `memory_artifacts`, in column order without the id. Instants in microseconds since 1970 UTC."""
+
+    agent_id: str
+    source_path: str
+    source_sha256: str
+    source_kind: str
+    session_id: str
+    session_key: str | None
+    session_token: str
+    project: str | None
+    harness: str | None
+    captured_at: str
+    started_at: str | None
+    ended_at: str | None
+    manifest_path: str | None
+    source_node_id: str | None
+    memory_sentence: str | None
+    memory_sentence_quality: str | None
+    ledger_sentence: str | None
+    content: str
+    captured_us: int
+    membership_us: int
+    noise: int
+    refs: str | None
+    revision: int | None
+
+
+class Note(NamedTuple):
+    """Something worth telling about an indexed file."""
+
+    code: str
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class Judgement:
+    """The verdict of one path and all that follows from it.
+
+    `row` replaces the path's row; None drops it. `seal` is written where it is not None. `unlink` asks a writing pass to
+    delete the file. `links` are the link fields' targets by field name.
+    """
+
+    path: str
+    verdict: str
+    code: str = ""
+    message: str = ""
+    signature: Signature | None = None
+    notes: tuple[Note, ...] = ()
+    row: Row | None = None
+    seal: Seal | None = None
+    raw: bytes | None = None
+    highlights: tuple[Highlight, ...] = ()
+    links: tuple[tuple[str, str], ...] = ()
+    unlink: bool = False
+    found_sha256: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Cliff:
+    """Why a pass halts instead of dropping rows."""
+
+    would_remove: int
+    indexed: int
+    message: str
+
+
+@dataclass(slots=True)
+class Survey:
+    """What names and signatures alone decide."""
+
+    read: list[str] = field(default_factory=list)
+    judged: list[Judgement] = field(default_factory=list)
+    gone: list[str] = field(default_factory=list)
+    unchanged: int = 0
+    scanned: int = 0
+    cliff: Cliff | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class CliffRule:
+    """When a pass is too destructive to be believed (contracts, *The cliff*)."""
+
+    fraction: float = 0.5
+    minimum: int = 20
+
+
+class Tombstones:
+    """The tombstones in force, by token; several agents may share a token only by accident."""
+
+    def __init__(self, stones: Collection[Tombstone] = (), *, by_name: Collection[tuple[str, str]] = ()) -> None:
+        self.stones = tuple(stones)
+        self._by_token: dict[str, list[Tombstone]] = {}
+        for stone in stones:
+            self._by_token.setdefault(stone.session_token, []).append(stone)
+        # A tombstone file that cannot be read still removes: its name carries agent and token.
+        self._by_name: dict[str, list[str]] = {}
+        for agent_id, token in by_name:
+            self._by_name.setdefault(token, []).append(agent_id)
+
+    @property
+    def tokens(self) -> frozenset[str]:
+        """Every token that some tombstone names."""
+        return frozenset(self._by_token) | frozenset(self._by_name)
+
+    def __bool__(self) -> bool:
+        return bool(self._by_token or self._by_name)
+
+    def cover(self, token: str, agent_id: str | None, session_id: str | None) -> bool:
+        """Whether a session (agent or id unknown: the token decides) is removed."""
+        if any(stone.covers(agent_id, session_id) for stone in self._by_token.get(token, ())):
+            return True
+        return any(agent_id is None or agent_id == other for other in self._by_name.get(token, ()))
+
+
+def survey(
+    snapshot: Snapshot,
+    known: Mapping[str, Known],
+    tombstones: Tombstones,
+    *,
+    reread: Collection[str] = (),
+    covered_rows: int = 0,
+    indexed: int | None = None,
+    rule: CliffRule | None = None,
+) -> Survey:
+    """Sorts every path of a snapshot into unchanged, to be read, judged by its name, or gone.
+
+    `known` must hold every known path for a full snapshot, and the asked ones for a hinted one; `indexed` is the number
+    of indexed files in the whole index, `covered_rows` how many of the gone ones tombstones explain. `rule` None: the
+    cliff is not looked for (a person accepted the removals).
+    """
+    result = Survey()
+    tokens = tombstones.tokens
+    ours = 0
+    for path, signature in snapshot.files.items():
+        result.scanned += 1
+        before = known.get(path)
+        if (
+            before is not None
+            and before.signature == signature
+            and path not in reread
+            and before.verdict != "tombstoned"
+        ):
+            if not tokens or names.carried_token(path) not in tokens:
+                result.unchanged += 1
+                if before.verdict != "ignored":
+                    ours += 1
+                continue
+        folder, _, name = path.rpartition("/")
+        if folder == TOMBSTONES:
+            continue
+        if artifact_name(name) is not None:
+            ours += 1
+            result.read.append(path)
+            continue
+        code = names.ignored_code(name)
+        token = names.carried_token(name) if tokens else None
+        if token in tokens and code == "conflict-copy":
+            result.read.append(path)
+        else:
+            result.judged.append(Judgement(path, "ignored", code, _ignored_message(code), signature))
+    for path, what in snapshot.odd.items():
+        folder, _, name = path.rpartition("/")
+        if what == STRANGE_NAME:
+            result.scanned += 1
+            result.judged.append(Judgement(path, "ignored", "foreign-name", f"a {what}", None))
+        elif folder == MEMORY and artifact_name(name) is not None:
+            ours += 1
+            result.scanned += 1
+            result.read.append(path)
+        elif folder == MEMORY and what == "symlink":
+            result.scanned += 1
+            result.judged.append(Judgement(path, "ignored", "foreign-name", "a symlink; it is not followed", None))
+    candidates = known if snapshot.everything else [path for path in snapshot.asked if path in known]
+    present = snapshot.files.keys() | snapshot.odd.keys()
+    result.gone = sorted(path for path in candidates if path not in present)
+    if rule is not None:
+        result.cliff = _cliff(snapshot, known, result, ours, covered_rows, indexed, rule)
+    return result
+
+
+def _cliff(
+    snapshot: Snapshot,
+    known: Mapping[str, Known],
+    result: Survey,
+    ours: int,
+    covered: int,
+    indexed: int | None,
+    rule: CliffRule,
+) -> Cliff | None:
+    total = indexed if indexed is not None else sum(1 for k in known.values() if k.verdict == "indexed")
+    if total - covered <= 0:
+        return None
+    if snapshot.ground != "present":
+        return Cliff(total, total, snapshot.ground_message)
+    dropped = sum(1 for path in result.gone if known[path].verdict == "indexed") - covered
+    if snapshot.everything and ours == 0 and dropped > 0:
+        return Cliff(total, total, "`memory/` holds none of the files that were indexed")
+    if dropped >= rule.minimum and dropped > rule.fraction * total:
+        return Cliff(dropped, total, f"{dropped} of {total} indexed files are gone")
+    return None
+
+
+def _ignored_message(code: str) -> str:
+    return {
+        "conflict-copy": "a copy made by a sync service or a file manager",
+        "temporary": "a temporary file of another program",
+    }.get(code, "not the name of an artifact")
+
+
+@dataclass(frozen=True, slots=True)
+class Bench:
+    """What `judge` needs beside the file: the rules, the tombstones, and how to get a path's seal."""
+
+    tombstones: Tombstones
+    noise: NoiseRule
+    seal_of: Callable[[str], Seal | None]
+    now_iso: str
+    max_file_bytes: int = 64 * 1024 * 1024
+
+
+def judge(path: str, found: Found | Trouble, bench: Bench) -> Judgement:
+    """The one verdict of a file under `memory/`, with everything that follows from it."""
+    name = artifact_name(path.rpartition("/")[2])
+    if name is None:
+        return _judge_copy(path, found, bench)
+    seal = bench.seal_of(path) if name.kind in IMMUTABLE_KINDS else None
+    if isinstance(found, Trouble):
+        if (
+            bench.tombstones
+            and bench.tombstones.cover(name.token, None, None)
+            and found.code in ("too-large", "unreadable")
+        ):
+            return _tombstoned(path, found.signature)
+        code = found.code if found.code != "unsettled" else "unreadable"
+        return _with_sealed_row(Judgement(path, "invalid", code, found.message, found.signature), seal, bench)
+    try:
+        document = parse(found.raw)
+    except FrontmatterProblem as problem:
+        if bench.tombstones and bench.tombstones.cover(name.token, None, None):
+            return _tombstoned(path, found.signature)
+        return _refused(path, found, seal, bench, problem.code, str(problem))
+    if bench.tombstones and _is_covered(name, document, bench.tombstones):
+        return _tombstoned(path, found.signature)
+    try:
+        artifact, body = _validated(name, document)
+    except FieldProblem as problem:
+        return _refused(path, found, seal, bench, problem.code, str(problem))
+    if isinstance(artifact, Manifest):
+        return _manifest(path, found, name, artifact, document, body, bench)
+    file_sha = sha256(found.raw).hexdigest()
+    digest = artifact.digest()
+    actual = artifact.content_sha256
+    notes: list[Note] = []
+    new_seal: Seal | None = None
+    if seal is not None:
+        changed = _changes(seal, digest, actual)
+        if changed:
+            return _mutated(path, found, seal, bench, changed)
+        if seal.file_sha256 != file_sha:
+            notes.append(Note("reformatted", "the same values in another formatting"))
+        if seal.packed is None:
+            new_seal = seal._replace(file_sha256=file_sha)
+    else:
+        new_seal = Seal(
+            path,
+            artifact.agent_id,
+            name.token,
+            artifact.session_id,
+            name.kind,
+            digest,
+            actual,
+            file_sha,
+            None,
+            bench.now_iso,
+        )
+    row, row_notes, items = _content_row(path, name, artifact, body, bench)
+    return Judgement(
+        path,
+        "indexed",
+        signature=found.signature,
+        notes=(*_format_notes(document), *notes, *_link_notes(artifact, body), *row_notes),
+        row=row,
+        seal=new_seal,
+        raw=found.raw if new_seal is not None else None,
+        highlights=items,
+        links=(("manifest_path", _link_target(artifact.manifest_path)),),
+        found_sha256=file_sha,
+    )
+
+
+def judge_missing(path: str, known: Known, bench: Bench) -> Judgement | None:
+    """A path that is gone: `vanished` where a seal stands and no tombstone explains it, else it just leaves (None)."""
+    name = artifact_name(path.rpartition("/")[2])
+    if name is None or name.kind not in IMMUTABLE_KINDS:
+        return None
+    seal = bench.seal_of(path)
+    if seal is None or bench.tombstones.cover(seal.session_token, seal.agent_id, seal.session_id):
+        return None
+    return Judgement(path, "violation", "vanished", "the file is gone and no tombstone explains it")
+
+
+def judge_tombstone(path: str, found: Found | Trouble) -> tuple[Judgement, Tombstone | None]:
+    """A file in `memory/tombstones/`: valid ones count as tombstones, broken ones still remove by their name."""
+    name = path.rpartition("/")[2]
+    parts = names.tombstone_name(name)
+    signature = found.signature
+    if parts is None:
+        code = names.ignored_code(name)
+        return Judgement(path, "ignored", code, _ignored_message(code), signature), None
+    if isinstance(found, Trouble):
+        return Judgement(path, "invalid", "tombstone-invalid", found.message, signature), None
+    try:
+        stone = validate_tombstone(parse(found.raw).fields)
+    except (FrontmatterProblem, FieldProblem) as problem:
+        return Judgement(path, "invalid", "tombstone-invalid", str(problem), signature), None
+    if (stone.agent_id, stone.session_token) != parts:
+        message = "its agent_id and session_token are not those of its name"
+        return Judgement(path, "invalid", "tombstone-invalid", message, signature), None
+    return Judgement(path, "tombstone", signature=signature), stone
+
+
+def sealed_judgement(seal: Seal, bench: Bench) -> Judgement | None:
+    """What the sealed bytes of a path give, or None where the bytes are lost."""
+    raw = unpack(seal)
+    if raw is None:
+        return None
+    known_good = Found(raw, Signature(len(raw), 0, 0, 0))
+    unsealed = Bench(Tombstones(), bench.noise, lambda _: None, seal.sealed_at, bench.max_file_bytes)
+    judgement = judge(seal.path, known_good, unsealed)
+    return judgement if judgement.row is not None else None
+
+
+def pack(raw: bytes) -> bytes:
+    """Bytes as a seal keeps them."""
+    return zlib.compress(raw, 1)
+
+
+def unpack(seal: Seal) -> bytes | None:
+    """The sealed bytes, or None where they are lost or damaged."""
+    if seal.packed is None:
+        return None
+    try:
+        return zlib.decompress(seal.packed)
+    except zlib.error:
+        return None
+
+
+def _judge_copy(path: str, found: Found | Trouble, bench: Bench) -> Judgement:
+    """A conflict copy whose name carries a removed session's token: removed with it, unless it is another session's."""
+    signature = found.signature
+    token = names.carried_token(path)
+    agent_id: str | None = None
+    session_id: str | None = None
+    if isinstance(found, Found):
+        try:
+            fields = parse(found.raw).fields
+            agent_id, session_id = (
+                _text_or_none(fields.get("agent_id")),
+                _text_or_none(fields.get("session_id")),
+            )
+        except FrontmatterProblem:
+            pass
+    if token is not None and bench.tombstones.cover(token, agent_id, session_id):
+        return _tombstoned(path, signature)
+    code = names.ignored_code(path.rpartition("/")[2])
+    return Judgement(path, "ignored", code, _ignored_message(code), signature)
+
+
+def _text_or_none(value: object) -> str | None:
+    return value if isinstance(value, str) and value.strip() else None
+
+
+def _is_covered(name: ArtifactName, document: Document, tombstones: Tombstones) -> bool:
+    agent_id = _text_or_none(document.fields.get("agent_id"))
+    session_id = _text_or_none(document.fields.get("session_id"))
+    if tombstones.cover(name.token, agent_id, session_id):
+        return True
+    if agent_id is None:
+        return False
+    identities = (session_id, _text_or_none(document.fields.get("session_key")))
+    return any(tombstones.cover(token_of(agent_id, i), agent_id, session_id) for i in identities if i is not None)
+
+
+def _tombstoned(path: str, signature: Signature | None) -> Judgement:
+    return Judgement(
+        path,
+        "tombstoned",
+        "tombstoned",
+        "its session was removed; the file came back",
+        signature,
+        unlink=True,
+    )
+
+
+def _validated(name: ArtifactName, document: Document) -> tuple[Content | Manifest, str]:
+    """The typed artifact and its normalised body, or a `FieldProblem` with the first code that applies."""
+    kind = document.fields.get("kind")
+    if isinstance(kind, str) and kind.strip() and kind.strip() != name.kind:
+        raise FieldProblem("kind-mismatch", "kind", f"the name says {name.kind}, the frontmatter says {kind[:40]!r}")
+    artifact = validate(name.kind, document.fields)
+    if artifact.captured_at.text.replace(":", "-") != name.stamp and (
+        artifact.captured_at.micros not in parse_name_stamp(name.stamp)
+    ):
+        raise FieldProblem("captured-at-mismatch", "captured_at", "the name's time is not the instant of captured_at")
+    if not AGENT_ID.fullmatch(artifact.agent_id):
+        raise FieldProblem("agent-invalid", "agent_id", "agent_id may not be used in a path")
+    if not token_matches(name.token, artifact.agent_id, artifact.session_key, artifact.session_id):
+        raise FieldProblem(
+            "token-mismatch", "session_id", "the token in the name belongs to no identity of this frontmatter"
+        )
+    for link in artifact.links:
+        target = getattr(artifact, link)
+        if target is not None and wikilinks.leaves_workspace(target):
+            raise FieldProblem("path-escape", link, f"the field `{link}` leaves the workspace")
+    body = normalize(document.body)
+    if isinstance(artifact, Content) and body_sha256(body) != artifact.content_sha256:
+        raise FieldProblem("hash-mismatch", "content_sha256", "the text is not the one that content_sha256 was made of")
+    return artifact, body
+
+
+def _refused(path: str, found: Found, seal: Seal | None, bench: Bench, code: str, message: str) -> Judgement:
+    if seal is not None:
+        return _mutated(path, found, seal, bench, message)
+    return Judgement(path, "invalid", code, message, found.signature)
+
+
+def _mutated(path: str, found: Found, seal: Seal, bench: Bench, what: str) -> Judgement:
+    judgement = Judgement(
+        path,
+        "violation",
+        "mutated",
+        f"changed after it was sealed: {what}",
+        found.signature,
+        found_sha256=sha256(found.raw).hexdigest(),
+    )
+    return _with_sealed_row(judgement, seal, bench)
+
+
+def _with_sealed_row(judgement: Judgement, seal: Seal | None, bench: Bench) -> Judgement:
+    """The sealed content stays in the index, whatever the file has become."""
+    sealed = sealed_judgement(seal, bench) if seal is not None else None
+    if sealed is None:
+        return judgement
+    return Judgement(
+        judgement.path,
+        judgement.verdict,
+        judgement.code,
+        judgement.message,
+        judgement.signature,
+        row=sealed.row,
+        highlights=sealed.highlights,
+        links=sealed.links,
+        found_sha256=judgement.found_sha256,
+    )
+
+
+def _changes(seal: Seal, digest: str, actual: str) -> str:
+    if actual != seal.body_sha256:
+        return "its text and content_sha256 are not the sealed ones"
+    return "fields of its frontmatter are not the sealed ones" if digest != seal.digest else ""
+
+
+def _format_notes(document: Document) -> tuple[Note, ...]:
+    notes = []
+    if document.bom:
+        notes.append(Note("bom", "it opens with a byte order mark"))
+    if document.crlf:
+        notes.append(Note("crlf", "it has CRLF or CR line ends"))
+    return tuple(notes)
+
+
+def _link_target(path: str) -> str:
+    """Where a link field points: `./` and doubled slashes folded, a bare artifact name taken as one in `memory/`."""
+    folded = "/".join(part for part in path.strip().split("/") if part not in ("", "."))
+    return f"{MEMORY}/{folded}" if "/" not in folded and artifact_name(folded) is not None else folded
+
+
+def _link_notes(artifact: Content | Manifest, body: str) -> tuple[Note, ...]:
+    notes = []
+    for link in artifact.links:
+        target = getattr(artifact, link)
+        if target is not None and _link_target(target) != target:
+            notes.append(Note("link-not-relative", f"`{link}` is not written relative to the workspace root"))
+    if "[[" in body and artifact.kind != "transcript":
+        stray = wikilinks.stray_artifact_links(body)
+        if stray:
+            notes.append(
+                Note(
+                    "link-not-relative",
+                    f"a link in the text does not start at the workspace root: {stray[0][:120]}",
+                )
+            )
+    return tuple(notes)
+
+
+def _content_row(
+    path: str, name: ArtifactName, artifact: Content, body: str, bench: Bench
+) -> tuple[Row, list[Note], tuple[Highlight, ...]]:
+    notes: list[Note] = []
+    content = sanitize_transcript_v1(body)
+    redactions = redact(body)[1] if content != body else {}
+    sentence, sentence_redactions = redact(artifact.memory_sentence)
+    if redactions or sentence_redactions:
+        rules = ", ".join(sorted(redactions.keys() | sentence_redactions.keys()))
+        notes.append(Note("secret-suspected", f"it seems to hold a secret ({rules}); the index and pages leave it out"))
+    sentence = sanitize_line(sentence)
+    project = sanitize_line(artifact.project) if artifact.project is not None else None
+    context = SessionContext(
+        content, project, name.kind, artifact.harness, day_of(artifact.captured_at.micros), name.token
+    )
+    shown = sentence
+    if not acceptable(sentence, context):
+        notes.append(Note("sentence-below-floor", "its memory_sentence says too little; pages show a built one"))
+        shown = fallback(context)
+    membership = artifact.ended_at or artifact.captured_at
+    noise = bench.noise.is_noise(artifact.project, artifact.session_id, artifact.session_key, artifact.harness)
+    row = Row(
+        artifact.agent_id,
+        path,
+        artifact.content_sha256,
+        name.kind,
+        sanitize_line(artifact.session_id),
+        sanitize_line(artifact.session_key) if artifact.session_key is not None else None,
+        name.token,
+        project,
+        sanitize_line(artifact.harness) if artifact.harness is not None else None,
+        artifact.captured_at.text,
+        artifact.started_at.text if artifact.started_at else None,
+        artifact.ended_at.text if artifact.ended_at else None,
+        artifact.manifest_path,
+        artifact.source_node_id,
+        sentence,
+        artifact.memory_sentence_quality,
+        shown,
+        content,
+        artifact.captured_at.micros,
+        membership.micros,
+        int(noise),
+        None,
+        None,
+    )
+    items = highlights(content) if name.kind != "transcript" and not noise else ()
+    return row, notes, items
+
+
+def _manifest(
+    path: str,
+    found: Found,
+    name: ArtifactName,
+    artifact: Manifest,
+    document: Document,
+    body: str,
+    bench: Bench,
+) -> Judgement:
+    content = sanitize_transcript_v1(body)
+    notes = [*_format_notes(document), *_link_notes(artifact, body)]
+    if content != body and redact(body)[1]:
+        notes.append(Note("secret-suspected", "its text seems to hold a secret; the index leaves it out"))
+    membership = artifact.ended_at or artifact.captured_at
+    row = Row(
+        artifact.agent_id,
+        path,
+        body_sha256(body),
+        "manifest",
+        sanitize_line(artifact.session_id),
+        sanitize_line(artifact.session_key) if artifact.session_key is not None else None,
+        name.token,
+        sanitize_line(artifact.project) if artifact.project is not None else None,
+        sanitize_line(artifact.harness) if artifact.harness is not None else None,
+        artifact.captured_at.text,
+        artifact.started_at.text if artifact.started_at else None,
+        artifact.ended_at.text if artifact.ended_at else None,
+        None,
+        None,
+        None,
+        None,
+        None,
+        content,
+        artifact.captured_at.micros,
+        membership.micros,
+        int(bench.noise.is_noise(artifact.project, artifact.session_id, artifact.session_key, artifact.harness)),
+        "\n".join(artifact.memory_md_refs),
+        artifact.revision,
+    )
+    links = tuple(
+        (link, _link_target(target)) for link in artifact.links if (target := getattr(artifact, link)) is not None
+    )
+    return Judgement(
+        path,
+        "indexed",
+        signature=found.signature,
+        notes=tuple(notes),
+        row=row,
+        links=links,
+        found_sha256=sha256(found.raw).hexdigest(),
+    )

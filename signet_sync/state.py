@@ -1,0 +1,257 @@
+"""The state folder of a workspace: outside the vault, found again by an id; locks, heartbeat, backups, logs."""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import time
+import uuid
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from hashlib import sha256
+from typing import Any
+
+from signet_sync.contracts.places import WORKSPACE_ID
+from signet_sync.errors import AnotherAgent, WorkspaceError
+
+_ID = frozenset("0123456789abcdef-")
+
+
+@dataclass(frozen=True, slots=True)
+class StateFolder:
+    """Paths of one workspace's state; nothing is made before it is needed."""
+
+    path: str
+    key: str
+
+    @property
+    def database(self) -> str:
+        return os.path.join(self.path, "signet-sync.db")
+
+    @property
+    def heartbeat(self) -> str:
+        return os.path.join(self.path, "heartbeat.json")
+
+    @property
+    def logs(self) -> str:
+        return os.path.join(self.path, "logs")
+
+    @property
+    def backups(self) -> str:
+        return os.path.join(self.path, "backups")
+
+    @property
+    def locks(self) -> str:
+        return os.path.join(self.path, "locks")
+
+
+def base(environ: Mapping[str, str] = os.environ) -> str:
+    """The folder that holds every workspace's state folder; `SIGNET_STATE` moves it."""
+    moved = environ.get("SIGNET_STATE")
+    if moved:
+        return os.path.abspath(os.path.expanduser(moved))
+    if os.name == "posix" and environ.get("XDG_STATE_HOME"):
+        return os.path.join(environ["XDG_STATE_HOME"], "signet-sync")
+    import platformdirs
+
+    return platformdirs.user_state_dir("signet-sync", appauthor=False)
+
+
+def locate(root: str, environ: Mapping[str, str] = os.environ) -> StateFolder:
+    """The state folder of a workspace, reading only: by its id, else by its real path. Nothing is written."""
+    real = os.path.realpath(root)
+    where = base(environ)
+    found = _read_id(real)
+    if found is not None:
+        folder = os.path.join(where, found)
+        if not _is_copy(folder, real):
+            return StateFolder(folder, found)
+    return _by_path(where, real)
+
+
+def establish(
+    root: str, write_id: Callable[[str, str | None], None], environ: Mapping[str, str] = os.environ
+) -> StateFolder:
+    """The state folder of a workspace for a command that may write both: gives the workspace an id where it has none.
+
+    `write_id` gets the fresh id and the old one; it may raise `OSError` or `WorkspaceError`.
+
+    An id whose recorded path still holds it marks this workspace as a copy: it gets an id of its own. A root that cannot
+    be written keeps its real path as key.
+    """
+    real = os.path.realpath(root)
+    where = base(environ)
+    found = _read_id(real)
+    if found is not None and not _is_copy(os.path.join(where, found), real):
+        folder = StateFolder(os.path.join(where, found), found)
+        _record(folder, real)
+        return folder
+    keyed = _by_path(where, real)
+    fresh = str(uuid.uuid4())
+    try:
+        write_id(fresh, found)
+    except (OSError, WorkspaceError):
+        _record(keyed, real)
+        return keyed
+    folder = StateFolder(os.path.join(where, fresh), fresh)
+    if found is None and os.path.isdir(keyed.path):
+        # What was gathered under the real path (an `--index-only` run) moves along.
+        with suppress(OSError):
+            os.rename(keyed.path, folder.path)
+    _record(folder, real)
+    return folder
+
+
+def _by_path(where: str, real: str) -> StateFolder:
+    key = "path-" + sha256(os.fsencode(real)).hexdigest()[:32]
+    return StateFolder(os.path.join(where, key), key)
+
+
+def _read_id(real: str) -> str | None:
+    try:
+        handle = os.open(os.path.join(real, WORKSPACE_ID), os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK)
+    except OSError:
+        return None
+    try:
+        text = os.read(handle, 200).decode("ascii", "replace").strip().lower()
+    except OSError:
+        return None
+    finally:
+        os.close(handle)
+    return text if len(text) == 36 and _ID.issuperset(text) else None
+
+
+def _is_copy(folder: str, real: str) -> bool:
+    try:
+        with open(os.path.join(folder, "workspace.json"), encoding="utf-8") as handle:
+            recorded = json.load(handle).get("path")
+    except (OSError, ValueError, AttributeError):
+        return False
+    if not isinstance(recorded, str) or recorded == real:
+        return False
+    return _read_id(recorded) == os.path.basename(folder)
+
+
+def _record(folder: StateFolder, real: str) -> None:
+    os.makedirs(folder.path, mode=0o700, exist_ok=True)
+    write_json(os.path.join(folder.path, "workspace.json"), {"path": real})
+
+
+def write_json(path: str, value: object) -> None:
+    """Writes a small JSON file atomically, only if it differs."""
+    data = (json.dumps(value, ensure_ascii=False) + "\n").encode("utf-8", "backslashreplace")
+    with suppress(OSError), open(path, "rb") as handle:
+        if handle.read() == data:
+            return
+    temporary = f"{path}.{os.getpid()}.tmp"
+    handle_fd = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
+    try:
+        os.write(handle_fd, data)
+    finally:
+        os.close(handle_fd)
+    os.replace(temporary, path)
+
+
+def beat(folder: StateFolder, value: Mapping[str, object]) -> None:
+    """Writes the heartbeat: pid, host, boot, time, and what the agent says of itself."""
+    status = {
+        "pid": os.getpid(),
+        "host": socket.gethostname(),
+        "boot": boot_id(),
+        "beat_at": time.time(),
+        **value,
+    }
+    os.makedirs(folder.path, mode=0o700, exist_ok=True)
+    write_json(folder.heartbeat, status)
+
+
+def read_heartbeat(folder: StateFolder) -> dict[str, Any] | None:
+    """The last heartbeat, or None."""
+    try:
+        with open(folder.heartbeat, encoding="utf-8") as handle:
+            value = json.load(handle)
+    except (OSError, ValueError):
+        return None
+    return value if isinstance(value, dict) else None
+
+
+def boot_id() -> str:
+    """What tells one boot of this machine from another; empty where the system does not say."""
+    try:
+        with open("/proc/sys/kernel/random/boot_id", encoding="ascii") as handle:
+            return handle.read().strip()
+    except OSError:
+        return ""
+
+
+def run_lock_holder(folder: StateFolder) -> bool:
+    """Whether some `run` holds the workspace: the kernel knows, whatever any file says."""
+    from filelock import FileLock, Timeout
+
+    path = os.path.join(folder.locks, "run.lock")
+    if not os.path.exists(path):
+        return False
+    lock = FileLock(path, timeout=0)
+    try:
+        lock.acquire()
+    except (Timeout, OSError):
+        return True
+    lock.release()
+    return False
+
+
+@contextmanager
+def run_lock(folder: StateFolder) -> Iterator[None]:
+    """The one `run` of a workspace. Raises `AnotherAgent` at once where another holds it."""
+    from filelock import FileLock, Timeout
+
+    lock = FileLock(_lock_path(folder, "run.lock"), timeout=0, mode=0o600)
+    try:
+        lock.acquire()
+    except Timeout:
+        beat_ = read_heartbeat(folder) or {}
+        pid = beat_.get("pid")
+        raise AnotherAgent(
+            "another signet-sync agent runs on this workspace" + (f" (pid {pid})" if pid else ""),
+            hint="signet-sync status shows it; stop it first, or leave it to its work",
+        ) from None
+    try:
+        yield
+    finally:
+        lock.release()
+
+
+@contextmanager
+def workspace_lock(folder: StateFolder, timeout: float = 60.0) -> Iterator[None]:
+    """Passes and flows of one workspace, one after the other. Raises `WorkspaceError` after `timeout` seconds."""
+    with _held(folder, "workspace.lock", timeout, "another signet-sync command is working on this workspace"):
+        yield
+
+
+@contextmanager
+def session_lock(folder: StateFolder, token: str, timeout: float = 10.0) -> Iterator[None]:
+    """One writer at a time for the manifests of a session (sessions share 1,024 locks by their tokens)."""
+    with _held(folder, f"session-{token[:2]}.lock", timeout, "another program is writing this session's manifest"):
+        yield
+
+
+@contextmanager
+def _held(folder: StateFolder, name: str, timeout: float, message: str) -> Iterator[None]:
+    from filelock import FileLock, Timeout
+
+    lock = FileLock(_lock_path(folder, name), timeout=timeout, mode=0o600)
+    try:
+        lock.acquire(poll_interval=0.02)
+    except Timeout:
+        raise WorkspaceError(message, hint="wait for it to end and try again", code="busy") from None
+    try:
+        yield
+    finally:
+        lock.release()
+
+
+def _lock_path(folder: StateFolder, name: str) -> str:
+    os.makedirs(folder.locks, mode=0o700, exist_ok=True)
+    return os.path.join(folder.locks, name)

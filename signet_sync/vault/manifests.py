@@ -1,0 +1,67 @@
+"""Manifests: the one mutable file of a session, written by compare-and-swap on its revision."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
+from typing import Any
+
+from signet_sync.contracts.artifacts import MANIFEST_KEYS, FieldProblem, Manifest, validate
+from signet_sync.contracts.bodies import HASH_SCOPE, body_sha256, normalize
+from signet_sync.contracts.frontmatter import FrontmatterProblem, parse, unknown_entries, write
+from signet_sync.contracts.observed import Found, Signature
+from signet_sync.errors import RevisionConflict
+from signet_sync.vault import files
+
+RETRIES = 5
+
+
+def text_of(fields: Mapping[str, Any], body: str, unknown: Mapping[str, Any] | None = None) -> bytes:
+    """A manifest as we write it: fields in model order, hash of the body, unknown keys behind, the body as it was."""
+    ordered = {name: fields.get(name) for name in Manifest.model_fields}
+    ordered["content_sha256"] = body_sha256(normalize(body))
+    ordered["hash_scope"] = HASH_SCOPE
+    ordered.update(unknown or {})
+    return write(ordered, body.removesuffix("\n"))
+
+
+def swap(
+    root: str,
+    path: str,
+    change: Callable[[dict[str, Any], str], tuple[dict[str, Any], str] | None],
+    lock: Callable[[], AbstractContextManager[None]],
+    *,
+    limit: int,
+) -> tuple[bytes, Signature] | None:
+    """Changes a manifest under its session's lock: read, change, compare, write `revision + 1`.
+
+    `change` gets the fields and the body and gives both back, or None where nothing is to be written. An unreadable
+    manifest is left alone (None). Raises `RevisionConflict` after a bounded number of lost races.
+    """
+    for _ in range(RETRIES):
+        with lock():
+            found = files.read(root, path, limit)
+            if not isinstance(found, Found):
+                return None
+            try:
+                document = parse(found.raw)
+                manifest = validate("manifest", document.fields)
+            except (FrontmatterProblem, FieldProblem):
+                return None
+            changed = change(manifest.fields(), document.body)
+            if changed is None:
+                return None
+            fields, body = changed
+            assert isinstance(manifest, Manifest)
+            fields["revision"] = manifest.revision + 1
+            data = text_of(fields, body, dict(unknown_entries(document.head, MANIFEST_KEYS)))
+            if files.read(root, path, limit) != found:
+                continue
+            replaced = files.replace(root, path, data, found.raw)
+            if replaced.displaced is None:
+                return data, replaced.signature
+            # Somebody saved between our read and the swap: their bytes go back and the change is made on them.
+            files.replace(root, path, replaced.displaced, data)
+    raise RevisionConflict(
+        "the manifest kept changing while it was written", path=path, hint="it is tried again by itself"
+    )

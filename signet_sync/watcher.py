@@ -1,0 +1,432 @@
+"""The operating system's change events, as sets of workspace-relative paths; nothing else.
+
+An event is a hint: it names a path, its kind is thrown away, and what is on disk decides. Whatever could make
+hints incomplete (an overflow, a watch lost or set anew, polling) is said in one word, `everything`. watchdog
+delivers the events; it is imported only when a watch is set, because that costs more than most commands take
+in all.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import logging
+import os
+import queue
+import stat
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from signet_sync.errors import ConfigError
+
+if TYPE_CHECKING:
+    from watchdog.events import FileSystemEvent, FileSystemEventHandler
+
+MODES = ("auto", "polling", "off")
+
+# Above this many distinct paths a sweep of names is cheaper than the hints.
+MOST_PATHS = 10_000
+
+# Exhausted watches are a limit of the whole user account: others must let go first, so there is no hurry.
+RETRY_SECONDS = 60.0
+
+# One observer takes three descriptors (three per folder before watchdog 7), an import one more.
+SPARE_DESCRIPTORS = 8
+
+JOIN_SECONDS = 1.0
+
+Identity = tuple[int, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Hint:
+    """What may have changed since the last hint; `a | b` is both.
+
+    `paths` are workspace-relative with `/`, bytes that are no UTF-8 surrogate-escaped. `everything` says that
+    `paths` may be incomplete: an overflow, a polling tick, a watch lost or set anew.
+    """
+
+    paths: frozenset[str]
+    everything: bool
+
+    def __or__(self, other: Hint) -> Hint:
+        return Hint(self.paths | other.paths, self.everything or other.everything)
+
+
+ALL_DIRTY = Hint(frozenset(), everything=True)
+
+
+class Watcher:
+    """Watches some folders of a workspace, none of them recursively, and tells what to look at.
+
+    `root` is the workspace's path and may be a symlink, missing, or replaced while watching. `folders()`
+    gives the workspace-relative folders that should be watched (`""` is the root); it is asked at the start
+    and in each `check`. A folder that is missing, unreadable or reached through a symlink below the root is
+    not watched until that changes. `mode` is one of `MODES` (else `ConfigError`); `poll_interval` is in
+    seconds and counts from the end of one pass to the next tick.
+
+    `start`, `check`, `gather` and `stop` belong to one thread; `wake` may be called from any, and from a
+    signal handler. Folders between the root and a watched one are watched too, only for the coming and going
+    of the latter. Nothing tells when the root itself is renamed: `check` sees that, so it should be called on
+    every beat of the caller's timer.
+    """
+
+    def __init__(
+        self,
+        root: str,
+        folders: Callable[[], Sequence[str]],
+        *,
+        mode: str = "auto",
+        poll_interval: float = 2.0,
+    ) -> None:
+        if mode not in MODES:
+            raise ConfigError(f"watch.mode is {mode!r}", hint=f"Use one of: {', '.join(MODES)}.")
+        self.kind: str | None = None
+        self._root = root
+        self._folders = folders
+        self._mode = mode
+        self._poll_interval = poll_interval
+        # A SimpleQueue and no pipe: its put is reentrant, and it needs no descriptor when there is none left.
+        self._bell: queue.SimpleQueue[None] = queue.SimpleQueue()
+        self._woken = False
+        self._inbox = _Inbox(ring=lambda: self._bell.put(None))
+        self._watches: _Watches | None = None
+        self._tick_at: float | None = None
+        self._retry_at = 0.0
+
+    def start(self) -> None:
+        """Set the watches; polls where the system has none left, waits for folders that aren't there yet."""
+        if self.kind is not None or self._mode == "off":
+            return
+        if self._mode == "polling":
+            self.kind = "polling"
+        else:
+            self._set_watches(self._look())
+
+    def check(self) -> bool:
+        """Look after the watches: True when they were set anew and the caller must treat everything as dirty.
+
+        Costs one `lstat` per folder. While polling for want of watches it tries to get them back about once a
+        minute.
+        """
+        if self.kind is None or self._mode != "auto":
+            return False
+        if self._watches is None:
+            return time.monotonic() >= self._retry_at and self._set_watches(self._look())
+        seen = self._look()
+        if self._watches.alive() and self._watches.survey == seen:
+            return False
+        self._set_watches(seen)
+        return True
+
+    def gather(self, quiet: float, longest: float, timeout: float | None) -> Hint | None:
+        """Block until something may have changed and it has been quiet for a while.
+
+        `quiet` seconds must pass since the last event, but no more than `longest` since the first. None after
+        `timeout` seconds without any event (None waits for ever), or at once after `wake`; what was gathered
+        until then is kept for the next call. Without events, nothing runs.
+        """
+        give_up = None if timeout is None else time.monotonic() + timeout
+        if self.kind == "polling" and self._tick_at is None:
+            self._tick_at = time.monotonic() + self._poll_interval
+        while not self._woken:
+            now = time.monotonic()
+            until = self._inbox.due(quiet, longest)
+            if until is not None:
+                if now >= until:
+                    return self._collect()
+            elif self._tick_at is not None and now >= self._tick_at:
+                self._tick_at = None
+                return ALL_DIRTY
+            elif give_up is not None and now >= give_up:
+                return None
+            else:
+                until = min((at for at in (give_up, self._tick_at) if at is not None), default=None)
+            self._sleep(until)
+        self._woken = False
+        return None
+
+    def wake(self) -> None:
+        """Make the `gather` that runs now, or else the next one, return None at once; takes no lock."""
+        if not self._woken:
+            self._woken = True
+            self._bell.put(None)
+
+    def stop(self) -> None:
+        """Let go of all watches and join their threads, within a second; harmless when there are none."""
+        self._let_go()
+        self.kind = None
+        self._tick_at = None
+        self._inbox.take()
+
+    def _sleep(self, until: float | None) -> None:
+        with contextlib.suppress(queue.Empty):
+            if until is None:
+                self._bell.get()
+            else:
+                self._bell.get(timeout=max(0.0, until - time.monotonic()))
+
+    def _collect(self) -> Hint:
+        hint, set_anew = self._inbox.take()
+        # Not left to `check`: a folder deleted and made again often gets the same inode number.
+        if set_anew and self._watches is not None:
+            self._set_watches(self._look())
+        return hint
+
+    def _look(self) -> _Survey:
+        return _survey(self._root, self._folders())
+
+    def _set_watches(self, survey: _Survey) -> bool:
+        """Replace all watches; False when the system has none to give, and polling begins or goes on."""
+        self._let_go()
+        try:
+            self._watches = _Watches(survey, self._inbox)
+        except (OSError, RuntimeError):
+            self.kind = "polling"
+            self._retry_at = time.monotonic() + RETRY_SECONDS
+            return False
+        self.kind = self._watches.kind
+        self._tick_at = None
+        return True
+
+    def _let_go(self) -> None:
+        if self._watches is not None:
+            self._watches.close()
+            self._watches = None
+
+
+class _Inbox:
+    """What the watching threads have heard and nobody has taken yet.
+
+    `ring` is called when the first thing arrives in an empty inbox, and then not again until it was taken:
+    the receiver sleeps through a burst.
+    """
+
+    def __init__(self, ring: Callable[[], None]) -> None:
+        self._ring = ring
+        self._lock = threading.Lock()
+        self._clear()
+
+    def _clear(self) -> None:
+        self._paths: set[str] = set()
+        self._too_many = False
+        self._everything = False
+        self._set_anew = False
+        self._first: float | None = None
+        self._last = 0.0
+
+    def add(self, paths: Iterable[str]) -> None:
+        """These paths may have changed; too many of them are everything."""
+        with self._lock:
+            if not self._too_many:
+                self._paths.update(paths)
+                self._too_many = len(self._paths) > MOST_PATHS
+                if self._too_many:
+                    self._paths.clear()
+                    self._everything = True
+            self._heard()
+
+    def add_everything(self) -> None:
+        """Hints were lost, or a watched folder came, went or changed: the watches themselves are in doubt."""
+        with self._lock:
+            self._everything = True
+            self._set_anew = True
+            self._heard()
+
+    def _heard(self) -> None:
+        self._last = time.monotonic()
+        if self._first is None:
+            self._first = self._last
+            self._ring()
+
+    def due(self, quiet: float, longest: float) -> float | None:
+        """The monotonic time at which to take what is here; None when it is empty."""
+        with self._lock:
+            return None if self._first is None else min(self._last + quiet, self._first + longest)
+
+    def take(self) -> tuple[Hint, bool]:
+        """All that was heard, and whether the watches must be set anew; empties the inbox."""
+        with self._lock:
+            hint = Hint(frozenset(self._paths), self._everything)
+            set_anew = self._set_anew
+            self._clear()
+        return hint, set_anew
+
+
+@dataclass(frozen=True, slots=True)
+class _Survey:
+    """What there is to be watched: equal surveys need no new watches.
+
+    `base` is the root's real path, `wanted` the folders whose files are of interest, `found` these and all
+    folders above them with their identity, parents first, None where nothing can be watched.
+    """
+
+    base: str
+    wanted: frozenset[str]
+    found: dict[str, Identity | None]
+
+
+def _survey(root: str, folders: Sequence[str]) -> _Survey:
+    base = os.path.realpath(root)
+    found = {"": _identity(base)}
+    for folder in folders:
+        parent = ""
+        for name in filter(None, folder.split("/")):
+            path = f"{parent}/{name}" if parent else name
+            if path not in found:
+                # A path through a symlink would be watched at the place it leads to.
+                found[path] = None if found[parent] is None else _identity(os.path.join(base, path))
+            parent = path
+    return _Survey(base, frozenset(folders), found)
+
+
+def _identity(path: str) -> Identity | None:
+    try:
+        status = os.lstat(path)
+    except OSError:
+        return None
+    # watchdog passes over EACCES in silence, and the folder would look watched.
+    if not stat.S_ISDIR(status.st_mode) or not os.access(path, os.R_OK | os.X_OK):
+        return None
+    return status.st_dev, status.st_ino
+
+
+class _Watches:
+    """watchdog's observer with one watch per folder, built whole and thrown away whole.
+
+    It is never repaired: an observer keeps dead emitters and reuses them, a moved folder goes on being
+    reported under its old path. Raises OSError or RuntimeError when the system has no watches, descriptors or
+    threads left, or no events that are better than polling.
+    """
+
+    def __init__(self, survey: _Survey, inbox: _Inbox) -> None:
+        self.survey = survey
+        self._missed = False
+        _claim_descriptors(SPARE_DESCRIPTORS)
+        from watchdog.observers import Observer
+        from watchdog.observers.polling import PollingObserver
+        from watchdog.utils import BaseThread
+
+        if Observer is PollingObserver or sys.platform not in ("linux", "darwin"):
+            raise OSError(errno.ENOTSUP, "no change events here")
+        self.kind = "inotify" if sys.platform == "linux" else "fsevents"
+        self._lost = _LostEvents(inbox)
+        others = set(threading.enumerate())
+        self._observer = Observer()
+        self._lost.attach()
+        try:
+            self._observer.start()
+            self._schedule(_listener(survey, inbox))
+        except (OSError, RuntimeError):
+            self.close()
+            raise
+        # watchdog names only some of its threads, and when its reader dies all others wait in good health.
+        started = [thread for thread in threading.enumerate() if thread not in others]
+        self._threads = [thread for thread in started if isinstance(thread, BaseThread)]
+
+    def _schedule(self, listener: FileSystemEventHandler) -> None:
+        accepted = _accepted_events()
+        for folder, identity in self.survey.found.items():
+            if identity is None:
+                continue
+            path = os.path.join(self.survey.base, folder) if folder else self.survey.base
+            try:
+                self._observer.schedule(listener, path, recursive=False, event_filter=accepted)
+            except (FileNotFoundError, NotADirectoryError):
+                self._missed = True
+
+    def alive(self) -> bool:
+        """Whether every thread still runs and every folder of the survey got its watch."""
+        threads = (self._observer, *self._observer.emitters, *self._threads)
+        return not self._missed and all(thread.is_alive() for thread in threads)
+
+    def close(self) -> None:
+        self._observer.stop()
+        if self._observer.is_alive():
+            self._observer.join(JOIN_SECONDS)
+        self._lost.detach()
+
+
+def _claim_descriptors(count: int) -> None:
+    """Raise OSError unless `count` more descriptors can be had.
+
+    Asked before watchdog is: it leaks an inotify descriptor when the pipe beside it fails, and an extension
+    module that can't be opened is an ImportError, as if it were not installed.
+    """
+    with contextlib.ExitStack() as held:
+        for _ in range(count):
+            held.callback(os.close, os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC))
+
+
+def _accepted_events() -> list[type[FileSystemEvent]]:
+    """All kinds but opening and reading (we would wake ourselves) and "something in this folder changed"."""
+    from watchdog import events
+
+    # FileModifiedEvent must stay: watchdog 7 has no mask for the attribute events of its own; 6 lacks them.
+    names = (
+        "FileCreatedEvent FileModifiedEvent FileClosedEvent FileMovedEvent FileDeletedEvent FileAttribEvent "
+        "DirCreatedEvent DirMovedEvent DirDeletedEvent DirAttribEvent"
+    )
+    return [getattr(events, name) for name in names.split() if hasattr(events, name)]
+
+
+def _listener(survey: _Survey, inbox: _Inbox) -> FileSystemEventHandler:
+    from watchdog.events import FileSystemEventHandler
+
+    inside = survey.base.rstrip("/") + "/"
+
+    class Listener(FileSystemEventHandler):
+        def dispatch(self, event: FileSystemEvent) -> None:
+            paths = []
+            # An exception here would end watchdog's thread: nothing below can raise.
+            given: tuple[bytes | str, bytes | str] = (event.src_path, event.dest_path)
+            for path in map(os.fsdecode, given):
+                if path == survey.base:
+                    relative = ""
+                elif path.startswith(inside):
+                    relative = path[len(inside) :]
+                else:
+                    continue
+                if relative in survey.found:
+                    inbox.add_everything()
+                elif not event.is_directory and relative.rpartition("/")[0] in survey.wanted:
+                    paths.append(relative)
+            if paths:
+                inbox.add(paths)
+
+    return Listener()
+
+
+class _LostEvents(logging.Handler):
+    """Hears the one line that watchdog logs when the kernel's queue overflowed, and keeps its logger quiet.
+
+    No event tells of an overflow. Before watchdog 7 nothing does.
+    """
+
+    LOGGER = "watchdog.observers"
+
+    def __init__(self, inbox: _Inbox) -> None:
+        super().__init__()
+        self._inbox = inbox
+
+    def emit(self, record: logging.LogRecord) -> None:
+        if record.name == f"{self.LOGGER}.inotify_c" and record.levelno >= logging.WARNING:
+            self._inbox.add_everything()
+
+    def attach(self) -> None:
+        log = logging.getLogger(self.LOGGER)
+        log.addHandler(self)
+        log.propagate = False
+        # Else a root logger set to ERROR would swallow the line.
+        log.setLevel(logging.WARNING)
+
+    def detach(self) -> None:
+        log = logging.getLogger(self.LOGGER)
+        log.removeHandler(self)
+        if not any(isinstance(handler, _LostEvents) for handler in log.handlers):
+            log.propagate = True
+            log.setLevel(logging.NOTSET)
