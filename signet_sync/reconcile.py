@@ -1,4 +1,4 @@
-"""The planner: what was found, what was known, the tombstones and `now` give verdicts, rows, seals, removals, the cliff.
+"""The planner: what was found, what was known, tombstones and `now` give verdicts, rows, seals, removals, the cliff.
 
 Three pure steps, so that a vault of any size is judged in batches: `survey` decides from names and signatures what must
 be read and whether the pass must halt; `judge` gives each file that was read its one verdict with the row and the seal
@@ -7,9 +7,11 @@ that follow; `judge_missing` does the same for a name that is gone. Contracts: *
 
 from __future__ import annotations
 
+import re
 import zlib
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
 from hashlib import sha256
 from typing import NamedTuple
 
@@ -28,7 +30,7 @@ from signet_sync.contracts.names import AGENT_ID, IMMUTABLE_KINDS, ArtifactName,
 from signet_sync.contracts.noise import NoiseRule
 from signet_sync.contracts.observed import STRANGE_NAME, Found, Signature, Snapshot, Trouble
 from signet_sync.contracts.places import MEMORY, TOMBSTONES
-from signet_sync.contracts.sanitizer import redact, sanitize_line, sanitize_transcript_v1
+from signet_sync.contracts.sanitizer import sanitize_line, sanitize_transcript_v1
 from signet_sync.contracts.sentences import SessionContext, acceptable, fallback
 from signet_sync.contracts.timestamps import day_of, parse_name_stamp
 from signet_sync.contracts.tokens import token_matches, token_of
@@ -121,8 +123,8 @@ class Note(NamedTuple):
 class Judgement:
     """The verdict of one path and all that follows from it.
 
-    `row` replaces the path's row; None drops it. `seal` is written where it is not None. `unlink` asks a writing pass to
-    delete the file. `links` are the link fields' targets by field name.
+    `row` replaces the path's row; None drops it. `seal` is written where it is not None. `unlink` asks a writing pass
+    to delete the file. `links` are the link fields' targets by field name.
     """
 
     path: str
@@ -578,18 +580,29 @@ def _link_notes(artifact: Content | Manifest, body: str) -> tuple[Note, ...]:
     return tuple(notes)
 
 
+# The files of a session share their keys, project and sentence.
+_line = lru_cache(maxsize=2048)(sanitize_line)
+_REDACTED = re.compile(r"\[REDACTED:([a-z0-9-]+)\]")
+
+
+def _redactions(before: str, after: str) -> set[str]:
+    """The rules of the sanitizer that found something."""
+    if after == before or "[REDACTED:" not in after:
+        return set()
+    return set(_REDACTED.findall(after)) - set(_REDACTED.findall(before))
+
+
 def _content_row(
     path: str, name: ArtifactName, artifact: Content, body: str, bench: Bench
 ) -> tuple[Row, list[Note], tuple[Highlight, ...]]:
     notes: list[Note] = []
     content = sanitize_transcript_v1(body)
-    redactions = redact(body)[1] if content != body else {}
-    sentence, sentence_redactions = redact(artifact.memory_sentence)
-    if redactions or sentence_redactions:
-        rules = ", ".join(sorted(redactions.keys() | sentence_redactions.keys()))
+    sentence = _line(artifact.memory_sentence)
+    redactions = _redactions(body, content) | _redactions(artifact.memory_sentence, sentence)
+    if redactions:
+        rules = ", ".join(sorted(redactions))
         notes.append(Note("secret-suspected", f"it seems to hold a secret ({rules}); the index and pages leave it out"))
-    sentence = sanitize_line(sentence)
-    project = sanitize_line(artifact.project) if artifact.project is not None else None
+    project = _line(artifact.project) if artifact.project is not None else None
     context = SessionContext(
         content, project, name.kind, artifact.harness, day_of(artifact.captured_at.micros), name.token
     )
@@ -604,11 +617,11 @@ def _content_row(
         path,
         artifact.content_sha256,
         name.kind,
-        sanitize_line(artifact.session_id),
-        sanitize_line(artifact.session_key) if artifact.session_key is not None else None,
+        _line(artifact.session_id),
+        _line(artifact.session_key) if artifact.session_key is not None else None,
         name.token,
         project,
-        sanitize_line(artifact.harness) if artifact.harness is not None else None,
+        _line(artifact.harness) if artifact.harness is not None else None,
         artifact.captured_at.text,
         artifact.started_at.text if artifact.started_at else None,
         artifact.ended_at.text if artifact.ended_at else None,
@@ -639,7 +652,7 @@ def _manifest(
 ) -> Judgement:
     content = sanitize_transcript_v1(body)
     notes = [*_format_notes(document), *_link_notes(artifact, body)]
-    if content != body and redact(body)[1]:
+    if _redactions(body, content):
         notes.append(Note("secret-suspected", "its text seems to hold a secret; the index leaves it out"))
     membership = artifact.ended_at or artifact.captured_at
     row = Row(
@@ -647,11 +660,11 @@ def _manifest(
         path,
         body_sha256(body),
         "manifest",
-        sanitize_line(artifact.session_id),
-        sanitize_line(artifact.session_key) if artifact.session_key is not None else None,
+        _line(artifact.session_id),
+        _line(artifact.session_key) if artifact.session_key is not None else None,
         name.token,
-        sanitize_line(artifact.project) if artifact.project is not None else None,
-        sanitize_line(artifact.harness) if artifact.harness is not None else None,
+        _line(artifact.project) if artifact.project is not None else None,
+        _line(artifact.harness) if artifact.harness is not None else None,
         artifact.captured_at.text,
         artifact.started_at.text if artifact.started_at else None,
         artifact.ended_at.text if artifact.ended_at else None,

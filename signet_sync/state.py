@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from hashlib import sha256
 from typing import Any
 
-from signet_sync.contracts.places import WORKSPACE_ID
+from signet_sync.contracts.places import MEMORY, WORKSPACE_ID
 from signet_sync.errors import AnotherAgent, WorkspaceError
 
 _ID = frozenset("0123456789abcdef-")
@@ -68,6 +68,8 @@ def locate(root: str, environ: Mapping[str, str] = os.environ) -> StateFolder:
         folder = os.path.join(where, found)
         if not _is_copy(folder, real):
             return StateFolder(folder, found)
+    elif (remembered := _remembered(where, real)) is not None:
+        return remembered
     return _by_path(where, real)
 
 
@@ -89,19 +91,44 @@ def establish(
         _record(folder, real)
         return folder
     keyed = _by_path(where, real)
-    fresh = str(uuid.uuid4())
+    remembered = _remembered(where, real) if found is None else None
+    if remembered is not None and not os.path.isdir(os.path.join(real, MEMORY)):
+        # The id went together with memory/: a root that is not mounted, not a new workspace. Nothing is written there.
+        return remembered
+    fresh = remembered.key if remembered is not None else str(uuid.uuid4())
     try:
         write_id(fresh, found)
     except (OSError, WorkspaceError):
         _record(keyed, real)
         return keyed
     folder = StateFolder(os.path.join(where, fresh), fresh)
-    if found is None and os.path.isdir(keyed.path):
+    if found is None and remembered is None and os.path.isdir(keyed.path):
         # What was gathered under the real path (an `--index-only` run) moves along.
         with suppress(OSError):
             os.rename(keyed.path, folder.path)
     _record(folder, real)
     return folder
+
+
+def _remembered(where: str, real: str) -> StateFolder | None:
+    """The state folder that recorded this real path, where the workspace itself has lost its id."""
+    try:
+        names = sorted(os.listdir(where))
+    except OSError:
+        return None
+    for name in names:
+        if len(name) == 36 and _recorded(os.path.join(where, name)) == real:
+            return StateFolder(os.path.join(where, name), name)
+    return None
+
+
+def _recorded(folder: str) -> str | None:
+    try:
+        with open(os.path.join(folder, "workspace.json"), encoding="utf-8") as handle:
+            path = json.load(handle).get("path")
+    except (OSError, ValueError, AttributeError):
+        return None
+    return path if isinstance(path, str) else None
 
 
 def _by_path(where: str, real: str) -> StateFolder:
@@ -124,12 +151,8 @@ def _read_id(real: str) -> str | None:
 
 
 def _is_copy(folder: str, real: str) -> bool:
-    try:
-        with open(os.path.join(folder, "workspace.json"), encoding="utf-8") as handle:
-            recorded = json.load(handle).get("path")
-    except (OSError, ValueError, AttributeError):
-        return False
-    if not isinstance(recorded, str) or recorded == real:
+    recorded = _recorded(folder)
+    if recorded is None or recorded == real:
         return False
     return _read_id(recorded) == os.path.basename(folder)
 

@@ -144,7 +144,7 @@ def compose(workspace: Workspace, agent_id: str, now_us: int, halted: str = "") 
     in_window = pages.count_in_window(database, agent_id, first, last)
     projection = Projection(
         agent_id,
-        warning(workspace, halted),
+        warning(workspace, agent_id, halted),
         pages.projects(database, agent_id, first, last, 12),
         pages.head_items(database, agent_id, last, [key for key, _ in SECTIONS], HEAD_CANDIDATES),
         in_window,
@@ -158,9 +158,11 @@ def compose(workspace: Workspace, agent_id: str, now_us: int, halted: str = "") 
     return rendered, in_window, pages.next_change(database, agent_id, now_us, settings.window_days * DAY)
 
 
-def warning(workspace: Workspace, halted: str = "") -> str:
-    """The one line that tells an agent's reader of a halt or of open violations; empty when all is well."""
-    count = workspace.database.value("select count(*) from violations")
+def warning(workspace: Workspace, agent_id: str, halted: str = "") -> str:
+    """The one line that tells an agent's reader of a halt or of its open violations; empty when all is well."""
+    count = workspace.database.value(
+        "select count(*) from violations v join seals s on s.path = v.path where s.agent_id = ?", (agent_id,)
+    )
     if halted:
         return f"signet-sync is halted, nothing was dropped ({halted}): signet-sync status"
     if not count:

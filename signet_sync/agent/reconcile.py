@@ -293,7 +293,7 @@ def _apply(
             artifacts.store_files(database, _vanished_seals(workspace, bench), request.now_us)
         _ledger(workspace, change, whole=whole)
         _links(workspace, change, outcome, whole=whole)
-        _violations(workspace, request)
+        change.agents.update(_violations(workspace, request))
         if outcome.full:
             database.execute("delete from meta where key = 'halted'")
     outcome.unsettled = frozenset(unsettled)
@@ -336,6 +336,8 @@ def _read_and_write(
     """Reads, judges and writes in batches; with many files full text and seals are made beside the reading."""
     if not paths:
         return
+    # In order of names the files of a session come together, and the folder's index is walked once.
+    paths = sorted(paths)
     writer = _Writer(workspace, request, known, outcome.change, threaded=len(paths) > THREADED)
     settle_ns = int(request.settle_seconds * 1e9)
     young_ns = request.now_us * 1000 - settle_ns
@@ -533,9 +535,10 @@ def _exists(root: str, target: str) -> bool:
         return False
 
 
-def _violations(workspace: Workspace, request: Request) -> None:
-    """Open violations follow the verdicts; what one pass finds together is one batch."""
+def _violations(workspace: Workspace, request: Request) -> set[str]:
+    """Open violations follow the verdicts; what one pass finds together is one batch. Gives the agents concerned."""
     database = workspace.database
+    before = violations_open(workspace)
     moment = iso(request.now_us)
     database.execute(
         "insert into violations(path, code, message, found_at, found_sha256, batch)"
@@ -545,6 +548,17 @@ def _violations(workspace: Workspace, request: Request) -> None:
         (moment, moment),
     )
     database.execute("delete from violations where path not in (select path from files where verdict = 'violation')")
+    return {agent for _, agent in before ^ violations_open(workspace) if agent is not None}
+
+
+def violations_open(workspace: Workspace) -> set[tuple[str, str | None]]:
+    """Path and agent of every open violation."""
+    return {
+        (path, agent)
+        for path, agent in workspace.database.execute(
+            "select v.path, s.agent_id from violations v left join seals s on s.path = v.path"
+        )
+    }
 
 
 def _clean_up(workspace: Workspace, request: Request, outcome: Outcome) -> None:

@@ -1,4 +1,4 @@
-"""The body rule `body-normalized-v1` and its hash (seed 000, *Checksum scope*; contracts, *Sessions, names, tokens*)."""
+"""The body rule `body-normalized-v1` and its hash (seed 000, *Checksum scope*; contracts, *Sessions, names*)."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ from hashlib import sha256
 
 HASH_SCOPE = "body-normalized-v1"
 
-_TRAILING = re.compile(r"[ \t]+(?=\n)")
+# Each run of blanks is looked at once: without the look-behind a long run inside a line costs its length squared.
+_TRAILING = re.compile(r"(?<![ \t])[ \t]++(?=\n)")
 
 
 def normalize(text: str) -> str:
@@ -30,10 +31,15 @@ def normalize(text: str) -> str:
 
 def body_sha256(normalized: str) -> str:
     """Lower-case hex digest of a *normalised* body's UTF-8 bytes; lone surrogates count as U+FFFD, as in JavaScript."""
+    return sha256(utf8(normalized)).hexdigest()
+
+
+def utf8(text: str) -> bytes:
+    """The text as UTF-8, lone surrogates as U+FFFD: what is hashed and what is written, for every `str`."""
     try:
-        return sha256(normalized.encode("utf-8")).hexdigest()
+        return text.encode("utf-8")
     except UnicodeEncodeError:
-        return sha256(well_formed(normalized).encode("utf-8")).hexdigest()
+        return well_formed(text).encode("utf-8")
 
 
 def well_formed(text: str) -> str:
@@ -42,7 +48,10 @@ def well_formed(text: str) -> str:
 
 
 # JavaScript's String.trim and \s; Python's str.strip takes U+0085 and U+001C–1F too and leaves U+FEFF.
-JS_BLANKS = "\t\n\v\f\r \u00a0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a\u2028\u2029\u202f\u205f\u3000\ufeff"
+JS_BLANKS = (
+    "\t\n\v\f\r \u00a0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a"
+    "\u2028\u2029\u202f\u205f\u3000\ufeff"
+)
 
 
 def js_trim(text: str) -> str:

@@ -1,8 +1,8 @@
 """The frontmatter codec: a strict fast path for the written form, safe YAML events for everything else.
 
 Both paths give the same: scalars are text as written (or None), lists are lists; the models type them, not YAML's
-guesses (contracts, *Frontmatter, as written* and *as read*). Nothing is composed or constructed: the event walk stops at
-the first alias, anchor, tag, duplicate key, second document or fifth level.
+guesses (contracts, *Frontmatter, as written* and *as read*). Nothing is composed or constructed: the event walk stops
+at the first alias, anchor, tag, duplicate key, second document or fifth level.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from json.decoder import scanstring as _scanstring  # type: ignore[attr-defined]
 from typing import Any
 
-from signet_sync.contracts.bodies import well_formed
+from signet_sync.contracts.bodies import utf8, well_formed
 
 HEAD_LIMIT = 64 * 1024
 MAX_DEPTH = 4
@@ -24,11 +24,13 @@ Scalar = str | int | float | bool | None
 
 _CLOSING = re.compile(r"\n---[ \t]*(?:\n|\Z)")
 _OPENING = re.compile(r"---[ \t]*\n")
-_KEY_LINE = re.compile(r"""\s*(?:"[^"\n]*"|'[^'\n]*'|[^\s:#'"\[\]{}&*!|>%@`,?-][^:\n]*?)\s*:(?:\s|\Z)""")
+_KEY_LINE = re.compile(r"""\s*(?:(?:"[^"\n]*"|'[^'\n]*')\s*|[^\s:#'"\[\]{}&*!|>%@`,?-][^:\n]*):(?:\s|\Z)""")
+_QUOTED_LINE = re.compile(r'([^\W\d]\w*:|  -) (".*")', re.ASCII)
+_KEY_LIMIT = 1000  # YAML finds no longer keys than 1,024 characters, and both paths must agree
 _NUMBER = re.compile(r"-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?", re.ASCII)
 _NULLS = frozenset({"", "~", "null", "Null", "NULL"})
 # C0 is escaped by JSON already; these PyYAML cannot read raw, or they would end a line for some reader.
-_UNSAFE = re.compile("[\x7f-\x9f\u2028\u2029\ufeff\ud800-\udfff]")
+_UNSAFE = re.compile("[\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff\ud800-\udfff]")
 
 
 class FrontmatterProblem(ValueError):
@@ -68,7 +70,10 @@ def split(text: str) -> tuple[str, str]:
 
 
 def parse(raw: bytes) -> Document:
-    """A whole file. Raises `FrontmatterProblem` with code `not-utf8`, `frontmatter-missing` or `frontmatter-invalid`."""
+    """A whole file.
+
+    Raises `FrontmatterProblem` with code `not-utf8`, `frontmatter-missing` or `frontmatter-invalid`.
+    """
     try:
         text = raw.decode("utf-8")
     except UnicodeDecodeError as error:
@@ -85,13 +90,14 @@ def parse(raw: bytes) -> Document:
 
 def read(head: str) -> dict[str, Value]:
     """The fields of a head. Raises `FrontmatterProblem`."""
-    fields = read_written(head) if len(head) <= HEAD_LIMIT else None
+    large = len(head) > HEAD_LIMIT or (len(head) > HEAD_LIMIT // 4 and len(utf8(head)) > HEAD_LIMIT)
+    fields = None if large else read_written(head)
     if fields is not None:
         return fields
     lead = head.lstrip(" \t\n")
     if not lead or _KEY_LINE.match(lead.split("\n", 1)[0]) is None:
         raise FrontmatterProblem("frontmatter-missing", "what follows the opening `---` is prose, not `key: value`")
-    if len(head) > HEAD_LIMIT or len(head.encode("utf-8", "surrogatepass")) > HEAD_LIMIT:
+    if large:
         raise FrontmatterProblem("frontmatter-invalid", "the frontmatter is larger than 64 KiB")
     return read_yaml(head)
 
@@ -103,7 +109,7 @@ def read_written(head: str) -> dict[str, Value] | None:
     last = ""
     for line in head.split("\n"):
         key, colon, value = line.partition(": ")
-        if colon and key.isidentifier() and key.isascii():
+        if colon and key.isidentifier() and key.isascii() and len(key) <= _KEY_LIMIT:
             items = None
         elif line.startswith("  - "):
             if items is None:
@@ -111,7 +117,7 @@ def read_written(head: str) -> dict[str, Value] | None:
                     return None
                 items = fields[last] = []
             key, value = "", line[4:]
-        elif line.endswith(":") and line[:-1].isidentifier() and line.isascii():
+        elif line.endswith(":") and line[:-1].isidentifier() and line.isascii() and len(line) <= _KEY_LIMIT:
             last = line[:-1]
             if last in fields:
                 return None
@@ -127,7 +133,7 @@ def read_written(head: str) -> dict[str, Value] | None:
                 return None
             if end != len(value):
                 return None
-            if "\\u" in value or "\\U" in value:
+            if "\\u" in value:
                 scalar = well_formed(scalar)
         elif value == "null":
             scalar = None
@@ -169,18 +175,21 @@ def read_yaml(head: str) -> dict[str, Value]:
 
 
 def _with_safe_escapes(head: str) -> str:
-    """Lines in the written form re-written with every escape that YAML and JSON read alike, so that both paths agree."""
+    """Lines in the written form with the escapes that YAML and JSON read alike, so that both paths agree."""
     if _UNSAFE.search(head) is None and "\\" not in head:
         return head
-    lines = []
-    for line in head.split("\n"):
-        single = read_written(line) if '"' in line and not line.startswith(" ") else None
-        if single is not None and len(single) == 1:
-            key, value = next(iter(single.items()))
-            if isinstance(value, str) and line.partition(": ")[2].startswith('"'):
-                line = f"{key}: {scalar_text(value)}"
-        lines.append(line)
-    return "\n".join(lines)
+    return "\n".join(map(_with_safe_escapes_in_line, head.split("\n")))
+
+
+def _with_safe_escapes_in_line(line: str) -> str:
+    match = _QUOTED_LINE.fullmatch(line)
+    if match is None:
+        return line
+    try:
+        text, end = _scanstring(match[2], 1, True)
+    except ValueError:
+        return line
+    return f"{match[1]} {scalar_text(well_formed(text))}" if end == len(match[2]) else line
 
 
 class _Walker:
@@ -195,11 +204,9 @@ class _Walker:
         kind = type(event).__name__
         if kind == "ScalarEvent":
             self._plain(event)
-            text = event.value
-            if event.style is None and text in _NULLS:
-                self._put(None, is_key=True)
-            else:
-                self._put(well_formed(text), is_key=True)
+            # A plain scalar has no style: None in the Python parser, "" in the C one.
+            null = not event.style and event.value in _NULLS and not self._awaits_key()
+            self._put(None if null else well_formed(event.value), is_key=True)
         elif kind in ("MappingStartEvent", "SequenceStartEvent"):
             self._plain(event)
             if len(self._stack) >= MAX_DEPTH:
@@ -221,6 +228,9 @@ class _Walker:
             raise FrontmatterProblem("frontmatter-invalid", "anchors (`&name`) are not allowed")
         if event.tag is not None:
             raise FrontmatterProblem("frontmatter-invalid", "tags (`!name`) are not allowed")
+
+    def _awaits_key(self) -> bool:
+        return bool(self._stack) and isinstance(self._stack[-1][0], dict) and self._stack[-1][1] is None
 
     def _put(self, value: Value, *, is_key: bool) -> None:
         if not self._stack:
@@ -281,7 +291,7 @@ def write(fields: Mapping[str, Any], body: str) -> bytes:
 
     post = frontmatter.Post(body)
     post.metadata = dict(fields)
-    return frontmatter.dumps(post, handler=handler()).encode("utf-8")
+    return utf8(frontmatter.dumps(post, handler=handler()))
 
 
 def handler() -> Any:
@@ -313,30 +323,43 @@ def handler() -> Any:
 
 
 def unknown_entries(head: str, known: frozenset[str]) -> list[tuple[str, Raw]]:
-    """The top-level entries of a readable head whose keys are not known, each with its own source lines."""
+    """The top-level entries of a readable head whose keys are not known, each with its own source lines, unindented."""
     import yaml
 
     loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-    starts: list[tuple[int, str]] = []
-    depth = 0
-    expects_key = True
-    events: Iterable[Any] = yaml.parse(_with_safe_escapes(head), Loader=loader)
+    text = _with_safe_escapes(head)
+    # Offsets, not line numbers: for YAML a line also ends at U+0085, U+2028 and U+2029.
+    starts: list[tuple[int, int, str]] = []
+    depth, expects_key, end = 0, True, len(text)
+    events: Iterable[Any] = yaml.parse(text, Loader=loader)
     for event in events:
         kind = type(event).__name__
         if kind == "ScalarEvent" and depth == 1:
             if expects_key:
-                starts.append((event.start_mark.line, event.value))
+                starts.append((*_entry_start(text, event.start_mark), event.value))
             expects_key = not expects_key
         elif kind in ("MappingStartEvent", "SequenceStartEvent"):
             depth += 1
         elif kind in ("MappingEndEvent", "SequenceEndEvent"):
             depth -= 1
-            if depth == 1:
-                expects_key = True
-    lines = head.split("\n")
-    found = []
-    for position, (line, key) in enumerate(starts):
-        end = starts[position + 1][0] if position + 1 < len(starts) else len(lines)
-        if key not in known:
-            found.append((key, Raw("\n".join(lines[line:end]).rstrip("\n"))))
-    return found
+            expects_key = True
+            if depth == 0:
+                end = event.start_mark.index
+    ends = [start for start, _, _ in starts[1:]] + [end]
+    return [
+        (key, Raw(_unindented(text[start:stop], indent)))
+        for (start, indent, key), stop in zip(starts, ends, strict=True)
+        if key not in known
+    ]
+
+
+def _entry_start(text: str, mark: Any) -> tuple[int, int]:
+    """Where a key's entry starts (before the `?` of an explicit key) and how far it is indented."""
+    lead = text[mark.index - mark.column : mark.index]
+    indent = len(lead) - len(lead.lstrip(" "))
+    return mark.index - mark.column + indent, indent
+
+
+def _unindented(entry: str, indent: int) -> str:
+    entry = entry.rstrip(" ").rstrip("\n\x85\u2028\u2029")
+    return re.sub(rf"(?<=\n) {{1,{indent}}}", "", entry) if indent else entry

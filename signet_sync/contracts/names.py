@@ -87,7 +87,10 @@ def has_conflict_mark(text: str) -> bool:
 
 
 def ignored_code(name: str) -> str:
-    """Why a name that is not ours is ignored: `conflict-copy` beats `temporary` beats `foreign-name`."""
+    """Why a name that is not ours is ignored: `temporary` beats `conflict-copy` beats `foreign-name`.
+
+    The placeholder of a file that iCloud keeps elsewhere (`.name.icloud`) counts as a copy.
+    """
     stem = name[:-3] if name.endswith(".md") else name
     if name.startswith(".") and name.endswith(".icloud"):
         return "conflict-copy"

@@ -30,7 +30,7 @@ class Found:
 
 @dataclass(frozen=True, slots=True)
 class Trouble:
-    """Why a file could not be read; `code` is a verdict's code, or `gone` or `unsettled` (it changed while being read)."""
+    """Why a file could not be read; `code` is a verdict's code, `gone`, or `unsettled` (it changed meanwhile)."""
 
     code: str
     message: str
@@ -41,8 +41,8 @@ class Trouble:
 class Snapshot:
     """Names found in `memory/` and `memory/tombstones/`, or the state of the hinted paths alone.
 
-    `files` holds regular files by path, `odd` what stands under a name without being one, with the reason. `ground` says
-    whether `memory/` can be trusted as a witness: only then is a missing name a missing file.
+    `files` holds regular files by path, `odd` what stands under a name without being one, with the reason. `ground`
+    says whether `memory/` can be trusted as a witness: only then is a missing name a missing file.
     """
 
     everything: bool

@@ -57,5 +57,10 @@ def display(path: str) -> str:
     """A path as it may be printed or stored: bytes that are not UTF-8 and control characters as escapes."""
     if path.isprintable():
         return path
-    text = path.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
-    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in text)
+    return "".join(c if c.isprintable() else _escape(c) for c in path)
+
+
+def _escape(character: str) -> str:
+    if "\udc80" <= character <= "\udcff":  # a byte that is not UTF-8, as `os.fsdecode` carries it
+        return f"\\x{ord(character) - 0xDC00:02x}"
+    return character.encode("unicode_escape").decode("ascii")

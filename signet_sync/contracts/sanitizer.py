@@ -1,4 +1,4 @@
-"""The deterministic sanitizer `sanitize_transcript_v1`: newlines, control characters, secrets, body normalisation.
+"""The deterministic sanitizer: newlines, control characters, secrets, body normalisation.
 
 Contract: *Sanitizer* and *Secrets*. The rule table is part of the version: changing a rule means `v2` with a migration
 note, because artifacts that were written under `v1` stay as they are.
@@ -123,7 +123,7 @@ def _aws_secret(match: re.Match[str]) -> Span | None:
 
 _PLACEHOLDER = re.compile(
     r"""(?ix) ^[$%{<*\[(/~.@&|\\\#-] | \*{3} | x{4} | \.\.\.$ | … | [<>{}$]
-    | your | example | placeholder | change[-_]?me | redacted | dummy | process\.env | os\.environ | getenv | secrets\.
+    | ^arn: | your | example | placeholder | change[-_]?me | redacted | dummy | process\.env | os\.environ | getenv | secrets\.
     """
 )
 # Numbers, dates, versions, hosts with ports, digests that name their algorithm.
@@ -200,14 +200,15 @@ _TOKEN_NAMES = (
     *("masterkey", "master_key", "master-key", "credential", "credentials", "_auth", "authorization"),
 )
 _SECRET_NAMES = _PASSWORD_NAMES + _TOKEN_NAMES
+_PAGE_NAMES = ("nexttoken", "next_token", "pagetoken", "page_token", "continuationtoken", "continuation_token")
 # What stands between the name and the mark: quotes (escaped in JSON within JSON), a bracket, blanks, Markdown's stars.
 _AROUND_NAME = " \t\"'`\\*:"
-_VALUE_LIMIT = 128
 # A quoted value, or a bare one up to a blank or a mark that ends values in code, YAML, shells and query strings,
-# perhaps behind a type annotation. A digit or a strong mark is demanded here so that `re` refuses prose on its own.
+# perhaps behind a type annotation. Its first 64 characters are looked at, and among them a digit or a strong mark is
+# demanded here so that `re` refuses prose on its own.
 _VALUE = (
-    r"(?=[=:>~]?[ \t]*(?:\w{1,24}[ \t]*[=:][ \t]*)?(?:[rbfu]?\\?[\"'`])?(?=[^\s\"'`]{0,127}?[0-9!#$^~@])"
-    rf"(?P<secret>[^\s\"'`\\,;<>(){{}}\[\]&|*]{{6,{_VALUE_LIMIT}}}))"
+    r"(?=[=:>~]?[ \t]*(?:\w{1,24}[ \t]*[=:][ \t]*)?(?:[rbfu]?\\?[\"'`])?"
+    r"(?=[^\s\"'`0-9!#$^~@]{0,63}+[0-9!#$^~@])(?P<secret>[^\s\"'`\\,;<>(){}\[\]&|*]{6,64}))"
 )
 _VALUE_TAIL = re.compile(r"[^\s\"'`\\,;<>(){}\[\]&|*]*")
 
@@ -220,11 +221,18 @@ def _name_before(text: str, at: int) -> str:
     return before.lower()
 
 
+def _names_secret(name: str) -> bool:
+    """Whether it ends as a secret's name does; so do places in a list and AWS resources (`…:123:secret:Name`)."""
+    if not name.endswith(_SECRET_NAMES) or name.endswith(_PAGE_NAMES):
+        return False
+    return not (name.endswith(":secret") and name[-8:-7].isdigit())
+
+
 def _assigned(match: re.Match[str]) -> Span | None:
     """The value, if its name is a secret's and its shape too, and if it is neither called nor indexed."""
     text, value, (start, end) = match.string, match["secret"], match.span("secret")
     name = _name_before(text, match.start())
-    if not name.endswith(_SECRET_NAMES) or text[end : end + 1] in ("(", "[", "{", "<"):
+    if not _names_secret(name) or text[end : end + 1] in ("(", "[", "{", "<"):
         return None
     if not (_password_shaped(value) if name.endswith(_PASSWORD_NAMES) else _token_shaped(value)):
         return None
@@ -518,21 +526,21 @@ def _either_case(letters: str) -> str:
 _ROUGHLY = "".join(_either_case("".join(sorted(set(column)))) for column in zip(*_LAST_THREE, strict=True))
 _EXACTLY = "(?:" + "|".join("".join(map(_either_case, ending)) for ending in _LAST_THREE) + ")"
 _AROUND = r"[ \t\"'`\\*\]]"
-_GIVEN = re.compile(
-    rf":(?:(?<={_ROUGHLY}:)(?<={_EXACTLY}:)|(?<={_AROUND}:)(?:(?<={_ROUGHLY}{_AROUND}:)(?<={_EXACTLY}{_AROUND}:)"
-    rf"|(?<={_AROUND}{{2}}:)(?:(?<={_EXACTLY}{_AROUND}{{2}}:)|(?<={_AROUND}{{3}}:)))|(?<=[0-9]:)(?=AA))"
-)
 _HEADERS = ("authorization", "cookie", "sig")
-_VALUE_AHEAD = re.compile(f"[=:]{_VALUE}")
+_HEADER_ENDS = "[ikIKsS][oiOI][negNEG]"
+_GIVEN = re.compile(
+    rf":(?:(?:(?<={_ROUGHLY}:)(?<={_EXACTLY}:)|(?<={_AROUND}:)(?:(?<={_ROUGHLY}{_AROUND}:)(?<={_EXACTLY}{_AROUND}:)"
+    rf"|(?<={_AROUND}{{2}}:)(?:(?<={_EXACTLY}{_AROUND}{{2}}:)|(?<={_AROUND}{{3}}:))))"
+    rf"(?:{_VALUE}|" + "|".join(rf"(?<={_HEADER_ENDS}{_AROUND}{{{n}}}:)" for n in range(4)) + "))"
+    rf"|:(?<=[0-9]:)(?=AA[{_URLSAFE}]{{30}})"
+)
 
 
 def _given(text: str) -> bool:
     for match in _GIVEN.finditer(text.replace("=", ":")):
         at = match.start()
-        if text.startswith(":AA", at):
-            return True
         name = _name_before(text, at)
-        if name.endswith(_HEADERS) or (name.endswith(_SECRET_NAMES) and _VALUE_AHEAD.match(text, at)):
+        if name.endswith(_HEADERS) or (match["secret"] and _names_secret(name)) or text.startswith(":AA", at):
             return True
     return False
 
@@ -568,11 +576,12 @@ def _candidates(text: str) -> list[Rule]:
 
 
 def _spans(rule: Rule, text: str) -> Iterator[Span]:
-    end = 0
-    for match in rule.pattern.finditer(text):
+    search, at = rule.pattern.search, 0
+    while match := search(text, at):
         span = rule.secret(match)
-        if span is not None and span[0] >= end:
-            end = span[1]
+        # A pattern may only look at its secret: what was found once is not read again.
+        at = max(match.end(), span[1]) if span else match.end()
+        if span:
             yield span
 
 
@@ -625,7 +634,7 @@ _REPLACED = {
 def _has_controls(text: str) -> bool:
     if text.isascii():
         # Thirty searches for one character are five times as fast as one search for thirty.
-        return any([control in text for control in _ASCII_CONTROLS])
+        return any(map(text.__contains__, _ASCII_CONTROLS))
     return _UNSAFE.search(text) is not None
 
 

@@ -9,6 +9,7 @@ import re
 from dataclasses import dataclass
 
 from signet_sync.contracts.bodies import JS_BLANKS, js_trim
+from signet_sync.contracts.names import IMMUTABLE_KINDS
 
 MIN_WORDS, MAX_WORDS = 12, 48
 LOW_SIGNAL = frozenset({"Investigated issue.", "Worked on task.", "Reviewed code."})
@@ -19,7 +20,7 @@ _CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029]+")
 _INVISIBLE = re.compile("[\u202a-\u202e\u2066-\u2069\ufeff]")
 
 # Signet's own anchors. Its patterns backtrack quadratically on hostile text, so the runs are walked here instead.
-_SIGNET_ISSUE = re.compile(r"\b(?:PR|pr|issue|Issue|task|TASK)[-#:\s]*+([A-Za-z0-9._-]+)\b", re.ASCII)
+_SIGNET_ISSUE = re.compile(rf"\b(?:PR|pr|issue|Issue|task|TASK)[-#:{JS_BLANKS}]*+([A-Za-z0-9._-]+)\b", re.ASCII)
 _SIGNET_ROOTS = "platform|surfaces|integrations|libs|dist|runtimes|plugins|web|memorybench|packages"
 _SIGNET_PATH = re.compile(rf"\b(?:{_SIGNET_ROOTS})/[A-Za-z0-9._/-]+\b", re.ASCII)
 _SIGNET_WORDS = re.compile(rf"\b(?:(?:{_SIGNET_ROOTS})/|PR#?|issue#?|task#?)\b", re.ASCII)
@@ -39,7 +40,7 @@ _COMPONENT = re.compile(
     r"\b(?:[a-z]{1,40}[A-Z]\w{0,60}|[A-Z][a-z]{1,40}[A-Z]\w{0,60}|\w{1,40}_\w{1,60}|[A-Za-z]{2,40}-\w{1,40})\b",
     re.ASCII,
 )
-_SECOND_SENTENCE = re.compile(r"[.!?]['\")\]]{0,3}\s+[A-Z\"'(\[]")
+_SECOND_SENTENCE = re.compile(r"([.!?]['\")\]]{0,3})\s+(?=[A-Z\"'(\[])")
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +109,7 @@ def _signet_file(text: str, before: int | None = None) -> tuple[int, str] | None
 
 
 def has_anchor(sentence: str, context: SessionContext) -> bool:
-    """Whether the sentence names something of this session: project, file or path, issue, or a component in the body."""
+    """Whether the sentence names something of this session: project, file or path, issue, component in the body."""
     name = basename(context.project)
     if name and name != ".." and name in sentence:
         return True
@@ -138,33 +139,33 @@ def fallback(context: SessionContext) -> str:
 
     It names the project (or the file), the day, the first heading, request or line, and the size; it never invents.
     """
-    place = _place(context)
+    kind = context.kind if context.kind in IMMUTABLE_KINDS else "file"
+    place = _place(context, kind)
     lead = _lead(context.body)
+    opening = f"In {place} the {kind} of {context.day}"
     lines = context.body.count("\n") + 1 if context.body else 0
     size = words(context.body[:200_000])
     more = " or more" if len(context.body) > 200_000 else ""
     if not lead:
-        return (
-            f"In {place} the {context.kind} of {context.day} was saved without words of its own, "
-            "so only its name, times and links remain."
-        )
+        return f"{opening} was saved without words of its own, so only its name, times and links remain."
     return (
-        f'In {place} the {context.kind} of {context.day} opens with "{lead}" and keeps '
-        f"{lines} {'line' if lines == 1 else 'lines'} and {size}{more} {'word' if size == 1 else 'words'} behind its link."
+        f'{opening} opens with "{lead}" and keeps {lines} {"line" if lines == 1 else "lines"} '
+        f"and {size}{more} {'word' if size == 1 else 'words'} behind its link."
     )
 
 
-def _place(context: SessionContext) -> str:
+def _place(context: SessionContext, kind: str) -> str:
     name = flatten(basename(context.project))
     usable = (
         name == basename(context.project)
         and 0 < len(name) <= 60
         and words(name) <= 4
         and name not in (".", "..")
-        and not any(mark in name for mark in (". ", "! ", "? ", '"'))
+        and '"' not in name
+        and not _SECOND_SENTENCE.search(f"{name} ")
         and any(c.isalnum() for c in name)
     )
-    return name if usable else f"{context.token}--{context.kind}.md"
+    return name if usable else f"{context.token}--{kind}.md"
 
 
 _MARKUP = re.compile(
@@ -179,7 +180,7 @@ def _lead(body: str) -> str:
         text = line.strip()
         if not any(c.isalnum() for c in text[:200]) or text.startswith(("```", "|", "---")):
             continue
-        if text.startswith("#") or text.startswith(("User:", "Human:")):
+        if text.startswith(("#", "User:", "Human:")):
             cleaned = _cleaned_lead(text)
             if cleaned and not (text.startswith("#") and position > 0 and first and cleaned.lower() in _SECTION_WORDS):
                 return cleaned
@@ -206,9 +207,10 @@ _SECTION_WORDS = frozenset(
 
 
 def _cleaned_lead(line: str) -> str:
-    text = flatten(_MARKUP.sub("", line[:400]).replace("`", ""))
-    text = re.sub(r"[\"“”*~`]+|(?<!\w)_+|_+(?!\w)", "", text)
+    # Emphasis goes first: taken out of a flattened text it would let two brackets meet.
+    text = flatten(re.sub(r"[\"“”*~`]+|(?<!\w)_+|_+(?!\w)", "", _MARKUP.sub("", line[:400])))
     text = re.sub(r"([.!?])\s+(?=\S)", r"\1, ", text)
+    text = _SECOND_SENTENCE.sub(r"\1, ", text)
     parts = text.split()[:12]
     kept = " ".join(part[:40] for part in parts).strip(" .,;:!?-|")[:120].strip(" .,;:!?-|")
     return kept if any(c.isalnum() for c in kept) else ""

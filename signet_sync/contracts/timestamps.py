@@ -9,14 +9,16 @@ SECOND = 1_000_000
 DAY = 86_400 * SECOND
 
 _ISO = re.compile(
-    r"(\d{4})-(\d\d)-(\d\d)(?:[Tt]|[ \u00a0]+)(\d\d):(\d\d)(?::(\d\d)(?:[.,](\d+))?)?[ \u00a0]*(?:([Zz])|([+-])(\d\d):?(\d\d)?)?",
+    r"(\d{4})-(\d\d)-(\d\d)(?:[Tt]|[ \u00a0]+)(\d\d):(\d\d)(?::(\d\d)(?:[.,](\d+))?)?"
+    r"[ \u00a0]*(?:([Zz])|([+-])(\d\d)(?::?(\d\d))?)?",
     re.ASCII,
 )
-_NAME = re.compile(r"(\d{4}-\d\d-\d\d)T(\d\d)-(\d\d)(?:-(\d\d)([.,]\d+)?)?(Z|z|[+-]\d\d(?:-?\d\d)?)?", re.ASCII)
+_OFFSET = re.compile(r"[+-]\d\d(?:-?\d\d)?", re.ASCII)
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 _days: dict[tuple[str, str, str], int] = {}
+_day_texts: dict[int, str] = {}
 
 
 def parse_instant(text: str) -> int | None:
@@ -54,32 +56,29 @@ def parse_instant(text: str) -> int | None:
 def parse_name_stamp(stamp: str) -> set[int]:
     """The instants that a file name's stamp (`:` written as `-`) may mean; empty where it means none.
 
-    `T22-34-05-30` may be 22:34 at -05:30 or 22:34:05 with an odd offset: every reading counts.
+    `T22-34-05-30` is 22:34 at -05:30; `T22-34-05` may be 22:34:05 or 22:34 at -05: every reading counts.
     """
-    found: set[int] = set()
-    match = _NAME.fullmatch(stamp)
-    if match is not None:
-        day, hour, minute, second, fraction, zone = match.groups()
-        time = f"{hour}:{minute}" + (f":{second}{fraction or ''}" if second else "")
-        if zone and len(zone) > 1:
-            zone = f"{zone[:3]}:{zone[3:].lstrip('-') or '00'}"
-        instant = parse_instant(f"{day}T{time}{zone or ''}")
-        if instant is not None:
-            found.add(instant)
-    for cut in (len(stamp) - 6, len(stamp) - 3):
-        if cut > 16 and stamp[cut] in "+-":
-            head, zone = stamp[:cut], stamp[cut:]
-            day, _, time = head.partition("T")
-            instant = parse_instant(f"{day}T{time.replace('-', ':')}{zone[:3]}:{zone[4:] or '00'}")
-            if instant is not None:
-                found.add(instant)
-    return found
+    day, _, time = stamp.partition("T")
+    readings = [f"{day}T{time.replace('-', ':')}"]
+    for length in (3, 5, 6):
+        head, zone = time[:-length], time[-length:]
+        if _OFFSET.fullmatch(zone):
+            readings.append(f"{day}T{head.replace('-', ':')}{zone[:3]}{zone[3:].replace('-', ':')}")
+    return {instant for reading in readings if (instant := parse_instant(reading)) is not None}
 
 
 def iso(instant: int) -> str:
     """`YYYY-MM-DDTHH:MM:SS.mmmZ` in UTC, milliseconds cut, never rounded."""
-    moment = moment_of(instant)
-    return f"{moment:%Y-%m-%dT%H:%M:%S}.{moment.microsecond // 1000:03d}Z".rjust(24, "0")
+    days, rest = divmod(instant, DAY)
+    day = _day_texts.get(days)
+    if day is None:
+        if len(_day_texts) > 20_000:
+            _day_texts.clear()
+        day = _day_texts[days] = moment_of(instant).date().isoformat()
+    seconds, micros = divmod(rest, SECOND)
+    minutes, second = divmod(seconds, 60)
+    hour, minute = divmod(minutes, 60)
+    return f"{day}T{hour:02d}:{minute:02d}:{second:02d}.{micros // 1000:03d}Z"
 
 
 def moment_of(instant: int) -> datetime:

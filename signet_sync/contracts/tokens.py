@@ -5,16 +5,12 @@ from __future__ import annotations
 from base64 import b32encode
 from hashlib import sha256
 
-from signet_sync.contracts.bodies import js_trim, well_formed
+from signet_sync.contracts.bodies import js_trim, utf8
 
 
 def token_of(agent_id: str, identity: str) -> str:
     """First 16 characters of the lower-case base32 of `sha256("{agent_id}:{trimmed identity}")`."""
-    seed = f"{agent_id}:{js_trim(identity)}"
-    try:
-        digest = sha256(seed.encode("utf-8")).digest()
-    except UnicodeEncodeError:
-        digest = sha256(well_formed(seed).encode("utf-8")).digest()
+    digest = sha256(utf8(f"{agent_id}:{js_trim(identity)}")).digest()
     return b32encode(digest[:10]).decode("ascii").lower()
 
 

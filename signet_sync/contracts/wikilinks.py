@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from urllib.parse import unquote
 
 _LINK = re.compile(r"\[\[([^\[\]\n|#^]+)(?:[#^][^\[\]\n|]*)?(?:\|([^\[\]\n]*))?\]\]")
 _ARTIFACT_TARGET = re.compile(r"--[a-z2-7]{16}--(?:summary|transcript|compaction|manifest)(?:\.md)?$", re.ASCII)
@@ -35,7 +36,9 @@ def leaves_workspace(path: str) -> bool:
         return False
     if "\0" in text or len(text) > 4096:
         return True
-    lowered = text.lower().replace("%2e", ".").replace("%2f", "/").replace("%5c", "/").replace("\\", "/")
+    lowered = unquote(text).lower().replace("\\", "/")
+    if "\0" in lowered:
+        return True
     if lowered.startswith(("/", "~")) or re.match(r"[a-z][a-z0-9+.-]*:", lowered):
         return True
     return any(part == ".." for part in lowered.split("/"))

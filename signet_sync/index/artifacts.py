@@ -88,7 +88,7 @@ def delete_rows(database: Database, paths: Sequence[str]) -> list[tuple[str, str
 
 
 def insert_rows(database: Database, judgements: Sequence[Judgement], first_id: int, now_iso: str) -> int:
-    """Writes the rows, highlights and links of judgements (old ones gone already), without full text; gives the next id."""
+    """Writes rows, highlights and links of judgements (old ones gone already), without full text; gives the next id."""
     rows = []
     items: list[tuple[Any, ...]] = []
     links: list[tuple[str, str, str]] = []
@@ -212,7 +212,8 @@ def all_session_parts(database: Database) -> Iterator[tuple[str, str, str, list[
     key: tuple[str, str, str] | None = None
     parts: list[Part] = []
     for agent_id, token, *row in database.execute(
-        f"select agent_id, session_token, {_PART_COLUMNS} from memory_artifacts order by agent_id, session_token, session_id"
+        f"select agent_id, session_token, {_PART_COLUMNS} from memory_artifacts"
+        " order by agent_id, session_token, session_id"
     ):
         part = Part(*row)
         if key != (agent_id, token, part.session_id):
@@ -244,8 +245,8 @@ def store_ledger(database: Database, gone: Sequence[tuple[str, str, str]], rows:
 def unresolved_targets(database: Database, targets: Iterable[str] | None = None) -> list[str]:
     """Distinct link targets that are no known file, of all links or of some targets."""
     sql = (
-        "select distinct l.target_path from links l left join files f on f.path = l.target_path and f.code <> 'vanished'"
-        " where f.path is null"
+        "select distinct l.target_path from links l"
+        " left join files f on f.path = l.target_path and f.code <> 'vanished' where f.path is null"
     )
     if targets is None:
         return [row[0] for row in database.execute(sql)]

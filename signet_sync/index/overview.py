@@ -52,7 +52,8 @@ def problems(database: Database) -> list[Problem]:
         Problem(*row)
         for row in database.execute(
             "select f.path, f.verdict, f.code, f.message, coalesce(f.agent_id, s.agent_id) from files f"
-            " left join seals s on s.path = f.path where f.verdict <> 'indexed' and f.verdict <> 'tombstone' order by f.path"
+            " left join seals s on s.path = f.path"
+            " where f.verdict <> 'indexed' and f.verdict <> 'tombstone' order by f.path"
         )
     ]
 

@@ -15,7 +15,7 @@ from signet_sync.projection.render import Compacted, MonthView
 
 
 class PageState(NamedTuple):
-    """A generated file as we left it: its signature, the hash of what it was made of, the next instant that changes it."""
+    """A generated file as we left it: its signature, the hash of its inputs, the next instant that changes it."""
 
     agent_id: str
     signature: Signature | None
@@ -252,9 +252,9 @@ def acquire_lease(
                     hint="it is tried again by itself",
                 )
         database.execute(
-            "insert into memory_md_heads(agent_id, lease_token, lease_owner, lease_expires_at, fence) values(?, ?, ?, ?, 1)"
-            " on conflict(agent_id) do update set lease_token = excluded.lease_token, lease_owner = excluded.lease_owner,"
-            " lease_expires_at = excluded.lease_expires_at, fence = fence + 1",
+            "insert into memory_md_heads(agent_id, lease_token, lease_owner, lease_expires_at, fence)"
+            " values(?, ?, ?, ?, 1) on conflict(agent_id) do update set lease_token = excluded.lease_token,"
+            " lease_owner = excluded.lease_owner, lease_expires_at = excluded.lease_expires_at, fence = fence + 1",
             (agent_id, token, owner, expires_iso),
         )
         fence: int = database.value("select fence from memory_md_heads where agent_id = ?", (agent_id,))

@@ -1,7 +1,7 @@
-"""Text as full text needs it: a blank between CJK characters, the parts of camelCase names behind the text.
+"""Text as full text needs it: a blank between CJK characters; camelCase words of a query also taken apart.
 
-FTS5's unicode61 keeps a run of Chinese, Japanese or Korean together as one word, so that nothing inside it can be found;
-with blanks between, a phrase finds every word. Only texts that need it pay (facts: `designs`, §2).
+FTS5's unicode61 keeps a run of Chinese, Japanese or Korean together as one word, so that nothing inside it can be
+found; with blanks between, a phrase finds every word. Only texts that need it pay.
 """
 
 from __future__ import annotations
@@ -9,7 +9,11 @@ from __future__ import annotations
 import re
 
 # Han, kana (with the long-vowel mark), Hangul, their compatibility forms and the planes beyond.
-_CJK = "\u2e80-\u2fdf\u3005-\u3007\u3021-\u3029\u3031-\u3035\u3038-\u303b\u3040-\u30ff\u3130-\u318f\u31a0-\u31ff\u3400-\u4dbf\u4e00-\u9fff\ua960-\ua97f\uac00-\ud7ff\uf900-\ufaff\uff66-\uffdc\U0001b000-\U0001b16f\U00020000-\U0003ffff"
+_CJK = (
+    "\u2e80-\u2fdf\u3005-\u3007\u3021-\u3029\u3031-\u3035\u3038-\u303b\u3040-\u30ff\u3130-\u318f\u31a0-\u31ff"
+    "\u3400-\u4dbf\u4e00-\u9fff\ua960-\ua97f\uac00-\ud7ff\uf900-\ufaff\uff66-\uffdc\U0001b000-\U0001b16f"
+    "\U00020000-\U0003ffff"
+)
 _RUN = re.compile(f"[{_CJK}]+")
 _HUMP = re.compile(r"[a-z0-9](?=[A-Z])|[A-Z](?=[A-Z][a-z])")
 

@@ -42,7 +42,8 @@ def find(database: Database, agent_id: str, name: str, *, sealed: bool = False) 
     exact = list(
         database.execute(
             f"select {columns} from memory_artifacts where agent_id = ?1"
-            f" and (session_id = ?2 or session_key = ?2 or trim(session_key) = ?2 or session_token = ?2 or source_path = ?2) {group}",
+            " and (session_id = ?2 or session_key = ?2 or trim(session_key) = ?2 or session_token = ?2"
+            f" or source_path = ?2) {group}",
             (agent_id, name),
         )
     )

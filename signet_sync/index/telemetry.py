@@ -9,7 +9,7 @@ from signet_sync.index.database import Database
 
 
 def count_accesses(database: Database, artifacts: Sequence[tuple[str, str]], now_iso: str) -> bool:
-    """One more access for each (agent, path); False where the database was busy: an answer never waits for a counter."""
+    """One more access for each (agent, path); False where the database was busy: no answer waits for a counter."""
     if not artifacts:
         return True
     try:

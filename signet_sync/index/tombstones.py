@@ -35,8 +35,9 @@ def mirror(database: Database, stones: Sequence[Tombstone]) -> None:
     """Writes tombstones into the mirror; equal ones are not written again."""
     for stone in stones:
         database.execute(
-            "insert into memory_artifact_tombstones(agent_id, session_token, removed_at, reason, removed_paths, session_ids)"
-            " values(?, ?, ?, ?, ?, ?) on conflict(agent_id, session_token) do update set removed_at = excluded.removed_at,"
+            "insert into memory_artifact_tombstones"
+            "(agent_id, session_token, removed_at, reason, removed_paths, session_ids) values(?, ?, ?, ?, ?, ?)"
+            " on conflict(agent_id, session_token) do update set removed_at = excluded.removed_at,"
             " reason = excluded.reason, removed_paths = excluded.removed_paths, session_ids = excluded.session_ids,"
             " scrubbed = 0 where removed_at <> excluded.removed_at or reason <> excluded.reason"
             " or removed_paths <> excluded.removed_paths or session_ids is not excluded.session_ids",

@@ -38,6 +38,7 @@ _HEADING = re.compile(
 _ANY_HEADING = re.compile(r"^#{1,6}[ \t]", re.MULTILINE)
 _FENCE = re.compile(r"^[ \t]*(?:```|~~~)", re.MULTILINE)
 _ITEM = re.compile(r"^[ \t]*(?:[-*+]|\d{1,3}[.)])[ \t]+(?:\[[ xX]\][ \t]+)?(.*)$")
+_SAYS_SOMETHING = re.compile(r"\w\W*\w\W*\w")
 _DONE = re.compile(r"^[ \t]*[-*+][ \t]+\[[xX]\]")
 
 ITEMS_PER_HEADING = 8
@@ -67,26 +68,31 @@ def highlights(body: str) -> tuple[Highlight, ...]:
 
 
 def _items(text: str) -> list[str]:
+    """List items and paragraphs of a section, flattened; the first few that say something."""
     items: list[str] = []
     paragraph: list[str] = []
     fenced = False
     for line in [*text.split("\n"), ""]:
-        if _FENCE.match(line):
+        stripped = line.strip()
+        if stripped.startswith(("```", "~~~")):
             fenced = not fenced
             continue
-        if fenced or line.lstrip().startswith(("|", ">")) or _DONE.match(line):
+        if fenced or stripped.startswith(("|", ">")) or _DONE.match(line):
             continue
-        item = _ITEM.match(line)
-        if item is None and line.strip():
-            paragraph.append(line.strip())
+        item = _ITEM.match(line) if stripped else None
+        if item is None and stripped:
+            paragraph.append(stripped)
             continue
         if paragraph:
-            items.append(" ".join(paragraph))
+            said = flatten(" ".join(paragraph), ITEM_LENGTH)
+            if _SAYS_SOMETHING.search(said):
+                items.append(said)
+                if len(items) == ITEMS_PER_HEADING:
+                    break
             paragraph = []
         if item is not None:
             paragraph.append(item[1].strip())
-    cleaned = (flatten(item, ITEM_LENGTH) for item in items)
-    return [item for item in cleaned if sum(c.isalnum() for c in item) >= 3][:ITEMS_PER_HEADING]
+    return items
 
 
 @dataclass(frozen=True, slots=True)

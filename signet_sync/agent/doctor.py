@@ -1,0 +1,244 @@
+"""The installation looked over end to end; each finding with its remedy."""
+
+from __future__ import annotations
+
+import os
+import platform
+import shutil
+import stat
+import sys
+import time
+from dataclasses import dataclass
+from typing import Literal
+
+from signet_sync import config, state
+from signet_sync.contracts.places import MEMORY
+from signet_sync.errors import DatabaseError, SignetSyncError
+from signet_sync.index import artifacts, overview
+from signet_sync.index.database import MINIMUM_SQLITE, Database
+
+Level = Literal["ok", "warning", "problem"]
+LOW_SPACE = 100 * 1024 * 1024
+_NETWORK = {"nfs", "nfs4", "cifs", "smb3", "smbfs", "fuse.sshfs", "9p", "afs", "fuse.rclone"}
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One thing that was looked at."""
+
+    name: str
+    level: Level
+    message: str
+    remedy: str = ""
+
+
+def examine(root: str, database_path: str) -> list[Finding]:
+    """Every check in order; none of them changes anything."""
+    findings = [_python(), _sqlite(), *_workspace(root), *_settings(root), *_database(database_path)]
+    findings += [*_watches(), *_space(root, database_path), *_agent(root), *_signet(root), *_service()]
+    return findings
+
+
+def _python() -> Finding:
+    version = platform.python_version()
+    if sys.version_info < (3, 11):
+        return Finding("python", "problem", f"Python {version}", "install Python 3.11 or newer")
+    return Finding("python", "ok", f"Python {version}")
+
+
+def _sqlite() -> Finding:
+    import apsw
+
+    wanted = ".".join(map(str, MINIMUM_SQLITE))
+    options = set(apsw.compile_options)
+    if "ENABLE_FTS5" not in options:
+        return Finding("sqlite", "problem", "SQLite without FTS5", "pip install -U apsw")
+    return Finding("sqlite", "ok", f"SQLite {apsw.sqlite_lib_version()} with FTS5 (at least {wanted})")
+
+
+def _workspace(root: str) -> list[Finding]:
+    if not os.path.isdir(root):
+        return [Finding("workspace", "problem", f"{root} does not exist", "signet-sync init, or give --workspace")]
+    found = [Finding("workspace", "ok", root)]
+    if not os.access(root, os.W_OK | os.X_OK):
+        found.append(
+            Finding(
+                "permissions",
+                "problem",
+                "the workspace cannot be written",
+                f"chown or chmod {root}; check works read-only",
+            )
+        )
+    memory = os.path.join(root, MEMORY)
+    try:
+        status = os.lstat(memory)
+    except FileNotFoundError:
+        found.append(
+            Finding("memory", "warning", "there is no memory/ yet", "signet-sync init, or let a harness write one")
+        )
+        return found
+    if not stat.S_ISDIR(status.st_mode):
+        found.append(
+            Finding(
+                "memory", "problem", "memory/ is not a real folder", "replace the link or file by the folder itself"
+            )
+        )
+        return found
+    kind = _file_system(memory)
+    if kind in _NETWORK:
+        found.append(
+            Finding(
+                "file system",
+                "warning",
+                f"memory/ is on {kind}: changes of other machines raise no events",
+                "set watch.mode = 'polling' in signet-sync.toml",
+            )
+        )
+    return found
+
+
+def _file_system(path: str) -> str:
+    best = ("", "")
+    real = os.path.realpath(path)
+    try:
+        with open("/proc/self/mounts", encoding="utf-8", errors="replace") as handle:
+            for line in handle:
+                parts = line.split()
+                point = parts[1].replace("\\040", " ")
+                if (real == point or real.startswith(point.rstrip("/") + "/")) and len(point) > len(best[0]):
+                    best = (point, parts[2])
+    except OSError:
+        return ""
+    return best[1]
+
+
+def _settings(root: str) -> list[Finding]:
+    try:
+        _, warnings = config.load(root)
+    except SignetSyncError as error:
+        return [Finding("settings", "problem", f"{error.path}: {error.message}", error.hint)]
+    if warnings:
+        return [Finding("settings", "warning", warning, "move it to your own config.toml") for warning in warnings]
+    return [Finding("settings", "ok", "every setting is known and in range")]
+
+
+def _database(path: str) -> list[Finding]:
+    try:
+        database = Database(path, readonly=True)
+    except FileNotFoundError:
+        return [Finding("database", "warning", "there is no index yet", "signet-sync reindex")]
+    except DatabaseError as error:
+        return [Finding("database", "problem", f"{path}: {error.message}", error.hint)]
+    found = []
+    try:
+        problems = [str(row[0]) for row in database.execute("pragma quick_check") if row[0] != "ok"]
+        if problems:
+            found.append(Finding("database", "problem", f"damaged: {problems[0]}", "signet-sync reindex rebuilds it"))
+        elif not artifacts.text_in_step(database):
+            found.append(Finding("full text", "problem", "out of step with its rows", "signet-sync reindex --full"))
+        else:
+            found.append(Finding("database", "ok", path))
+        if stat.S_IMODE(os.stat(path).st_mode) & 0o077:
+            found.append(Finding("database mode", "warning", "others may read the database", f"chmod 600 {path}"))
+        counts = overview.verdict_counts(database)
+        if counts.get("violation"):
+            found.append(
+                Finding("vault", "problem", f"{counts['violation']} open violations", "signet-sync violations list")
+            )
+        if counts.get("invalid"):
+            found.append(Finding("vault", "warning", f"{counts['invalid']} invalid files", "signet-sync check"))
+        if database.meta("halted"):
+            found.append(
+                Finding(
+                    "halt", "problem", "halted: cliff", "bring memory/ back, or signet-sync reindex --accept-removals"
+                )
+            )
+    finally:
+        database.connection.close()
+    return found
+
+
+def _watches() -> list[Finding]:
+    found = []
+    for name, least in (("max_user_watches", 1024), ("max_user_instances", 16)):
+        try:
+            with open(f"/proc/sys/fs/inotify/{name}", encoding="ascii") as handle:
+                value = int(handle.read())
+        except (OSError, ValueError):
+            continue
+        if value < least:
+            found.append(
+                Finding(
+                    "watch limits", "warning", f"fs.inotify.{name} is {value}", f"sysctl fs.inotify.{name}={least * 8}"
+                )
+            )
+    return found or [Finding("watch limits", "ok", "enough for this vault; the agent watches a handful of folders")]
+
+
+def _space(root: str, database_path: str) -> list[Finding]:
+    found = []
+    for what, path in (("workspace", root), ("state folder", os.path.dirname(database_path))):
+        probe = path
+        while probe and not os.path.exists(probe):
+            probe = os.path.dirname(probe)
+        try:
+            free = shutil.disk_usage(probe or "/").free
+        except OSError:
+            continue
+        if free < LOW_SPACE:
+            found.append(
+                Finding("disk space", "problem", f"{free // 1_000_000} MB left for the {what}", "free some space")
+            )
+    return found or [Finding("disk space", "ok", "enough")]
+
+
+def _agent(root: str) -> list[Finding]:
+    folder = state.locate(root)
+    beat = state.read_heartbeat(folder)
+    if not state.run_lock_holder(folder):
+        if beat is not None:
+            return [
+                Finding("agent", "warning", "an agent ended without saying so", "signet-sync run, or service install")
+            ]
+        return [Finding("agent", "warning", "no agent runs on this workspace", "signet-sync service install")]
+    age = time.time() - float((beat or {}).get("beat_at", 0))
+    interval = float((beat or {}).get("interval") or 300)
+    if age > 3 * interval + 60:
+        return [
+            Finding("agent", "problem", f"its last sign of life is {age:.0f} s old", "restart it; see signet-sync logs")
+        ]
+    return [Finding("agent", "ok", f"alive (pid {(beat or {}).get('pid')}), {(beat or {}).get('state')}")]
+
+
+def _signet(root: str) -> list[Finding]:
+    from signet_sync.agent.signet import daemon_pid
+
+    try:
+        pid = daemon_pid(root)
+    except (OSError, SignetSyncError):
+        pid = None
+    if pid is None:
+        return []
+    return [
+        Finding(
+            "signet daemon",
+            "warning",
+            f"a Signet daemon (pid {pid}) is alive on this workspace; pages are held back",
+            "stop it, or set projection.takeover = true",
+        )
+    ]
+
+
+def _service() -> list[Finding]:
+    from signet_sync.host import service
+
+    units = service.installed()
+    if not units:
+        return [Finding("service", "warning", "no service is installed", "signet-sync service install")]
+    broken = [unit for unit in units if unit.active is False]
+    if broken:
+        return [
+            Finding("service", "problem", f"{unit.name} is not running", f"systemctl --user start {unit.name}")
+            for unit in broken
+        ]
+    return [Finding("service", "ok", ", ".join(unit.name for unit in units))]

@@ -1,0 +1,227 @@
+"""The command line: click with commands loaded on demand, one place where errors become exit codes and JSON."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from dataclasses import dataclass, field
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from signet_sync import __version__
+from signet_sync.errors import SignetSyncError
+
+if TYPE_CHECKING:
+    from signet_sync.config import Settings
+    from signet_sync.state import StateFolder
+
+# Name: module and one line of help; the module holds a click command of the same name ("-" as "_").
+COMMANDS: dict[str, tuple[str, str]] = {
+    "init": ("setup", "Make an empty workspace."),
+    "demo": ("demo", "Make and index a workspace of sample sessions, and show what comes of it."),
+    "run": ("run", "Keep the index and MEMORY.md true: the background agent."),
+    "reindex": ("reindex", "One full pass: validate, index, write MEMORY.md."),
+    "check": ("check", "Judge the files alone; write nothing."),
+    "render": ("render", "Print (or write) the generated page of an agent."),
+    "status": ("status", "Is the agent alive, what is indexed, what is wrong."),
+    "search": ("search", "Full text over all artifacts."),
+    "open": ("open", "Show a session: its segments, paths, lineage."),
+    "violations": ("violations", "Sealed files that changed or went: show, restore, accept."),
+    "remove": ("remove", "Remove a session for good, to the last byte."),
+    "service": ("service", "Install the agent as a service of systemd or launchd."),
+    "logs": ("logs", "Where the logs are; follow them."),
+    "telemetry": ("telemetry", "Access counters: show or reset."),
+    "doctor": ("doctor", "Check the installation end to end."),
+    "completion": ("setup", "Print the shell completion script."),
+}
+
+
+class LazyGroup(click.Group):
+    """Loads a command's module only when it is called; `--help` needs none of them."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        entry = COMMANDS.get(cmd_name)
+        if entry is None:
+            return None
+        module = import_module(f"signet_sync.cli.{entry[0]}")
+        # A command named like a builtin carries a trailing underscore in its module.
+        command: click.Command = getattr(module, f"{cmd_name}_", None) or getattr(module, cmd_name)
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, text) for name, (_, text) in COMMANDS.items()])
+
+
+@dataclass(slots=True)
+class Context:
+    """What the options before the command's name say; the rest is worked out when it is asked for."""
+
+    workspace_flag: str | None = None
+    database_flag: str | None = None
+    verbose: int = 0
+    quiet: bool = False
+    warnings: list[str] = field(default_factory=list)
+
+    @property
+    def root(self) -> str:
+        """The workspace root, absolute."""
+        from signet_sync.config import locate_workspace
+
+        return locate_workspace(self.workspace_flag)
+
+    def state(self) -> StateFolder:
+        """The state folder, looked up without writing."""
+        from signet_sync import state
+
+        return state.locate(self.root)
+
+    def database_path(self) -> str:
+        """Where the database is: `--db`, `SIGNET_DB`, else the state folder."""
+        chosen = self.database_flag or os.environ.get("SIGNET_DB")
+        if chosen:
+            return chosen if chosen == ":memory:" else os.path.abspath(os.path.expanduser(chosen))
+        return self.state().database
+
+    @property
+    def chosen_database(self) -> str | None:
+        """The database that flag or environment name, or None for the usual place."""
+        chosen = self.database_flag or os.environ.get("SIGNET_DB")
+        if not chosen or chosen == ":memory:":
+            return chosen or None
+        return os.path.abspath(os.path.expanduser(chosen))
+
+    def settings(self, **flags: object) -> Settings:
+        """The settings of the workspace; warnings about its own file go to stderr."""
+        from signet_sync import config
+
+        settings, warnings = config.load(self.root, flags=flags)
+        for warning in warnings:
+            self.say(f"warning: {warning}")
+        return settings
+
+    def say(self, text: str) -> None:
+        """A line for the person, on stderr, unless quiet."""
+        if not self.quiet:
+            click.echo(text, err=True)
+
+
+pass_context = click.make_pass_decorator(Context)
+
+
+@click.group(
+    cls=LazyGroup,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+    invoke_without_command=True,
+    epilog="Exit codes: 0 fine · 1 problems found · 2 usage · 3 workspace or database unusable · "
+    "4 another agent runs · 5 halted for safety · 130 interrupted.",
+)
+@click.option("--workspace", metavar="PATH", help="The workspace root (else SIGNET_WORKSPACE, else ~/.agents).")
+@click.option(
+    "--db", "database", metavar="PATH", help="The database (else in the state folder); :memory: for one command."
+)
+@click.option("-v", "--verbose", count=True, help="Say more; twice: tracebacks of unexpected errors.")
+@click.option("-q", "--quiet", is_flag=True, help="Say less.")
+@click.version_option(__version__, prog_name="signet-sync", message="%(prog)s %(version)s")
+@click.pass_context
+def group(ctx: click.Context, workspace: str | None, database: str | None, verbose: int, quiet: bool) -> None:
+    """Keeps a vault of agent memory valid, searchable and summed up in MEMORY.md."""
+    ctx.obj = Context(workspace, database, verbose, quiet)
+    if ctx.invoked_subcommand is None:
+        click.echo(ctx.get_help())
+
+
+def run(arguments: list[str]) -> int:
+    """Runs one command line; gives the exit code. No traceback reaches a person without `-vv`."""
+    wants_json = "--json" in arguments
+    verbose = sum(a.count("v") for a in arguments if a.startswith("-v") and set(a[1:]) == {"v"})
+    try:
+        result = group.main(args=arguments, prog_name="signet-sync", standalone_mode=False)
+        return result if isinstance(result, int) else 0
+    except SignetSyncError as error:
+        return _fail(error.code, error.message, error.hint, error.path, error.exit_code, wants_json)
+    except click.exceptions.Exit as error:
+        return error.exit_code
+    except (click.Abort, KeyboardInterrupt):
+        return _fail("interrupted", "interrupted", "", None, 130, wants_json)
+    except click.UsageError as error:
+        command = error.ctx.command_path if error.ctx is not None else "signet-sync"
+        return _fail("usage", error.format_message(), f"see {command} --help", None, 2, wants_json)
+    except click.ClickException as error:
+        return _fail("usage", error.format_message(), "", None, 2, wants_json)
+    except BrokenPipeError:
+        _silence_stdout()
+        return 0
+    except OSError as error:
+        if verbose > 1:
+            raise
+        message = error.strerror or str(error)
+        name = error.filename if isinstance(error.filename, str) else None
+        return _fail("system", message, "check permissions and free space, then try again", name, 3, wants_json)
+    except Exception as error:  # noqa: BLE001 - the last line of defence: a person gets a sentence, not a traceback
+        if verbose > 1:
+            raise
+        translated = _translated(error)
+        if translated is not None:
+            return _fail(
+                translated.code, translated.message, translated.hint, translated.path, translated.exit_code, wants_json
+            )
+        message = f"unexpected {type(error).__name__}: {error}"
+        return _fail("unexpected", message, "run it again with -vv and report what it prints", None, 3, wants_json)
+
+
+def _translated(error: Exception) -> SignetSyncError | None:
+    if type(error).__module__.partition(".")[0] != "apsw":
+        return None
+    import apsw
+
+    from signet_sync.index.database import translate
+
+    return translate(error, "") if isinstance(error, apsw.Error) else None
+
+
+def _silence_stdout() -> None:
+    """Keeps the interpreter from complaining about a closed pipe at exit."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def _fail(code: str, message: str, hint: str, path: str | None, exit_code: int, wants_json: bool) -> int:
+    if wants_json:
+        document = {"error": {"code": code, "message": message, "hint": hint, "path": path}}
+        click.echo(json.dumps(document, ensure_ascii=False).encode("utf-8", "backslashreplace"))
+    else:
+        where = f" [{path}]" if path else ""
+        remedy = f" — {hint}" if hint else ""
+        click.echo(f"signet-sync: {message}{where}{remedy}", err=True)
+    return exit_code
+
+
+def emit(document: Any) -> None:
+    """One JSON document on stdout."""
+    text = json.dumps(document, ensure_ascii=False, indent=2)
+    click.echo(text.encode("utf-8", "backslashreplace"))
+
+
+def resolve_now(text: str | None) -> int:
+    """`--now` as microseconds since 1970 UTC; the present where it is not given."""
+    from signet_sync.contracts.timestamps import instant_of, parse_instant
+
+    if text is None:
+        from datetime import UTC, datetime
+
+        return instant_of(datetime.now(UTC))
+    instant = parse_instant(text)
+    if instant is None:
+        raise click.BadParameter(f"{text!r} is not an ISO 8601 date and time", param_hint="--now")
+    return instant
+
+
+now_option = click.option("--now", metavar="TIME", help="Take this as the present (ISO 8601).")
+json_option = click.option("--json", "as_json", is_flag=True, help="One JSON document on stdout.")
+agent_option = click.option("--agent", metavar="ID", default="default", show_default=True, help="Whose memory.")

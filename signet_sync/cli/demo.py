@@ -1,0 +1,73 @@
+"""`demo`: the main job on sample sessions, shown from end to end."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import shutil
+import sys
+
+import click
+
+from signet_sync.cli import Context, emit, json_option, pass_context, resolve_now
+
+
+@click.command()
+@click.argument("path", required=False, default="signet-demo")
+@json_option
+@pass_context
+def demo(context: Context, path: str, as_json: bool) -> int:
+    """Make a workspace of sample sessions in PATH (default ./signet-demo), index it, and show what comes of it."""
+    from signet_sync.agent import demo as agent
+    from signet_sync.agent import report
+    from signet_sync.agent.reconcile import Request, run_pass
+    from signet_sync.agent.workspace import opened
+    from signet_sync.cli.reindex import show
+    from signet_sync.config import load
+
+    root = os.path.abspath(os.path.expanduser(path))
+    instant = resolve_now(None)
+    made = agent.make(root, instant)
+    settings, _ = load(root)
+    with opened(root, settings) as workspace:
+        outcome = run_pass(workspace, Request(now_us=instant))
+        document = report.reindexed(workspace, outcome, instant)
+    if as_json:
+        emit(document)
+        return 0
+    with open(os.path.join(root, "MEMORY.md"), encoding="utf-8") as handle:
+        page = handle.read()
+    click.secho(f"{len(made)} sample files in {root}, and this is their MEMORY.md:", bold=True)
+    click.echo()
+    _show_page(page)
+    click.echo()
+    click.secho("what was found", bold=True)
+    show(document)
+    command = shlex.join([_program(), "--workspace", os.path.relpath(root)])
+    click.echo()
+    click.secho("three things to try", bold=True)
+    click.echo(f"  {command} search fingerprint")
+    click.echo(f"  {command} check")
+    click.echo(f"  {command} run      # then edit or delete a file in {os.path.relpath(root)}/memory and look again")
+    return 0
+
+
+def _program() -> str:
+    """How this program was called, so that the commands shown can be pasted."""
+    if shutil.which("signet-sync"):
+        return "signet-sync"
+    called = sys.argv[0]
+    return os.path.relpath(called) if os.path.basename(called) == "signet-sync" else "python -m signet_sync"
+
+
+def _show_page(page: str) -> None:
+    """The page as a person reads it: headings stand out, links are dimmed, nothing is cut."""
+    import re
+
+    for line in page.split("\n"):
+        if line.startswith("#"):
+            click.secho(line, fg="cyan", bold=True)
+        elif line.startswith("<!--"):
+            click.secho(line, dim=True)
+        else:
+            click.echo(re.sub(r"\[\[[^\]]*\]\]", lambda m: click.style(m[0], dim=True), line))

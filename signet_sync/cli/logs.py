@@ -1,0 +1,44 @@
+"""`logs`: where the log file is, its last lines, and what comes next."""
+
+from __future__ import annotations
+
+import os
+import time
+
+import click
+
+from signet_sync.cli import Context, emit, json_option, pass_context
+
+
+@click.command()
+@click.option("-f", "--follow", is_flag=True, help="Wait for more.")
+@click.option("-n", "--lines", type=click.IntRange(0, 10_000), default=20, show_default=True)
+@json_option
+@pass_context
+def logs(context: Context, follow: bool, lines: int, as_json: bool) -> int:
+    """Where the agent's log is, and its last lines."""
+    from signet_sync.errors import UsageError
+
+    path = os.path.join(context.state().logs, "signet-sync.log")
+    if as_json:
+        emit({"path": path, "exists": os.path.exists(path)})
+        return 0
+    click.echo(path, err=True)
+    try:
+        handle = open(path, encoding="utf-8", errors="replace")  # noqa: SIM115 - followed for as long as a person likes
+    except FileNotFoundError:
+        raise UsageError(
+            "nothing was logged yet", path=path, hint="signet-sync run writes the log", code="no-log"
+        ) from None
+    with handle:
+        tail = handle.readlines()[-lines:] if lines else []
+        click.echo("".join(tail), nl=False)
+        while follow:
+            line = handle.readline()
+            if line:
+                click.echo(line, nl=False)
+                continue
+            time.sleep(0.3)
+            if not os.path.exists(path) or os.stat(path).st_ino != os.fstat(handle.fileno()).st_ino:
+                return 0
+    return 0

@@ -1,0 +1,119 @@
+"""`reindex`: one full pass, the same as the agent's."""
+
+from __future__ import annotations
+
+import sys
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from signet_sync.cli import Context, emit, json_option, now_option, pass_context, resolve_now
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+
+@click.command()
+@click.option("--full", is_flag=True, help="Rebuild all derived rows; native rows stay.")
+@click.option("--index-only", is_flag=True, help="Touch nothing but the database (CI).")
+@click.option("--agent", metavar="ID", help="Report this agent only.")
+@click.option("--strict", is_flag=True, help="Exit 1 where problems were found.")
+@click.option("--accept-removals", is_flag=True, help="Believe that files are gone for good, however many.")
+@now_option
+@json_option
+@pass_context
+def reindex(
+    context: Context,
+    full: bool,
+    index_only: bool,
+    agent: str | None,
+    strict: bool,
+    accept_removals: bool,
+    now: str | None,
+    as_json: bool,
+) -> int:
+    """One full pass: validate every artifact, bring the index up to date, write MEMORY.md and the ledger."""
+    from signet_sync.agent import report
+    from signet_sync.agent.reconcile import Request, run_pass
+    from signet_sync.agent.workspace import opened
+
+    instant = resolve_now(now)
+    settings = context.settings()
+    with opened(context.root, settings, database=context.chosen_database, touch_nothing=index_only) as workspace:
+        with progress_bar("indexing", show=not as_json and not context.quiet) as advance:
+            outcome = run_pass(
+                workspace,
+                Request(now_us=instant, rebuild=full, accept_removals=accept_removals, progress=advance),
+            )
+        document = report.reindexed(workspace, outcome, instant, agent=agent, rebuild=full)
+    if as_json:
+        emit(document)
+    elif not context.quiet:
+        show(document)
+    if document["halted"]:
+        return 5
+    counts = document["counts"]
+    return 1 if strict and (counts["invalid"] or counts["violation"] or counts["tombstoned"]) else 0
+
+
+def show(document: dict[str, Any]) -> None:
+    """The outcome of a pass for a person."""
+    counts = document["counts"]
+    halted = document["halted"]
+    if halted:
+        click.secho(f"halted: {halted['message']}; nothing was dropped", fg="red", bold=True)
+        click.echo(f"  {halted['indexed']} indexed files go on being served")
+        click.echo(f"  {halted['hint']}")
+        return
+    unchanged = f" ({counts['unchanged']} unchanged)" if counts["unchanged"] else ""
+    click.echo(
+        f"{counts['indexed']} of {counts['scanned']} files indexed{unchanged} in {document['elapsed_ms'] / 1000:.2f} s"
+    )
+    for agent_id, page in document["agents"].items():
+        state = "written" if page["changed"] else "unchanged"
+        shown = f"{page['rows_rendered']} of {page['sessions_in_window']} sessions"
+        click.echo(
+            f"  {page['memory_md']} {state} · {agent_id} · {shown} of the last 30 days · {page['tokens']} tokens"
+        )
+    for line in document["trouble"]:
+        click.secho(f"  ! {line}", fg="yellow")
+    if document["held"]:
+        click.secho(f"  pages and manifests are held back: {document['held']}", fg="yellow")
+        click.echo("    decide with projection.takeover = true in signet-sync.toml, or stop that daemon")
+    show_problems(document["problems"], document["notes"])
+
+
+def show_problems(problems: list[dict[str, str]], notes: list[dict[str, str]], *, limit: int = 40) -> None:
+    """Problems one by one with their remedies, foreign files and notes as counts."""
+    foreign = [p for p in problems if p["code"] in ("foreign-name", "temporary")]
+    real = [p for p in problems if p not in foreign]
+    for problem in real[:limit]:
+        colour = "yellow" if problem["verdict"] == "ignored" else "red"
+        click.echo("  " + click.style(f"{problem['verdict']} {problem['code']}", fg=colour) + f"  {problem['path']}")
+        click.echo(f"    {problem['message']}" + (f" → {problem['hint']}" if problem["hint"] else ""))
+    if len(real) > limit:
+        click.echo(f"  … and {len(real) - limit} more problems (--json lists them all)")
+    if foreign:
+        click.echo(f"  {len(foreign)} other {'file' if len(foreign) == 1 else 'files'} in memory/ left alone")
+    by_code: dict[str, int] = {}
+    for note in notes:
+        by_code[note["code"]] = by_code.get(note["code"], 0) + 1
+    if by_code:
+        click.echo("  notes: " + " · ".join(f"{count} {code}" for code, count in sorted(by_code.items())))
+
+
+@contextmanager
+def progress_bar(what: str, *, show: bool) -> Iterator[Callable[[int, int], None] | None]:
+    """A progress bar on a terminal, for work that may outlast a second; nothing in a pipe."""
+    if not show or not sys.stderr.isatty():
+        yield None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
+
+    with Progress(
+        TextColumn(what), BarColumn(), MofNCompleteColumn(), console=Console(stderr=True), transient=True
+    ) as bar:
+        task = bar.add_task(what, total=None)
+        yield lambda done, total: bar.update(task, completed=done, total=total)

@@ -1,0 +1,22 @@
+"""`run`: the background agent in the foreground of this process."""
+
+from __future__ import annotations
+
+import click
+
+from signet_sync.cli import Context, pass_context
+
+
+@click.command()
+@click.option("--interval", type=float, metavar="SECONDS", help="Time between two full passes.")
+@click.option("--debounce", type=float, metavar="SECONDS", help="Quiet time before a pass over changes.")
+@click.option("--no-watch", is_flag=True, help="No events, full passes only.")
+@pass_context
+def run(context: Context, interval: float | None, debounce: float | None, no_watch: bool) -> int:
+    """Watch the vault and keep index and MEMORY.md true until stopped (SIGTERM); SIGHUP reloads the settings."""
+    from signet_sync.agent.daemon import Daemon, Options
+
+    flags: dict[str, object] = {"interval": interval, "debounce": debounce}
+    if no_watch:
+        flags["watch_mode"] = "off"
+    return Daemon(Options(context.root, context.chosen_database, flags, verbose=context.verbose > 0)).run()

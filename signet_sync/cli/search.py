@@ -1,0 +1,99 @@
+"""`search`: full text over one agent's artifacts; any input is safe."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from signet_sync.cli import Context, agent_option, emit, json_option, pass_context
+
+if TYPE_CHECKING:
+    from contextlib import AbstractContextManager
+
+    from signet_sync.index.database import Database
+
+
+@click.command()
+@click.argument("query", nargs=-1, required=True)
+@click.option("--kind", type=click.Choice(["summary", "transcript", "compaction", "manifest"]), help="Only this kind.")
+@click.option("--limit", type=click.IntRange(1, 1000), default=10, show_default=True)
+@click.option("--since", metavar="TIME", help="Only sessions from this day or time on (ISO 8601).")
+@click.option("--raw", is_flag=True, help="The query is FTS5 syntax, not plain words.")
+@agent_option
+@json_option
+@pass_context
+def search(
+    context: Context,
+    query: tuple[str, ...],
+    kind: str | None,
+    limit: int,
+    since: str | None,
+    raw: bool,
+    agent: str,
+    as_json: bool,
+) -> int:
+    """Find artifacts by their words: all of them, else any of them."""
+    from signet_sync.index import search as door
+
+    words = " ".join(query)
+    with database_for_reading(context) as database:
+        hits = door.search(database, words, agent_id=agent, kind=kind, since_us=_since(since), limit=limit, raw=raw)
+        count_access(context, [(hit.agent_id, hit.path) for hit in hits])
+    if as_json:
+        emit({"query": words, "hits": [hit._asdict() for hit in hits]})
+        return 0
+    if not hits:
+        context.say("nothing found")
+    for hit in hits:
+        when = (hit.ended_at or "")[:10]
+        click.echo(click.style(hit.path, bold=True) + (f"  {when}" if when else ""))
+        click.echo(f"  {hit.snippet}")
+    return 0
+
+
+def _since(text: str | None) -> int | None:
+    from signet_sync.contracts.timestamps import parse_instant
+
+    if text is None:
+        return None
+    instant = parse_instant(text) or parse_instant(f"{text}T00:00:00Z")
+    if instant is None:
+        raise click.BadParameter(f"{text!r} is not a day or an ISO 8601 time", param_hint="--since")
+    return instant
+
+
+def database_for_reading(context: Context) -> AbstractContextManager[Database]:
+    """The index opened read-only, as a context manager. Raises `DatabaseError` where there is none yet."""
+    from contextlib import closing
+
+    from signet_sync.errors import DatabaseError
+    from signet_sync.index.database import Database
+
+    path = context.database_path()
+    try:
+        return closing(Database(path, readonly=True))
+    except FileNotFoundError:
+        raise DatabaseError("there is no index yet", path=path, hint="run signet-sync reindex once") from None
+
+
+def count_access(context: Context, found: list[tuple[str, str]]) -> None:
+    """Counts accesses where the database can be written at once; an answer never waits for a counter."""
+    from datetime import UTC, datetime
+
+    from signet_sync.contracts.timestamps import instant_of, iso
+    from signet_sync.errors import DatabaseError
+    from signet_sync.index.database import Database
+    from signet_sync.index.telemetry import count_accesses
+
+    path = context.database_path()
+    if not found or path == ":memory:":
+        return
+    try:
+        database = Database(path, create=False, wait_ms=200)
+    except (DatabaseError, OSError):
+        return
+    try:
+        count_accesses(database, found, iso(instant_of(datetime.now(UTC))))
+    finally:
+        database.connection.close()

@@ -1,0 +1,93 @@
+"""`init` and `completion`: an empty workspace, the shell's completion script."""
+
+from __future__ import annotations
+
+import os
+
+import click
+
+from signet_sync.cli import Context, emit, json_option, pass_context
+
+_TEMPLATE_HEAD = """\
+# Settings of this workspace for signet-sync. Every line is optional; what is commented out is the default.
+# docs/settings.md of signet-sync explains each one. A workspace's settings can run nothing.
+"""
+
+
+@click.command()
+@click.argument("path", required=False)
+@json_option
+@pass_context
+def init(context: Context, path: str | None, as_json: bool) -> int:
+    """Make an empty workspace: its folders and a commented signet-sync.toml. What exists is left as it is."""
+    from signet_sync.contracts.places import MEMORY, SETTINGS
+    from signet_sync.errors import WorkspaceError
+    from signet_sync.vault import files
+    from signet_sync.vault.layout import folder
+
+    root = os.path.abspath(os.path.expanduser(path)) if path else context.root
+    if os.path.exists(root) and not os.path.isdir(root):
+        raise WorkspaceError("a file stands where the workspace should be", path=root, hint="choose another path")
+    made = []
+    if not os.path.isdir(root):
+        os.makedirs(root, mode=0o700)
+        made.append(root)
+    if not os.path.isdir(os.path.join(root, MEMORY)):
+        with folder(root, MEMORY, create=True):
+            made.append(MEMORY)
+    files.prepare(root)
+    try:
+        files.create_once(root, SETTINGS, template().encode())
+        made.append(SETTINGS)
+    except FileExistsError:
+        pass
+    if as_json:
+        emit({"workspace": root, "made": made})
+    else:
+        click.echo(f"workspace {root} " + ("is ready: " + ", ".join(made) if made else "was there already"))
+        click.echo(f"next: signet-sync --workspace {root} reindex · signet-sync --workspace {root} service install")
+    return 0
+
+
+def template() -> str:
+    """A settings file in which every setting that a workspace may set stands as a comment."""
+    import textwrap
+    from dataclasses import fields
+
+    from signet_sync.config import Settings, spec
+
+    lines = [_TEMPLATE_HEAD]
+    table = ""
+    for field in fields(Settings):
+        key, default, doc, allowed = spec(field)
+        if not allowed:
+            continue
+        section, _, name = key.partition(".")
+        if section != table:
+            lines.append(f"\n[{section}]")
+            table = section
+        lines += textwrap.wrap(doc.replace("`", ""), 110, initial_indent="# ", subsequent_indent="# ")
+        lines.append(f"# {name} = {_toml(default)}")
+    return "\n".join(lines) + "\n"
+
+
+def _toml(value: object) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, tuple):
+        return "[" + ", ".join(f'"{item}"' for item in value) + "]"
+    return f'"{value}"' if isinstance(value, str) else f"{value}"
+
+
+@click.command()
+@click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
+def completion(shell: str) -> int:
+    """Print the completion script of a shell; source it, or save it where the shell looks."""
+    from click.shell_completion import get_completion_class
+
+    from signet_sync.cli import group
+
+    kind = get_completion_class(shell)
+    assert kind is not None
+    click.echo(kind(group, {}, "signet-sync", "_SIGNET_SYNC_COMPLETE").source())
+    return 0

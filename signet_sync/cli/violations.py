@@ -1,0 +1,147 @@
+"""`violations`: sealed files that changed or went, shown with a diff, restored from the seal or accepted."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from signet_sync.cli import Context, emit, json_option, now_option, pass_context, resolve_now
+
+if TYPE_CHECKING:
+    from signet_sync.agent.workspace import Workspace
+
+
+@click.group()
+def violations() -> None:
+    """Sealed files that changed or went: show, restore, accept."""
+
+
+def _refreshed(workspace: Workspace, instant: int) -> None:
+    """The verdicts as the disk has them now: nobody heals by yesterday's list."""
+    from signet_sync.agent.reconcile import Request, run_pass
+
+    run_pass(workspace, Request(now_us=instant, project=False))
+
+
+@violations.command("list")
+@json_option
+@pass_context
+def list_(context: Context, as_json: bool) -> int:
+    """Every open violation; files that one save changed stand together."""
+    from signet_sync.cli.search import database_for_reading
+    from signet_sync.index.overview import violation_batches
+
+    with database_for_reading(context) as database:
+        batches = violation_batches(database)
+        lost = {
+            row[0]
+            for row in database.execute(
+                "select v.path from violations v left join seals s on s.path = v.path where s.packed is null"
+            )
+        }
+    if as_json:
+        entries: list[dict[str, Any]] = [
+            {
+                "found_at": found_at,
+                "files": [
+                    {"path": path, "code": code, "message": message, "restorable": path not in lost}
+                    for path, code, message in files
+                ],
+            }
+            for _, found_at, files in batches
+        ]
+        emit({"violations": entries})
+        return 0
+    if not batches:
+        click.echo("no open violations")
+    for _, found_at, files in batches:
+        several = f" ({len(files)} files in one save)" if len(files) > 1 else ""
+        click.secho(f"found {found_at}{several}", bold=True)
+        for path, code, message in files:
+            click.echo("  " + click.style(code, fg="red") + f"  {path}\n    {message}")
+    if batches:
+        click.echo("signet-sync violations show PATH · restore PATH (or --all) · accept PATH --reason …")
+    return 0
+
+
+@violations.command()
+@click.argument("path")
+@pass_context
+def show(context: Context, path: str) -> int:
+    """The difference between the sealed text and the present one."""
+    from signet_sync.agent import violations as agent
+    from signet_sync.agent.workspace import opened
+
+    with opened(context.root, context.settings(), database=context.chosen_database, touch_nothing=True) as workspace:
+        text = agent.diff(workspace, path)
+    click.echo(text, nl=False)
+    return 0
+
+
+@violations.command()
+@click.argument("path", required=False)
+@click.option("--all", "everything", is_flag=True, help="Restore every open violation.")
+@click.option("--yes", is_flag=True, help="Do not ask.")
+@now_option
+@json_option
+@pass_context
+def restore(context: Context, path: str | None, everything: bool, yes: bool, now: str | None, as_json: bool) -> int:
+    """Write the sealed bytes back."""
+    from signet_sync.agent import violations as agent
+    from signet_sync.agent.reconcile import Request, run_pass
+    from signet_sync.agent.workspace import opened
+    from signet_sync.errors import UsageError
+
+    if (path is None) == (not everything):
+        raise click.UsageError("give one PATH, or --all")
+    instant = resolve_now(now)
+    failed: list[str] = []
+    with opened(context.root, context.settings(), database=context.chosen_database) as workspace:
+        _refreshed(workspace, instant)
+        paths = [v.path for batch in agent.listed(workspace) for v in batch] if everything else [path or ""]
+        if everything and paths and not yes and not as_json:
+            click.confirm(f"restore {len(paths)} files to their sealed content?", abort=True)
+        restored = []
+        for one in paths:
+            try:
+                agent.restore(workspace, one)
+            except UsageError as error:
+                if not everything:
+                    raise
+                failed.append(f"{one}: {error.message}")
+                continue
+            restored.append(one)
+        run_pass(workspace, Request(now_us=instant))
+    if as_json:
+        emit({"restored": restored, "failed": failed})
+    else:
+        for one in restored:
+            click.echo(f"restored {one}")
+        for line in failed:
+            click.secho(f"not restored {line}", fg="red")
+    return 1 if failed else 0
+
+
+@violations.command()
+@click.argument("path")
+@click.option("--reason", required=True, help="Why the new content is right; kept with the seal.")
+@now_option
+@json_option
+@pass_context
+def accept(context: Context, path: str, reason: str, now: str | None, as_json: bool) -> int:
+    """Seal what the file holds now."""
+    from signet_sync.agent import violations as agent
+    from signet_sync.agent.reconcile import Request, run_pass
+    from signet_sync.agent.workspace import opened
+
+    instant = resolve_now(now)
+    with opened(context.root, context.settings(), database=context.chosen_database) as workspace:
+        _refreshed(workspace, instant)
+        agent.accept(workspace, path, reason, instant)
+        run_pass(workspace, Request(now_us=instant, reread=frozenset({path})))
+    if as_json:
+        emit({"accepted": path, "reason": reason})
+    else:
+        click.echo(f"accepted {path}")
+    return 0
