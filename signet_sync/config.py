@@ -8,11 +8,14 @@ because a workspace may come from a checkout. Finding the workspace and the data
 
 from __future__ import annotations
 
+import errno
 import os
+import stat
 from collections.abc import Mapping
 from dataclasses import MISSING, Field, dataclass, field, fields
 from typing import TYPE_CHECKING, Any
 
+from signet_sync.contracts.places import display
 from signet_sync.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -20,6 +23,7 @@ if TYPE_CHECKING:
 
 WORKSPACE_FILE = "signet-sync.toml"
 DEFAULT_WORKSPACE = "~/.agents"
+FILE_LIMIT = 1 << 20
 
 Path = str
 
@@ -158,20 +162,20 @@ def load(
     by_key = {f.metadata["key"]: f for f in fields(Settings)}
 
     workspace_path = os.path.join(root, WORKSPACE_FILE)
-    for key, value in _flatten(_toml(workspace_path, within=root)):
+    for key, value in _entries(workspace_path, of_workspace=True):
         known = by_key.get(key)
         if known is None or not known.metadata["workspace"]:
             why = "unknown setting" if known is None else "a workspace may not set this"
-            warnings.append(f"{WORKSPACE_FILE}: {key} ignored: {why}")
+            warnings.append(f"{WORKSPACE_FILE}: {display(key)} ignored: {why}")
             continue
         values[known.name] = _checked(known, value, WORKSPACE_FILE)
 
     user_path = user_file(environ)
-    for key, value in _flatten(_toml(user_path)):
+    for key, value in _entries(user_path):
         known = by_key.get(key)
         if known is None:
             raise ConfigError(
-                f"unknown setting {key}",
+                f"unknown setting {display(key)}",
                 path=user_path,
                 hint="see docs/settings.md for every setting; remove or rename it",
             )
@@ -198,25 +202,38 @@ def load(
     return settings, warnings
 
 
-def _toml(path: Path, within: Path | None = None) -> Mapping[str, object]:
-    """A TOML file's content; empty when there is none. A workspace's own file must be a plain file inside it."""
+def _entries(path: Path, *, of_workspace: bool = False) -> list[tuple[str, object]]:
+    """A TOML file's dotted keys with their values; none where there is no file.
+
+    A workspace's own file must be a plain file: a link could lead anywhere, and opening a pipe would wait for ever.
+    """
     try:
-        if within is not None and os.path.islink(path):
-            raise ConfigError("the settings file is a symlink", path=path, hint="replace it by a plain file")
-        with open(path, "rb") as handle:
-            raw = handle.read(1 << 20)
-    except FileNotFoundError:
-        return {}
-    except NotADirectoryError:
-        return {}
+        with open(path, "rb", opener=_open_plain if of_workspace else None) as handle:
+            raw = handle.read(FILE_LIMIT + 1)
+    except (FileNotFoundError, NotADirectoryError):
+        return []
     except OSError as error:
+        if error.errno == errno.ELOOP:
+            raise ConfigError("the settings file is a symlink", path=path, hint="replace it by a plain file") from None
         raise ConfigError(f"cannot be read: {error.strerror}", path=path, hint="check its permissions") from error
+    if len(raw) > FILE_LIMIT:
+        raise ConfigError(f"is larger than {FILE_LIMIT:,} bytes", path=path, hint="settings are a few lines")
     import tomllib
 
     try:
-        return tomllib.loads(raw.decode("utf-8"))
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        return list(_flatten(tomllib.loads(raw.decode("utf-8"))))
+    except RecursionError:
+        raise ConfigError("is nested too deeply", path=path, hint="settings are tables of plain values") from None
+    except ValueError as error:
         raise ConfigError(f"is not valid TOML: {error}", path=path, hint="mend the line that is named") from error
+
+
+def _open_plain(path: str, flags: int) -> int:
+    handle = os.open(path, flags | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    if not stat.S_ISREG(os.fstat(handle).st_mode):
+        os.close(handle)
+        raise OSError(errno.EINVAL, "it is not a regular file")
+    return handle
 
 
 def _flatten(tree: Mapping[str, object], prefix: str = "") -> Iterable[tuple[str, object]]:
@@ -262,8 +279,12 @@ def _checked(f: Field[Any], value: object, source: str) -> object:
     default = f.metadata["default"]
     expected: Any = tuple[str, ...] if isinstance(default, tuple) else type(default)
     key = f.metadata["key"]
+    # A text may stand for a number (the environment knows nothing else); true for 1 or 2.0 for 2 is a slip.
+    lax = isinstance(value, str)
     try:
-        typed: Any = TypeAdapter(expected).validate_python(value)
+        typed: Any = TypeAdapter(expected).validate_python(
+            tuple(value) if isinstance(value, list) else value, strict=not lax
+        )
     except ValidationError:
         wanted = {float: "a number", int: "a whole number", bool: "true or false", str: "a text"}.get(
             expected, "a list of texts"

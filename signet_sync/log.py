@@ -6,7 +6,11 @@ import logging
 import os
 import sys
 import time
+import traceback
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
+
+from signet_sync.state import private_folder
 
 if TYPE_CHECKING:
     from loguru import Record
@@ -15,17 +19,18 @@ _JOURNAL = {"DEBUG": 7, "INFO": 6, "SUCCESS": 5, "WARNING": 4, "ERROR": 3, "CRIT
 
 
 class _Limited:
-    """Lets a message through at most a few times an hour, so that a permanent error cannot fill a disk."""
+    """Lets a warning through `burst` times in `every` seconds, so that a permanent error cannot fill a disk."""
 
-    def __init__(self, every: float = 600.0, burst: int = 3) -> None:
+    def __init__(self, every: float = 600.0, burst: int = 3, clock: Callable[[], float] = time.monotonic) -> None:
         self._every = every
         self._burst = burst
+        self._clock = clock
         self._seen: dict[str, tuple[int, float]] = {}
 
     def __call__(self, record: Record) -> bool:
         if record["level"].no < 30:
             return True
-        now = time.monotonic()
+        now = self._clock()
         key = f"{record['name']}:{record['line']}:{record['message'][:200]}"
         count, first = self._seen.get(key, (0, now))
         if now - first > self._every:
@@ -37,14 +42,38 @@ class _Limited:
 
 
 def _escaped(record: Record) -> None:
-    message = record["message"]
-    if not message.isprintable():
-        record["message"] = "".join(
-            c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in message
-        )
+    """Text of files reaches the log in messages and exceptions: neither may forge a line or steer a terminal.
+
+    The traceback is rendered here, by the standard library, which shows no local values, and becomes lines of the
+    message.
+    """
+    lines = [_printable(record["message"])]
+    exception = record["exception"]
+    if exception is not None:
+        text = "".join(traceback.format_exception(exception.type, exception.value, exception.traceback))
+        lines += [_printable(line) for line in text.rstrip("\n").split("\n")]
+        record["exception"] = None
+    record["message"] = "\n    ".join(lines)
 
 
-def set_up(level: str, *, folder: str | None, rotation_bytes: int, keep: int, environ: Any = os.environ) -> str | None:
+def _printable(text: str) -> str:
+    if text.isprintable():
+        return text
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in text)
+
+
+def _is_journal(environ: Mapping[str, str]) -> bool:
+    """Whether stderr *is* the journal's stream; a shell that a desktop's service started only inherits the variable."""
+    try:
+        status = os.fstat(sys.stderr.fileno())
+    except (OSError, ValueError, AttributeError):
+        return False
+    return environ.get("JOURNAL_STREAM") == f"{status.st_dev}:{status.st_ino}"
+
+
+def set_up(
+    level: str, *, folder: str | None, rotation_bytes: int, keep: int, environ: Mapping[str, str] = os.environ
+) -> str | None:
     """Configures the sinks; gives the path of the log file, if there is one.
 
     Under systemd (`JOURNAL_STREAM`) stderr carries journald's level prefixes and no time of its own.
@@ -54,11 +83,12 @@ def set_up(level: str, *, folder: str | None, rotation_bytes: int, keep: int, en
     logger.remove()
     logger.configure(patcher=_escaped)
     limited = _Limited()
-    if environ.get("JOURNAL_STREAM"):
+    if _is_journal(environ):
 
         def journald(message: Any) -> None:
             record = message.record
-            sys.stderr.write(f"<{_JOURNAL.get(record['level'].name, 6)}>{record['message']}\n")
+            for line in record["message"].split("\n"):
+                sys.stderr.write(f"<{_JOURNAL.get(record['level'].name, 6)}>{line}\n")
 
         logger.add(journald, level=level, filter=limited, diagnose=False, backtrace=False)
     else:
@@ -73,7 +103,7 @@ def set_up(level: str, *, folder: str | None, rotation_bytes: int, keep: int, en
         )
     path = None
     if folder is not None:
-        os.makedirs(folder, mode=0o700, exist_ok=True)
+        private_folder(folder)
         path = os.path.join(folder, "signet-sync.log")
         logger.add(
             path,

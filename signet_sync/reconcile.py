@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import re
 import zlib
+from collections import Counter
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from hashlib import sha256
 from typing import NamedTuple
@@ -30,11 +31,13 @@ from signet_sync.contracts.names import AGENT_ID, IMMUTABLE_KINDS, ArtifactName,
 from signet_sync.contracts.noise import NoiseRule
 from signet_sync.contracts.observed import STRANGE_NAME, Found, Signature, Snapshot, Trouble
 from signet_sync.contracts.places import MEMORY, TOMBSTONES
-from signet_sync.contracts.sanitizer import sanitize_line, sanitize_transcript_v1
+from signet_sync.contracts.sanitizer import sanitize_line, sanitize_normalized
 from signet_sync.contracts.sentences import SessionContext, acceptable, fallback
 from signet_sync.contracts.timestamps import day_of, parse_name_stamp
 from signet_sync.contracts.tokens import token_matches, token_of
 from signet_sync.projection.head import Highlight, highlights
+
+_BURIED = f"{TOMBSTONES}/"
 
 HINTS: dict[str, str] = {
     "frontmatter-missing": "restore the file from a copy, or move it out of memory/ if it is a note of your own",
@@ -220,21 +223,21 @@ def survey(
     ours = 0
     for path, signature in snapshot.files.items():
         result.scanned += 1
+        if path.startswith(_BURIED):
+            continue
         before = known.get(path)
         if (
             before is not None
             and before.signature == signature
             and path not in reread
             and before.verdict != "tombstoned"
+            and (not tokens or names.carried_token(path) not in tokens)
         ):
-            if not tokens or names.carried_token(path) not in tokens:
-                result.unchanged += 1
-                if before.verdict != "ignored":
-                    ours += 1
-                continue
-        folder, _, name = path.rpartition("/")
-        if folder == TOMBSTONES:
+            result.unchanged += 1
+            if before.verdict != "ignored":
+                ours += 1
             continue
+        name = path.rpartition("/")[2]
         if artifact_name(name) is not None:
             ours += 1
             result.read.append(path)
@@ -312,13 +315,10 @@ def judge(path: str, found: Found | Trouble, bench: Bench) -> Judgement:
         return _judge_copy(path, found, bench)
     seal = bench.seal_of(path) if name.kind in IMMUTABLE_KINDS else None
     if isinstance(found, Trouble):
-        if (
-            bench.tombstones
-            and bench.tombstones.cover(name.token, None, None)
-            and found.code in ("too-large", "unreadable")
-        ):
+        settled = found.code in ("not-a-file", "too-large", "unreadable")
+        if settled and bench.tombstones and bench.tombstones.cover(name.token, None, None):
             return _tombstoned(path, found.signature)
-        code = found.code if found.code != "unsettled" else "unreadable"
+        code = found.code if settled else "unreadable"
         return _with_sealed_row(Judgement(path, "invalid", code, found.message, found.signature), seal, bench)
     try:
         document = parse(found.raw)
@@ -370,7 +370,7 @@ def judge(path: str, found: Found | Trouble, bench: Bench) -> Judgement:
         seal=new_seal,
         raw=found.raw if new_seal is not None else None,
         highlights=items,
-        links=(("manifest_path", _link_target(artifact.manifest_path)),),
+        links=(("manifest_path", _link_target(_line(artifact.manifest_path))),),
         found_sha256=file_sha,
     )
 
@@ -483,7 +483,7 @@ def _validated(name: ArtifactName, document: Document) -> tuple[Content | Manife
     """The typed artifact and its normalised body, or a `FieldProblem` with the first code that applies."""
     kind = document.fields.get("kind")
     if isinstance(kind, str) and kind.strip() and kind.strip() != name.kind:
-        raise FieldProblem("kind-mismatch", "kind", f"the name says {name.kind}, the frontmatter says {kind[:40]!r}")
+        raise FieldProblem("kind-mismatch", "kind", f"the name says {name.kind}, the frontmatter says something else")
     artifact = validate(name.kind, document.fields)
     if artifact.captured_at.text.replace(":", "-") != name.stamp and (
         artifact.captured_at.micros not in parse_name_stamp(name.stamp)
@@ -528,17 +528,7 @@ def _with_sealed_row(judgement: Judgement, seal: Seal | None, bench: Bench) -> J
     sealed = sealed_judgement(seal, bench) if seal is not None else None
     if sealed is None:
         return judgement
-    return Judgement(
-        judgement.path,
-        judgement.verdict,
-        judgement.code,
-        judgement.message,
-        judgement.signature,
-        row=sealed.row,
-        highlights=sealed.highlights,
-        links=sealed.links,
-        found_sha256=judgement.found_sha256,
-    )
+    return replace(judgement, row=sealed.row, highlights=sealed.highlights, links=sealed.links)
 
 
 def _changes(seal: Seal, digest: str, actual: str) -> str:
@@ -589,22 +579,39 @@ def _redactions(before: str, after: str) -> set[str]:
     """The rules of the sanitizer that found something."""
     if after == before or "[REDACTED:" not in after:
         return set()
-    return set(_REDACTED.findall(after)) - set(_REDACTED.findall(before))
+    return set(Counter(_REDACTED.findall(after)) - Counter(_REDACTED.findall(before)))
+
+
+_LINES = ("session_id", "session_key", "project", "harness", "manifest_path", "source_node_id")
+
+
+def _lines(artifact: Content | Manifest) -> tuple[dict[str, str | None], set[str]]:
+    """The fields of one line as they may be shown, and the rules of the sanitizer that found something in them."""
+    values = artifact.__dict__
+    lines: dict[str, str | None] = {}
+    redactions: set[str] = set()
+    for name in _LINES:
+        before: str | None = values.get(name)
+        lines[name] = None
+        if before is not None:
+            lines[name] = after = _line(before)
+            redactions |= _redactions(before, after)
+    return lines, redactions
 
 
 def _content_row(
     path: str, name: ArtifactName, artifact: Content, body: str, bench: Bench
 ) -> tuple[Row, list[Note], tuple[Highlight, ...]]:
     notes: list[Note] = []
-    content = sanitize_transcript_v1(body)
+    content = sanitize_normalized(body)
     sentence = _line(artifact.memory_sentence)
-    redactions = _redactions(body, content) | _redactions(artifact.memory_sentence, sentence)
+    lines, redactions = _lines(artifact)
+    redactions |= _redactions(body, content) | _redactions(artifact.memory_sentence, sentence)
     if redactions:
         rules = ", ".join(sorted(redactions))
         notes.append(Note("secret-suspected", f"it seems to hold a secret ({rules}); the index and pages leave it out"))
-    project = _line(artifact.project) if artifact.project is not None else None
     context = SessionContext(
-        content, project, name.kind, artifact.harness, day_of(artifact.captured_at.micros), name.token
+        content, lines["project"], name.kind, lines["harness"], day_of(artifact.captured_at.micros), name.token
     )
     shown = sentence
     if not acceptable(sentence, context):
@@ -617,16 +624,16 @@ def _content_row(
         path,
         artifact.content_sha256,
         name.kind,
-        _line(artifact.session_id),
-        _line(artifact.session_key) if artifact.session_key is not None else None,
+        lines["session_id"] or "",
+        lines["session_key"],
         name.token,
-        project,
-        _line(artifact.harness) if artifact.harness is not None else None,
+        lines["project"],
+        lines["harness"],
         artifact.captured_at.text,
         artifact.started_at.text if artifact.started_at else None,
         artifact.ended_at.text if artifact.ended_at else None,
-        artifact.manifest_path,
-        artifact.source_node_id,
+        lines["manifest_path"],
+        lines["source_node_id"],
         sentence,
         artifact.memory_sentence_quality,
         shown,
@@ -650,21 +657,23 @@ def _manifest(
     body: str,
     bench: Bench,
 ) -> Judgement:
-    content = sanitize_transcript_v1(body)
+    content = sanitize_normalized(body)
     notes = [*_format_notes(document), *_link_notes(artifact, body)]
-    if _redactions(body, content):
-        notes.append(Note("secret-suspected", "its text seems to hold a secret; the index leaves it out"))
+    lines, redactions = _lines(artifact)
+    refs = "\n".join(_line(ref) for ref in artifact.memory_md_refs)
+    if redactions | _redactions(body, content) | _redactions("\n".join(artifact.memory_md_refs), refs):
+        notes.append(Note("secret-suspected", "it seems to hold a secret; the index leaves it out"))
     membership = artifact.ended_at or artifact.captured_at
     row = Row(
         artifact.agent_id,
         path,
         body_sha256(body),
         "manifest",
-        _line(artifact.session_id),
-        _line(artifact.session_key) if artifact.session_key is not None else None,
+        lines["session_id"] or "",
+        lines["session_key"],
         name.token,
-        _line(artifact.project) if artifact.project is not None else None,
-        _line(artifact.harness) if artifact.harness is not None else None,
+        lines["project"],
+        lines["harness"],
         artifact.captured_at.text,
         artifact.started_at.text if artifact.started_at else None,
         artifact.ended_at.text if artifact.ended_at else None,
@@ -677,11 +686,13 @@ def _manifest(
         artifact.captured_at.micros,
         membership.micros,
         int(bench.noise.is_noise(artifact.project, artifact.session_id, artifact.session_key, artifact.harness)),
-        "\n".join(artifact.memory_md_refs),
+        refs,
         artifact.revision,
     )
     links = tuple(
-        (link, _link_target(target)) for link in artifact.links if (target := getattr(artifact, link)) is not None
+        (link, _link_target(_line(target)))
+        for link in artifact.links
+        if (target := getattr(artifact, link)) is not None
     )
     return Judgement(
         path,

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import socket
 import time
 import uuid
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from hashlib import sha256
 from typing import Any
@@ -17,6 +18,7 @@ from signet_sync.contracts.places import MEMORY, WORKSPACE_ID
 from signet_sync.errors import AnotherAgent, WorkspaceError
 
 _ID = frozenset("0123456789abcdef-")
+_RUN = "run.lock"
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,8 +54,9 @@ def base(environ: Mapping[str, str] = os.environ) -> str:
     moved = environ.get("SIGNET_STATE")
     if moved:
         return os.path.abspath(os.path.expanduser(moved))
-    if os.name == "posix" and environ.get("XDG_STATE_HOME"):
-        return os.path.join(environ["XDG_STATE_HOME"], "signet-sync")
+    chosen = environ.get("XDG_STATE_HOME", "")
+    if os.path.isabs(chosen):
+        return os.path.join(chosen, "signet-sync")
     import platformdirs
 
     return platformdirs.user_state_dir("signet-sync", appauthor=False)
@@ -63,14 +66,10 @@ def locate(root: str, environ: Mapping[str, str] = os.environ) -> StateFolder:
     """The state folder of a workspace, reading only: by its id, else by its real path. Nothing is written."""
     real = os.path.realpath(root)
     where = base(environ)
-    found = _read_id(real)
-    if found is not None:
-        folder = os.path.join(where, found)
-        if not _is_copy(folder, real):
-            return StateFolder(folder, found)
-    elif (remembered := _remembered(where, real)) is not None:
-        return remembered
-    return _by_path(where, real)
+    folder = _identified(where, real)
+    if folder is None and _read_id(real) is None:
+        folder = _remembered(where, real)
+    return folder or _by_path(where, real)
 
 
 def establish(
@@ -80,33 +79,46 @@ def establish(
 
     `write_id` gets the fresh id and the old one; it may raise `OSError` or `WorkspaceError`.
 
-    An id whose recorded path still holds it marks this workspace as a copy: it gets an id of its own. A root that cannot
-    be written keeps its real path as key.
+    An id whose recorded path still holds it marks this workspace as a copy: it gets an id of its own. A root that
+    cannot be written keeps its real path as key.
     """
     real = os.path.realpath(root)
     where = base(environ)
+    folder = _identified(where, real)
+    if folder is None:
+        remembered = _remembered(where, real) if _read_id(real) is None else None
+        if remembered is not None and not os.path.isdir(os.path.join(real, MEMORY)):
+            # The id went together with memory/: a root that is not mounted, not a new workspace. Nothing is written.
+            return remembered
+        # Two commands that meet a new workspace at the same time must not give it two ids.
+        with _held(where, "establish.lock", 10.0, "another signet-sync command is setting up this workspace"):
+            folder = _identified(where, real) or _adopt(where, real, write_id)
+    _record(folder, real)
+    return folder
+
+
+def _identified(where: str, real: str) -> StateFolder | None:
+    """The state folder of the workspace's id, unless there is none or it is the id of the workspace copied from."""
     found = _read_id(real)
-    if found is not None and not _is_copy(os.path.join(where, found), real):
-        folder = StateFolder(os.path.join(where, found), found)
-        _record(folder, real)
-        return folder
+    if found is None or _is_copy(os.path.join(where, found), real):
+        return None
+    return StateFolder(os.path.join(where, found), found)
+
+
+def _adopt(where: str, real: str, write_id: Callable[[str, str | None], None]) -> StateFolder:
+    found = _read_id(real)
     keyed = _by_path(where, real)
     remembered = _remembered(where, real) if found is None else None
-    if remembered is not None and not os.path.isdir(os.path.join(real, MEMORY)):
-        # The id went together with memory/: a root that is not mounted, not a new workspace. Nothing is written there.
-        return remembered
     fresh = remembered.key if remembered is not None else str(uuid.uuid4())
     try:
         write_id(fresh, found)
     except (OSError, WorkspaceError):
-        _record(keyed, real)
-        return keyed
+        return remembered or keyed
     folder = StateFolder(os.path.join(where, fresh), fresh)
     if found is None and remembered is None and os.path.isdir(keyed.path):
         # What was gathered under the real path (an `--index-only` run) moves along.
         with suppress(OSError):
             os.rename(keyed.path, folder.path)
-    _record(folder, real)
     return folder
 
 
@@ -152,14 +164,25 @@ def _read_id(real: str) -> str | None:
 
 def _is_copy(folder: str, real: str) -> bool:
     recorded = _recorded(folder)
-    if recorded is None or recorded == real:
+    if recorded is None or recorded == real or _read_id(recorded) != os.path.basename(folder):
         return False
-    return _read_id(recorded) == os.path.basename(folder)
+    try:
+        return not os.path.samefile(recorded, real)  # one folder may be reached by several paths
+    except OSError:
+        return False
 
 
 def _record(folder: StateFolder, real: str) -> None:
-    os.makedirs(folder.path, mode=0o700, exist_ok=True)
+    private_folder(folder.path)
     write_json(os.path.join(folder.path, "workspace.json"), {"path": real})
+
+
+def private_folder(path: str) -> None:
+    """Makes a folder and its missing parents for the user alone; `os.makedirs` leaves the parents to the umask."""
+    parent = os.path.dirname(path)
+    if parent and not os.path.isdir(parent):
+        private_folder(parent)
+    os.makedirs(path, mode=0o700, exist_ok=True)
 
 
 def write_json(path: str, value: object) -> None:
@@ -171,10 +194,13 @@ def write_json(path: str, value: object) -> None:
     temporary = f"{path}.{os.getpid()}.tmp"
     handle_fd = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
     try:
-        os.write(handle_fd, data)
-    finally:
-        os.close(handle_fd)
-    os.replace(temporary, path)
+        with open(handle_fd, "wb") as handle:
+            handle.write(data)
+        os.replace(temporary, path)
+    except BaseException:
+        with suppress(OSError):
+            os.unlink(temporary)
+        raise
 
 
 def beat(folder: StateFolder, value: Mapping[str, object]) -> None:
@@ -186,7 +212,7 @@ def beat(folder: StateFolder, value: Mapping[str, object]) -> None:
         "beat_at": time.time(),
         **value,
     }
-    os.makedirs(folder.path, mode=0o700, exist_ok=True)
+    private_folder(folder.path)
     write_json(folder.heartbeat, status)
 
 
@@ -211,60 +237,74 @@ def boot_id() -> str:
 
 def run_lock_holder(folder: StateFolder) -> bool:
     """Whether some `run` holds the workspace: the kernel knows, whatever any file says."""
-    from filelock import FileLock, Timeout
-
-    path = os.path.join(folder.locks, "run.lock")
-    if not os.path.exists(path):
-        return False
-    lock = FileLock(path, timeout=0)
-    try:
-        lock.acquire()
-    except (Timeout, OSError):
-        return True
-    lock.release()
+    with ExitStack() as stack:
+        try:
+            if os.path.exists(os.path.join(folder.locks, _RUN)):
+                stack.enter_context(_held(folder.locks, _RUN, 0.0, "held"))
+            stack.enter_context(_folder_held(folder.path))
+        except FileNotFoundError:
+            return False
+        except (WorkspaceError, OSError):
+            return True
     return False
 
 
 @contextmanager
 def run_lock(folder: StateFolder) -> Iterator[None]:
     """The one `run` of a workspace. Raises `AnotherAgent` at once where another holds it."""
-    from filelock import FileLock, Timeout
+    with ExitStack() as stack:
+        try:
+            # Not quite at once: somebody who only looks takes the lock for a moment.
+            stack.enter_context(_held(folder.locks, _RUN, 0.25, "held"))
+            # The lock file can be deleted while it is held; the folder of the database can't.
+            stack.enter_context(_folder_held(folder.path))
+        except (WorkspaceError, BlockingIOError):
+            pid = (read_heartbeat(folder) or {}).get("pid")
+            raise AnotherAgent(
+                "another signet-sync agent runs on this workspace" + (f" (pid {pid})" if pid else ""),
+                hint="signet-sync status shows it; stop it first, or leave it to its work",
+            ) from None
+        yield
 
-    lock = FileLock(_lock_path(folder, "run.lock"), timeout=0, mode=0o600)
+
+@contextmanager
+def _folder_held(path: str) -> Iterator[None]:
+    """A kernel lock on a folder. Raises `BlockingIOError`; file systems that cannot lock folders are let through."""
+    handle = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
-        lock.acquire()
-    except Timeout:
-        beat_ = read_heartbeat(folder) or {}
-        pid = beat_.get("pid")
-        raise AnotherAgent(
-            "another signet-sync agent runs on this workspace" + (f" (pid {pid})" if pid else ""),
-            hint="signet-sync status shows it; stop it first, or leave it to its work",
-        ) from None
-    try:
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise
+        except OSError:
+            pass
         yield
     finally:
-        lock.release()
+        os.close(handle)
 
 
 @contextmanager
 def workspace_lock(folder: StateFolder, timeout: float = 60.0) -> Iterator[None]:
     """Passes and flows of one workspace, one after the other. Raises `WorkspaceError` after `timeout` seconds."""
-    with _held(folder, "workspace.lock", timeout, "another signet-sync command is working on this workspace"):
+    with _held(folder.locks, "workspace.lock", timeout, "another signet-sync command is working on this workspace"):
         yield
 
 
 @contextmanager
 def session_lock(folder: StateFolder, token: str, timeout: float = 10.0) -> Iterator[None]:
     """One writer at a time for the manifests of a session (sessions share 1,024 locks by their tokens)."""
-    with _held(folder, f"session-{token[:2]}.lock", timeout, "another program is writing this session's manifest"):
+    with _held(
+        folder.locks, f"session-{token[:2]}.lock", timeout, "another program is writing this session's manifest"
+    ):
         yield
 
 
 @contextmanager
-def _held(folder: StateFolder, name: str, timeout: float, message: str) -> Iterator[None]:
+def _held(locks: str, name: str, timeout: float, message: str) -> Iterator[None]:
     from filelock import FileLock, Timeout
 
-    lock = FileLock(_lock_path(folder, name), timeout=timeout, mode=0o600)
+    private_folder(locks)
+    lock = FileLock(os.path.join(locks, name), timeout=timeout, mode=0o600)
     try:
         lock.acquire(poll_interval=0.02)
     except Timeout:
@@ -273,8 +313,3 @@ def _held(folder: StateFolder, name: str, timeout: float, message: str) -> Itera
         yield
     finally:
         lock.release()
-
-
-def _lock_path(folder: StateFolder, name: str) -> str:
-    os.makedirs(folder.locks, mode=0o700, exist_ok=True)
-    return os.path.join(folder.locks, name)

@@ -98,6 +98,8 @@ def ignored_code(name: str) -> str:
         return "conflict-copy"
     if _TEMPORARY.search(name):
         return "temporary"
+    if matches_scan_rule(name) and artifact_name(name) is None:
+        return "conflict-copy"
     copy = _COPY.fullmatch(name) or _TOMBSTONE_COPY.fullmatch(name)
     if copy is not None and name.endswith(".md") and copy[2] != ".md":
         return "conflict-copy"

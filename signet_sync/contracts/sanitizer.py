@@ -242,7 +242,7 @@ def _assigned(match: re.Match[str]) -> Span | None:
 
 # ── the table ──
 
-_MARK, _ASSIGN, _J, _K, _TILDE, _AT, _DAPI = "mark", "assign", "J", "K", "~", "@", "dapi"
+_MARK, _ASSIGN, _A, _J, _K, _TILDE, _AT, _DAPI = "mark", "assign", "A", "J", "K", "~", "@", "dapi"
 
 
 def _rule(
@@ -330,7 +330,7 @@ RULES: tuple[Rule, ...] = (
     _rule(
         "aws-pair",
         "AWS: secret beside its key id",
-        _MARK,
+        _A,
         "AKIA ASIA",
         rf"A[KS]IA[A-Z0-9]{{16}}[^{_ALNUM}/+\n][^\n]{{0,60}}?(?:\n[^\n]{{0,40}}?)?"
         rf"(?<![{_ALNUM}/+])(?P<secret>[{_ALNUM}/+]{{40}})(?![{_ALNUM}/+=])",
@@ -339,12 +339,12 @@ RULES: tuple[Rule, ...] = (
     _rule(
         "aws-id",
         "AWS: key id",
-        _MARK,
+        _A,
         "AKIA ASIA ABIA ACCA",
         rf"A(?:KIA|SIA|BIA|CCA)[A-Z0-9]{{16}}(?![{_ALNUM}])",
     ),
-    _rule("aws-bedrock", "AWS: Bedrock", _MARK, "ABSK", rf"ABSK[{_ALNUM}+/]{{90,}}={{0,2}}"),
-    _rule("google", "Google: API", _MARK, "AIza", rf"AIza[{_URLSAFE}]{{32,}}"),
+    _rule("aws-bedrock", "AWS: Bedrock", _A, "ABSK", rf"ABSK[{_ALNUM}+/]{{90,}}={{0,2}}"),
+    _rule("google", "Google: API", _A, "AIza", rf"AIza[{_URLSAFE}]{{32,}}"),
     _rule("google-client", "Google: OAuth client", _MARK, "GOCSPX-", rf"GOCSPX-[{_URLSAFE}]{{20,}}"),
     _rule("google-oauth", "Google: OAuth access", _MARK, "ya29.", rf"ya29[.][{_URLSAFE}]{{20,}}"),
     _rule(
@@ -406,7 +406,7 @@ RULES: tuple[Rule, ...] = (
     _rule("shopify", "Shopify", _MARK, "shp", r"shp(?:at|ca|pa|ss)_[0-9a-fA-F]{32,}"),
     _rule("rubygems", "RubyGems", _MARK, "rubygems_", r"rubygems_[0-9a-f]{48,}"),
     _rule("postman", "Postman", _MARK, "PMAK-", r"PMAK-[0-9a-f]{24}-[0-9a-f]{34}"),
-    _rule("atlassian", "Atlassian", _MARK, "ATATT3", rf"ATATT3[={_URLSAFE}]{{60,}}"),
+    _rule("atlassian", "Atlassian", _A, "ATATT3", rf"ATATT3[={_URLSAFE}]{{60,}}"),
     _rule(
         "authorization",
         "credential in an Authorization header: bearer, basic or of another scheme",
@@ -459,59 +459,26 @@ def _behind(*literals: str) -> str:
     return "(?:" + "|".join(f"(?<={literal})" for literal in literals) + ")"
 
 
-# `-`, `.` and `A` (for `AKIA`, `AIza`) are folded into `_`, so that one literal leads to every token with a prefix.
+# `-` and `.` are folded into `_`, so that one literal leads to every token with a prefix.
 _PREFIXES = _behind(
-    *(
-        "gh[pousr]_",
-        "gl(?:pat|cbt|ptt|oas|imt)_",
-        "gl(?:dt|rt|ft)_",
-        "glsoat_",
-        "glagent_",
-        "xox[a-z]_",
-        "xapp_",
-    ),
-    *(
-        "GOCSPX_",
-        "ya29_",
-        "[sr]k_(?:live|test)_",
-        "whsec_",
-        "SG_",
-        "npm_",
-        "pypi_",
-        "hf_",
-        "_org_",
-        "do[opr]_v1_",
-    ),
-    *(
-        "hv[sbr]_",
-        "KEY_",
-        "pplx_",
-        "gsk_",
-        "xai_",
-        "lin_api_",
-        "lin_oauth_",
-        "secret_",
-        "ntn_",
-        "sbp_",
-        "_pat_",
-    ),
-    *("glsa_", "shp(?:at|ca|pa|ss)_", "gems_", "PM_K_"),
+    *("gh[pousr]_", "gl(?:pat|cbt|ptt|oas|imt)_", "gl(?:dt|rt|ft)_", "glsoat_", "glagent_", "xox[a-z]_", "xapp_"),
+    *("GOCSPX_", "ya29_", "[sr]k_(?:live|test)_", "whsec_", "SG_", "npm_", "pypi_", "hf_", "_org_", "do[opr]_v1_"),
+    *("hv[sbr]_", "KEY_", "pplx_", "gsk_", "xai_", "lin_api_", "lin_oauth_", "secret_", "ntn_", "sbp_", "_pat_"),
+    *("glsa_", "shp(?:at|ca|pa|ss)_", "gems_", "PMAK_"),
 )
 _DISCORD = rf"(?=[{_ALNUM}_]{{6,7}}_[{_ALNUM}_]{{27}})" + _behind(
     *(f"[MNO][A-Za-z0-9_]{{{n}}}_" for n in range(22, 28))
 )
+# Rulers (`-----`) are long runs of marks: only the last two of a run are looked at.
 _MARKED = re.compile(
-    rf"_(?:(?=[{_ALNUM}_+/]{{16}})(?:(?<=[{_ALNUM}]_)(?:{_PREFIXES}|(?<=sk_)(?<![a-mo-qsu-z]sk_)"
-    rf"|(?<=key_)(?=[0-9a-f]{{32}})|{_DISCORD})|(?=(?:KI|SI|BI|CC)_[A-Z0-9_]{{15}}|Iza|BSK|T_TT3))"
-    r"|____BEGIN[ +%]|slack_com/|com/api/webhooks/|u[ =](?<=\s_u.)|_user[ =](?<=\s__user.))"
+    rf"_(?!__)(?:(?=[{_ALNUM}_+/]{{16}})(?<=[{_ALNUM}]_)(?:{_PREFIXES}|(?<=sk_)(?<![a-mo-qsu-z]sk_)"
+    rf"|(?<=key_)(?=[0-9a-f]{{32}})|{_DISCORD})"
+    r"|BEGIN[ +%](?<=_____BEGIN.)|slack_com/|com/api/webhooks/|u[ =](?<=\s_u.)|user[ =](?<=\s__user.))"
 )
-_MARK_FOLDS = ("-", ".", "A")
 
 
 def _marked(text: str) -> bool:
-    for mark in _MARK_FOLDS:
-        text = text.replace(mark, "_")
-    return _MARKED.search(text) is not None
+    return _MARKED.search(text.replace("-", "_").replace(".", "_")) is not None
 
 
 # `=` is folded into `:`. The last three letters of every name that `_given` asks for, roughly first, since most words
@@ -546,6 +513,7 @@ def _given(text: str) -> bool:
 
 
 _LITERALS = {
+    _A: re.compile(r"A(?=(?:KI|SI|BI|CC)A[A-Z0-9]{16}|Iza|BSK|TATT3)"),
     _J: re.compile(r"J(?:(?<=eyJ)|(?<=CRUdJ))"),
     _K: re.compile(r"K(?:(?<=ZXlK)|(?<=SK)(?=[0-9a-f]{32}))"),
     _TILDE: re.compile(r"~(?<=Q~)"),
@@ -652,6 +620,12 @@ def sanitize_transcript_v1(text: str) -> str:
     Pure, deterministic, idempotent and total: any `str` will do, lone surrogates become U+FFFD.
     """
     return normalize(redact(_without_controls(text))[0])
+
+
+def sanitize_normalized(text: str) -> str:
+    """`sanitize_transcript_v1` for a body that is normalised already: the same result, and the same object when clean."""
+    clean = redact(_without_controls(text))[0]
+    return text if clean is text else normalize(clean)
 
 
 def sanitize_line(text: str) -> str:

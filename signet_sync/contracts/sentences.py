@@ -40,7 +40,8 @@ _COMPONENT = re.compile(
     r"\b(?:[a-z]{1,40}[A-Z]\w{0,60}|[A-Z][a-z]{1,40}[A-Z]\w{0,60}|\w{1,40}_\w{1,60}|[A-Za-z]{2,40}-\w{1,40})\b",
     re.ASCII,
 )
-_SECOND_SENTENCE = re.compile(r"([.!?]['\")\]]{0,3})\s+(?=[A-Z\"'(\[])")
+_SENTENCE_END = re.compile(r"([.!?]['\")\]]{0,3})\s+(?=\S)")
+_SECOND_SENTENCE = re.compile(r"[.!?]['\")\]]{0,3}\s+[A-Z\"'(\[]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,15 +142,19 @@ def fallback(context: SessionContext) -> str:
     """
     kind = context.kind if context.kind in IMMUTABLE_KINDS else "file"
     place = _place(context, kind)
-    lead = _lead(context.body)
-    opening = f"In {place} the {kind} of {context.day}"
+    lead, first = _lead(context.body)
+    subject = f"In {place} the {kind} of {context.day}"
     lines = context.body.count("\n") + 1 if context.body else 0
     size = words(context.body[:200_000])
     more = " or more" if len(context.body) > 200_000 else ""
+    if not size:
+        return f"{subject} was saved without words of its own, so only its name, times and links remain."
     if not lead:
-        return f"{opening} was saved without words of its own, so only its name, times and links remain."
+        told = "opens without heading or request"
+    else:
+        told = f'{"opens with" if first else "holds"} "{lead}"'
     return (
-        f'{opening} opens with "{lead}" and keeps {lines} {"line" if lines == 1 else "lines"} '
+        f"{subject} {told} and keeps {lines} {'line' if lines == 1 else 'lines'} "
         f"and {size}{more} {'word' if size == 1 else 'words'} behind its link."
     )
 
@@ -162,7 +167,7 @@ def _place(context: SessionContext, kind: str) -> str:
         and words(name) <= 4
         and name not in (".", "..")
         and '"' not in name
-        and not _SECOND_SENTENCE.search(f"{name} ")
+        and not _SENTENCE_END.search(name)
         and any(c.isalnum() for c in name)
     )
     return name if usable else f"{context.token}--{kind}.md"
@@ -173,8 +178,11 @@ _MARKUP = re.compile(
 )
 
 
-def _lead(body: str) -> str:
-    """The first heading or request of a body, else its first line with a word, shortened to at most twelve words."""
+def _lead(body: str) -> tuple[str, bool]:
+    """The first heading or request of a body, else its first line with a word, and whether the body opens with it.
+
+    Shortened to at most twelve words.
+    """
     first = ""
     for position, line in enumerate(body.split("\n", 400)[:400]):
         text = line.strip()
@@ -183,10 +191,10 @@ def _lead(body: str) -> str:
         if text.startswith(("#", "User:", "Human:")):
             cleaned = _cleaned_lead(text)
             if cleaned and not (text.startswith("#") and position > 0 and first and cleaned.lower() in _SECTION_WORDS):
-                return cleaned
+                return cleaned, not first
         if not first:
             first = _cleaned_lead(text)
-    return first
+    return first, True
 
 
 _SECTION_WORDS = frozenset(
@@ -209,11 +217,9 @@ _SECTION_WORDS = frozenset(
 def _cleaned_lead(line: str) -> str:
     # Emphasis goes first: taken out of a flattened text it would let two brackets meet.
     text = flatten(re.sub(r"[\"“”*~`]+|(?<!\w)_+|_+(?!\w)", "", _MARKUP.sub("", line[:400])))
-    text = re.sub(r"([.!?])\s+(?=\S)", r"\1, ", text)
-    text = _SECOND_SENTENCE.sub(r"\1, ", text)
     parts = text.split()[:12]
     kept = " ".join(part[:40] for part in parts).strip(" .,;:!?-|")[:120].strip(" .,;:!?-|")
-    return kept if any(c.isalnum() for c in kept) else ""
+    return _SENTENCE_END.sub(r"\1, ", kept) if any(c.isalnum() for c in kept) else ""
 
 
 def flatten(text: str, limit: int = 1000) -> str:

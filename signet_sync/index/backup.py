@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import os
+import zlib
 from contextlib import suppress
 
 import apsw
 
+from signet_sync.errors import DatabaseCorrupt
 from signet_sync.index.database import Database, translate
 from signet_sync.index.schema import BACKED_UP
 
@@ -40,6 +42,7 @@ def write(database: Database, target: str) -> None:
             database.execute("pragma kept.synchronous = off")
             for table, columns in BACKED_UP.items():
                 database.execute(f"create table kept.{table} as select {', '.join(columns)} from main.{table}")
+            database.execute(f"pragma kept.user_version = {_checksum(database)}")
         finally:
             database.execute("detach database kept")
         handle = os.open(temporary, os.O_RDONLY | os.O_CLOEXEC)
@@ -61,11 +64,16 @@ def write(database: Database, target: str) -> None:
 
 
 def restore(database: Database, source: str) -> dict[str, int]:
-    """Brings backed-up rows back into a database that lost them; rows that are there win. Gives the rows by table."""
+    """Brings backed-up rows back into a database that lost them; rows that are there win. Gives the rows by table.
+
+    Raises `DatabaseCorrupt` with the backup's path where not every byte of its rows is as it was written.
+    """
     counts: dict[str, int] = {}
     try:
         database.execute("attach database ? as kept", (source,))
         try:
+            if database.value("pragma kept.user_version") != _checksum(database):
+                raise DatabaseCorrupt("the backup is damaged", path=source, hint="an older one is tried by itself")
             with database.transaction():
                 for table, columns in BACKED_UP.items():
                     names = ", ".join(columns)
@@ -76,4 +84,15 @@ def restore(database: Database, source: str) -> dict[str, int]:
             database.execute("detach database kept")
     except apsw.Error as error:
         raise translate(error, source) from error
+    except UnicodeDecodeError:
+        raise DatabaseCorrupt("the backup is damaged", path=source, hint="an older one is tried by itself") from None
     return counts
+
+
+def _checksum(database: Database) -> int:
+    """A CRC-32 of the attached backup's rows as a signed number: SQLite itself would not notice a flipped letter."""
+    crc = 0
+    for table, columns in BACKED_UP.items():
+        for row in database.execute(f"select {', '.join(columns)} from kept.{table} order by 1, 2"):
+            crc = zlib.crc32(repr(row).encode("utf-8", "surrogatepass"), crc)
+    return crc - (1 << 32) if crc >= 1 << 31 else crc

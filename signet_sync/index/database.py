@@ -63,15 +63,16 @@ class Database:
         if not memory and not os.path.exists(path):
             if readonly or not create:
                 raise FileNotFoundError(path)
-            os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
-            os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
+            _make(path)
         flags = apsw.SQLITE_OPEN_READONLY if readonly else apsw.SQLITE_OPEN_READWRITE
         try:
             self.connection = apsw.Connection(path, flags=flags)
         except apsw.Error as error:
             raise translate(error, path) from error
         try:
-            self._configure(memory, wait_ms)
+            self._protect(wait_ms)
+            self._refuse_others()
+            self._configure(memory)
             self._migrate(create)
         except apsw.Error as error:
             self.connection.close()
@@ -83,7 +84,8 @@ class Database:
             status = os.stat(path)
             self.inode = (status.st_dev, status.st_ino)
 
-    def _configure(self, memory: bool, wait_ms: int) -> None:
+    def _protect(self, wait_ms: int) -> None:
+        """What keeps a hostile file from harming us; writes nothing."""
         connection = self.connection
         connection.set_busy_timeout(wait_ms)
         connection.config(apsw.SQLITE_DBCONFIG_DEFENSIVE, 1)
@@ -94,8 +96,34 @@ class Database:
         connection.config(apsw.SQLITE_DBCONFIG_DQS_DDL, 0)
         for pragma in ("cell_size_check = on", "mmap_size = 0", "foreign_keys = on", "temp_store = memory"):
             connection.execute(f"pragma {pragma}")
+
+    def _refuse_others(self) -> None:
+        """Refuses a file that is not ours or newer than us, before the first write (even WAL mode would be one)."""
+        with self.connection:  # one snapshot: another process may be making the tables right now
+            version = self.value("pragma user_version")
+            application = self.value("pragma application_id")
+            tables = self.value("select count(*) from sqlite_schema")
+        foreign = application != APPLICATION_ID and tables > 0
+        if not foreign and version <= VERSION:
+            return
+        self.connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
+        if foreign:
+            raise DatabaseError(
+                "the file is a database of another program",
+                path=self.path,
+                hint="choose another --db; nothing in it was touched",
+            )
+        raise DatabaseError(
+            f"the database has schema {version}, this signet-sync knows {VERSION}",
+            path=self.path,
+            hint="upgrade signet-sync, or use another --db",
+        )
+
+    def _configure(self, memory: bool) -> None:
+        """How we write: write-ahead log, zeroes over what is deleted, checkpoints only when we say so."""
         if self.readonly:
             return
+        connection = self.connection
         if not memory:
             connection.execute("pragma journal_mode = wal")
         for pragma in (
@@ -109,23 +137,8 @@ class Database:
             connection.execute(f"pragma {pragma}")
 
     def _migrate(self, create: bool) -> None:
-        version = self.value("pragma user_version")
-        if version == VERSION:
+        if self.value("pragma user_version") == VERSION:
             return
-        if version > VERSION:
-            raise DatabaseError(
-                f"the database has schema {version}, this signet-sync knows {VERSION}",
-                path=self.path,
-                hint="upgrade signet-sync, or use another --db",
-            )
-        application = self.value("pragma application_id")
-        tables = self.value("select count(*) from sqlite_schema")
-        if application != APPLICATION_ID and tables:
-            raise DatabaseError(
-                "the file is a database of another program",
-                path=self.path,
-                hint="choose another --db; nothing in it was touched",
-            )
         if self.readonly or not create:
             raise DatabaseError("the database is empty", path=self.path, hint="run signet-sync reindex once")
         with self.transaction():
@@ -217,8 +230,13 @@ class Database:
         return True
 
     def problems(self) -> list[str]:
-        """What SQLite's and FTS5's own checks find; empty when all is well."""
-        found = [str(row[0]) for row in self.execute("pragma quick_check") if row[0] != "ok"]
+        """What SQLite's and FTS5's own checks find; empty when all is well. Full text needs a writable connection."""
+        try:
+            found = [str(row[0]) for row in self.execute("pragma quick_check") if row[0] != "ok"]
+        except apsw.Error as error:
+            return [str(error)]
+        if self.readonly:
+            return found
         try:
             self.execute("insert into memory_artifacts_fts(memory_artifacts_fts, rank) values('integrity-check', 1)")
         except apsw.Error as error:
@@ -240,9 +258,26 @@ class Database:
 
 
 def set_aside(path: str) -> str:
-    """Moves a damaged database and its companions to `*.corrupt-<time>`; gives the new name."""
-    moved = f"{path}.corrupt-{time.strftime('%Y%m%dT%H%M%SZ', time.gmtime())}"
-    for suffix in ("", "-wal", "-shm", "-journal"):
+    """Moves a damaged database and its companions to `*.corrupt-<time>`; gives the new name.
+
+    The companions go first: a new database must never find the log of the old one beside it.
+    """
+    stem = f"{path}.corrupt-{time.strftime('%Y%m%dT%H%M%SZ', time.gmtime())}"
+    moved, number = stem, 1
+    while os.path.lexists(moved):
+        moved, number = f"{stem}-{number}", number + 1
+    for suffix in ("-wal", "-shm", "-journal", ""):
         with suppress(FileNotFoundError):
             os.replace(path + suffix, moved + suffix)
     return moved
+
+
+def _make(path: str) -> None:
+    """An empty file that only its owner may read, in a folder that only its owner may enter."""
+    try:
+        os.makedirs(os.path.dirname(os.path.abspath(path)), mode=0o700, exist_ok=True)
+        os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
+    except OSError as error:
+        raise DatabaseError(
+            f"the database cannot be made: {error.strerror}", path=path, hint="check that its folder is yours"
+        ) from error

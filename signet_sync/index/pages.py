@@ -127,13 +127,15 @@ def next_change(database: Database, agent_id: str, now_us: int, window_us: int) 
 
 
 def projects(database: Database, agent_id: str, first_us: int, last_us: int, limit: int) -> list[ProjectView]:
-    """Projects with sessions in the window, the one with the newest session first."""
+    """Projects with sessions in the window, the one with the newest session first; ties by token."""
     return [
-        ProjectView(project, count, day, sentence, path, kind)
-        for project, count, day, sentence, path, kind, _ in database.execute(
-            "select project, count(*), day, sentence, path, kind, max(membership_us) from ledger_rows"
-            " where agent_id = ? and membership_us between ? and ? and project is not null"
-            " group by project order by 7 desc, project limit ?",
+        ProjectView(*row)
+        for row in database.execute(
+            "select project, sessions, day, sentence, path, kind from (select *,"
+            " count(*) over (partition by project) as sessions, row_number() over"
+            " (partition by project order by membership_us desc, session_token, session_id) as place from ledger_rows"
+            " where agent_id = ? and membership_us between ? and ? and project is not null)"
+            " where place = 1 order by membership_us desc, project limit ?",
             (agent_id, first_us, last_us, limit),
         )
     ]

@@ -41,7 +41,8 @@ DERIVED_DDL: tuple[str, ...] = (
     """create table memory_artifacts(
         id integer primary key,
         agent_id text not null, source_path text not null unique, source_sha256 text not null,
-        source_kind text not null, session_id text not null, session_key text, session_token text not null, project text, harness text,
+        source_kind text not null, session_id text not null, session_key text, session_token text not null,
+        project text, harness text,
         captured_at text not null, started_at text, ended_at text, manifest_path text, source_node_id text,
         memory_sentence text, memory_sentence_quality text, ledger_sentence text, content text not null,
         captured_us integer not null, membership_us integer not null, noise integer not null,

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from typing import NamedTuple
+from unicodedata import normalize
 
 import apsw
 
 from signet_sync.errors import UsageError
 from signet_sync.index.database import Database
-from signet_sync.index.segments import spaced, word_phrases
+from signet_sync.index.segments import word_phrases
 
 MAX_TERMS = 64
 SNIPPET = 200
@@ -112,22 +114,55 @@ def _run(
 
 
 def snippet(content: str, sentence: str, query: str) -> str:
-    """About 200 characters around the first word of the query, on one line; the sentence where the text has none."""
-    needles = [word for word in query.split() if _WORDS.search(word)][:MAX_TERMS]
+    """About 200 characters where most of the query's words stand, on one line; the sentence where the text has none."""
+    words = [word for word in query.split() if _WORDS.search(word)][:MAX_TERMS]
     for text in (content, sentence):
-        lowered = text.lower() if len(text.lower()) == len(text) else text
-        places = []
-        for needle in needles:
-            wanted = needle.strip("\"'.,;:!?()[]").lower()
-            place = lowered.find(wanted) if wanted else -1
-            if place < 0:
-                parts = [part.lower() for part in _WORDS.findall(spaced(needle))]
-                place = min((p for p in (lowered.find(part) for part in parts) if p >= 0), default=-1)
-            if place >= 0:
-                places.append(place)
-        if places:
-            return _around(text, min(places))
+        place = _place(text, words)
+        if place is not None:
+            return _around(text, place)
     return _around(sentence or content, 0)
+
+
+def _place(text: str, words: list[str]) -> int | None:
+    """Where the densest group of words begins; of equal ones where the longest word stands."""
+    lowered = _lowered(text)
+    found = [(place, len(word)) for word in words if (place := _find(lowered, word)) is not None]
+    if not found and not text.isascii():
+        lowered = lowered.translate(_without_accents())
+        found = [(place, len(word)) for word in words if (place := _find(lowered, word)) is not None]
+    if not found:
+        return None
+    reach = SNIPPET // 2
+    return max(found, key=lambda hit: (sum(hit[0] <= p < hit[0] + reach for p, _ in found), hit[1], -hit[0]))[0]
+
+
+def _lowered(text: str) -> str:
+    lowered = text.lower()
+    return lowered if len(lowered) == len(text) else text
+
+
+def _find(lowered: str, word: str) -> int | None:
+    """The first place of a word, or of one of its parts where it does not stand there as a whole."""
+    for form in (word.strip("\"'.,;:!?()[]*^").lower(), *(part.lower() for part in _parts(word))):
+        first = place = lowered.find(form) if form else -1
+        for _ in range(20):
+            if place <= 0 or not lowered[place - 1].isalnum():
+                break
+            place = lowered.find(form, place + 1)
+        if first >= 0:
+            return place if place >= 0 else first
+    return None
+
+
+def _parts(word: str) -> list[str]:
+    return _WORDS.findall(word_phrases(word[:1000])[-1])
+
+
+@lru_cache(maxsize=1)
+def _without_accents() -> dict[int, str]:
+    """Latin letters with accents to those without, one to one, as the tokenizer takes them."""
+    letters = [chr(code) for code in (*range(0xC0, 0x250), *range(0x1E00, 0x1F00))]
+    return {ord(letter): normalize("NFD", letter)[0].lower() for letter in letters}
 
 
 def _around(text: str, place: int) -> str:

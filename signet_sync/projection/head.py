@@ -29,19 +29,13 @@ _HEADINGS: dict[str, str] = {
     "next": "projects", "next step": "projects", "next steps": "projects", "todo": "projects", "to do": "projects",
     "action items": "projects", "follow-ups": "projects",
 }  # fmt: skip
-_HEADING = re.compile(
-    r"^(#{1,6})[ \t]+("
-    + "|".join(sorted(map(re.escape, _HEADINGS), key=len, reverse=True))
-    + r")[ \t]*:?[ \t]*#*[ \t]*$",
-    re.IGNORECASE | re.MULTILINE,
-)
-_ANY_HEADING = re.compile(r"^#{1,6}[ \t]", re.MULTILINE)
 _FENCE = re.compile(r"^[ \t]*(?:```|~~~)", re.MULTILINE)
 _ITEM = re.compile(r"^[ \t]*(?:[-*+]|\d{1,3}[.)])[ \t]+(?:\[[ xX]\][ \t]+)?(.*)$")
 _SAYS_SOMETHING = re.compile(r"\w\W*\w\W*\w")
 _DONE = re.compile(r"^[ \t]*[-*+][ \t]+\[[xX]\]")
 
 ITEMS_PER_HEADING = 8
+SECTION_LINES = 120
 ITEM_LENGTH = 280
 
 
@@ -54,17 +48,28 @@ class Highlight(NamedTuple):
 
 def highlights(body: str) -> tuple[Highlight, ...]:
     """The items under known headings of a (sanitized) body, in order; text inside code fences does not count."""
-    if "#" not in body:
-        return ()
     found: list[Highlight] = []
-    for match in _HEADING.finditer(body):
-        if len(_FENCE.findall(body, 0, match.start())) % 2:
-            continue
-        following = _ANY_HEADING.search(body, match.end())
-        section = _HEADINGS[match[2].lower()]
-        text = body[match.end() : following.start() if following else len(body)]
-        found.extend(Highlight(section, item) for item in _items(text[:20_000]))
+    start = 0 if body.startswith("#") else body.find("\n#") + 1
+    while start or body.startswith("#"):
+        line_end = body.find("\n", start)
+        line = body[start:] if line_end < 0 else body[start:line_end]
+        following = body.find("\n#", start)
+        section = _section(line)
+        if section is not None and len(_FENCE.findall(body, 0, start)) % 2 == 0:
+            text = body[start + len(line) : following if following >= 0 else len(body)]
+            found.extend(Highlight(section, item) for item in _items(text))
+        if following < 0:
+            break
+        start = following + 1
     return tuple(dict.fromkeys(found))
+
+
+def _section(line: str) -> str | None:
+    """The section of the head that a heading line opens, or None where it is no known heading."""
+    title = line.lstrip("#")
+    if not 1 <= len(line) - len(title) <= 6 or not title.startswith((" ", "\t")) or len(title) > 60:
+        return None
+    return _HEADINGS.get(title.strip(" \t#").rstrip(": \t").lower())
 
 
 def _items(text: str) -> list[str]:
@@ -72,25 +77,23 @@ def _items(text: str) -> list[str]:
     items: list[str] = []
     paragraph: list[str] = []
     fenced = False
-    for line in [*text.split("\n"), ""]:
+    for line in [*text.split("\n", SECTION_LINES)[:SECTION_LINES], ""]:
         stripped = line.strip()
-        if stripped.startswith(("```", "~~~")):
-            fenced = not fenced
-            continue
-        if fenced or stripped.startswith(("|", ">")) or _DONE.match(line):
-            continue
-        item = _ITEM.match(line) if stripped else None
-        if item is None and stripped:
+        fence = stripped.startswith(("```", "~~~"))
+        item = None if fenced or fence else _ITEM.match(line)
+        if stripped and not fence and not fenced and item is None and not stripped.startswith(("|", ">")):
             paragraph.append(stripped)
             continue
         if paragraph:
             said = flatten(" ".join(paragraph), ITEM_LENGTH)
             if _SAYS_SOMETHING.search(said):
                 items.append(said)
-                if len(items) == ITEMS_PER_HEADING:
-                    break
             paragraph = []
-        if item is not None:
+        if len(items) == ITEMS_PER_HEADING:
+            break
+        if fence:
+            fenced = not fenced
+        elif item is not None and not _DONE.match(line):
             paragraph.append(item[1].strip())
     return items
 

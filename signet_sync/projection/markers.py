@@ -8,7 +8,7 @@ from hashlib import sha256
 
 BEGIN = b"<!-- signet:begin -->"
 _END = re.compile(rb"<!-- signet:end ([0-9a-f]{16}) -->")
-_ANY_END = re.compile(rb"<!-- signet:end[^\n>]*(?:-->|$)", re.MULTILINE)
+_MARKER = re.compile(rb"<!-- signet:(?:begin -->|end[^\n<>]*+>?)")
 _SIGNET = re.compile(rb"(?:\xef\xbb\xbf)?\s*<!-- generated ")
 
 
@@ -41,27 +41,23 @@ def merge(existing: bytes | None, text: str) -> Merge:
     fresh = block(text)
     if existing is None or not existing.strip():
         return Merge(fresh)
-    begins = [m.start() for m in re.finditer(re.escape(BEGIN), existing)]
-    ends = list(_ANY_END.finditer(existing))
-    if not begins and not ends:
+    marks = list(_MARKER.finditer(existing))
+    if not marks:
         if is_signets(existing):
             return Merge(fresh, ("signet", existing))
         gap = b"" if existing.endswith(b"\n\n") else b"\n" if existing.endswith(b"\n") else b"\n\n"
         return Merge(existing + gap + fresh)
-    if len(begins) == 1 and len(ends) == 1 and begins[0] < ends[0].start():
-        inner = existing[begins[0] + len(BEGIN) : ends[0].start()]
-        before, after = existing[: begins[0]], _after(existing, ends[0].end())
-        exact = _END.fullmatch(ends[0][0])
-        if exact is not None and exact[1].decode() == seal_of(inner):
-            return Merge(before + fresh + after)
-        return Merge(before + fresh + after, ("user", inner))
-    first = min([*begins, *(m.start() for m in ends if not begins)], default=0)
-    last = max((m.end() for m in ends), default=0)
-    if not begins:
-        return Merge(fresh + _after(existing, last), ("user", existing[:last]))
-    if last <= first:
-        return Merge(existing[:first] + fresh, ("user", existing[first:]))
-    return Merge(existing[:first] + fresh + _after(existing, last), ("user", existing[first:last]))
+    opened, closed = marks[0][0] == BEGIN, marks[-1][0] != BEGIN
+    # A block that was never opened reaches up to the top, one that was never closed down to the end.
+    first = marks[0].start() if opened else 0
+    last = marks[-1].end() if closed else len(existing)
+    data = existing[:first] + fresh + _after(existing, last)
+    if len(marks) == 2 and opened and closed:
+        inner = existing[marks[0].end() : marks[1].start()]
+        exact = _END.fullmatch(marks[1][0])
+        whole = exact is not None and exact[1].decode() == seal_of(inner)
+        return Merge(data, None if whole else ("user", inner))
+    return Merge(data, ("user", existing[first:last]))
 
 
 def _after(existing: bytes, end: int) -> bytes:
@@ -73,9 +69,14 @@ def _after(existing: bytes, end: int) -> bytes:
 
 
 def without_block(existing: bytes) -> bytes | None:
-    """What is left of a page when our part goes: people's text, or None where there is none."""
-    merged = merge(existing, "")
-    rest = merged.data.replace(block(""), b"", 1)
-    if merged.keep is not None and merged.keep[0] == "user":
-        rest += merged.keep[1]
+    """What is left of a page when our part goes: people's text, or None where there is none.
+
+    A page without our markers has no part of ours and stays as it is.
+    """
+    rest = existing
+    if _MARKER.search(existing) is not None:
+        merged = merge(existing, "")
+        rest = merged.data.replace(block(""), b"", 1)
+        if merged.keep is not None:
+            rest += _MARKER.sub(b"", merged.keep[1])
     return rest if rest.strip() else None

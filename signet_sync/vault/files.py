@@ -10,8 +10,10 @@ import stat
 import sys
 import time
 import uuid
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
+from typing import TypeVar
 
 from signet_sync.contracts.observed import Found, Signature, Trouble
 from signet_sync.contracts.places import OWN, TEMPORARY
@@ -31,7 +33,7 @@ def signature_of(status: os.stat_result) -> Signature:
 
 
 def read_at(descriptor: int, name: str, limit: int) -> Found | Trouble:
-    """Reads a regular file of an open folder; never blocks, never follows a link, never reads more than `limit` bytes."""
+    """Reads a regular file of an open folder; never blocks, never follows a link, never reads beyond `limit` bytes."""
     try:
         handle = os.open(name, _READ, dir_fd=descriptor)
     except OSError as error:
@@ -75,14 +77,10 @@ def _open_trouble(error: OSError) -> Trouble:
 
 def read(root: str, path: str, limit: int) -> Found | Trouble:
     """Reads one workspace-relative path through the gate."""
-    where, name = split_path(path)
     try:
+        where, name = split_path(path)
         with folder(root, where) as descriptor:
-            for _ in range(3):
-                found = read_at(descriptor, name, limit)
-                if not (isinstance(found, Trouble) and found.code == "unsettled"):
-                    return found
-            return found
+            return _read_settled(descriptor, name, limit)
     except FileNotFoundError:
         return Trouble("gone", "it is not there")
     except PathEscape as error:
@@ -93,10 +91,20 @@ def read(root: str, path: str, limit: int) -> Found | Trouble:
         return Trouble("unreadable", f"its folder cannot be opened: {error.strerror}")
 
 
+def _read_settled(descriptor: int, name: str, limit: int) -> Found | Trouble:
+    """A file that changes while it is read is read again, a few times: a save takes a moment."""
+    found = read_at(descriptor, name, limit)
+    for _ in range(2):
+        if not (isinstance(found, Trouble) and found.code == "unsettled"):
+            break
+        found = read_at(descriptor, name, limit)
+    return found
+
+
 def look(root: str, path: str) -> os.stat_result | None:
-    """The status of a path, links not followed; None where nothing is there."""
-    where, name = split_path(path)
+    """The status of a path, links not followed; None where nothing is there, or nothing inside the workspace."""
     try:
+        where, name = split_path(path)
         with folder(root, where) as descriptor:
             return os.stat(name, dir_fd=descriptor, follow_symlinks=False)
     except (FileNotFoundError, NotADirectoryError, WorkspaceError):
@@ -113,96 +121,112 @@ def listing(root: str, path: str, prefix: str) -> list[str]:
 
 
 def sync_descriptor(descriptor: int) -> None:
-    """fsync, on macOS down to the platter (`F_FULLFSYNC`)."""
+    """fsync, on macOS down to the platter (`F_FULLFSYNC`). After an error the descriptor must not be synced again.
+
+    A kernel may call the pages clean that it failed to write; a second fsync would then succeed over lost bytes.
+    """
     if sys.platform == "darwin":
         import fcntl
 
-        with suppress(OSError):
+        try:
             fcntl.fcntl(descriptor, fcntl.F_FULLFSYNC)
             return
+        except OSError as error:
+            if error.errno not in (errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOTTY, errno.EINVAL):
+                raise
     os.fsync(descriptor)
 
 
 def prepare(root: str) -> None:
     """Makes `.signet/tmp` and a `.gitignore` that hides `.signet` from git."""
-    with folder(root, TEMPORARY, create=True):
-        pass
-    with folder(root, OWN) as own, suppress(FileExistsError):
-        handle = os.open(".gitignore", _CREATE, 0o600, dir_fd=own)
-        try:
-            os.write(handle, b"*\n")
-            sync_descriptor(handle)
-        finally:
-            os.close(handle)
+    with suppress(FileExistsError):
+        create_once(root, f"{OWN}/.gitignore", b"*\n")
 
 
 def _write_temporary(descriptor: int, name: str, data: bytes, mode: int) -> None:
+    """A new durable file under a name of its own; after any error there is none."""
     handle = os.open(name, _CREATE, mode & 0o777, dir_fd=descriptor)
     try:
-        os.fchmod(handle, mode & 0o777)
-        view = memoryview(data)
-        while view:
-            view = view[os.write(handle, view) :]
-        sync_descriptor(handle)
+        try:
+            os.fchmod(handle, mode & 0o777)
+            view = memoryview(data)
+            while view:
+                view = view[os.write(handle, view) :]
+            sync_descriptor(handle)
+        finally:
+            os.close(handle)
     except BaseException:
         with suppress(OSError):
             os.unlink(name, dir_fd=descriptor)
         raise
+
+
+_Result = TypeVar("_Result")
+
+
+def _staged(temporary: int, target: int, data: bytes, mode: int, publish: Callable[[int, str], _Result]) -> _Result:
+    """Writes a durable temporary file, lets `publish` give it its name, and takes away what is left of it.
+
+    It stands in `.signet/tmp`; where that turns out to be on another file system, beside the target.
+    """
+    name = f"{os.getpid()}-{uuid.uuid4().hex}.tmp"
+    try:
+        return _published(temporary, name, data, mode, publish)
+    except OSError as error:
+        if error.errno != errno.EXDEV:
+            raise
+    return _published(target, f".signet-{name}", data, mode, publish)
+
+
+def _published(folder_fd: int, name: str, data: bytes, mode: int, publish: Callable[[int, str], _Result]) -> _Result:
+    _write_temporary(folder_fd, name, data, mode)
+    try:
+        return publish(folder_fd, name)
     finally:
-        os.close(handle)
+        # What cannot be taken away now is swept later; it must not turn a durable write into an error.
+        with suppress(OSError):
+            os.unlink(name, dir_fd=folder_fd)
 
 
-def _temporary_name() -> str:
-    return f"{os.getpid()}-{uuid.uuid4().hex}.tmp"
+def _link(source: int, staged: str, target: int, name: str) -> bool:
+    """Gives the staged file its name; False where the file system has neither hard links nor a rename that refuses.
+
+    Raises `FileExistsError` where the name is taken.
+    """
+    try:
+        os.link(staged, name, src_dir_fd=source, dst_dir_fd=target, follow_symlinks=False)
+        return True
+    except OSError as error:
+        if error.errno not in _NO_LINKS:
+            raise
+    return _rename(source, staged, target, name, _NOREPLACE)
 
 
 def create_once(root: str, path: str, data: bytes) -> Signature:
     """Publishes a file that must not exist yet: temporary file, fsync, link, fsync of the folder.
 
-    Raises `FileExistsError` if the name is taken; then nothing was changed.
+    Raises `FileExistsError` if the name is taken; then nothing was changed. After any other `OSError` the file is
+    absent or whole.
     """
     where, name = split_path(path)
     with folder(root, TEMPORARY, create=True) as temporary, folder(root, where, create=True) as target:
-        staged = _temporary_name()
-        source = temporary
-        _write_temporary(temporary, staged, data, 0o600)
-        try:
-            try:
-                os.link(staged, name, src_dir_fd=temporary, dst_dir_fd=target, follow_symlinks=False)
-            except FileExistsError:
-                raise
-            except OSError as error:
-                if error.errno == errno.EXDEV:
-                    os.unlink(staged, dir_fd=temporary)
-                    source, staged = target, f".signet-{staged}"
-                    _write_temporary(target, staged, data, 0o600)
-                elif error.errno not in (errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK):
-                    raise
-                _publish_without_links(source, staged, target, name, data)
+
+        def publish(source: int, staged: str) -> Signature:
+            if not _link(source, staged, target, name):
+                _write_temporary(target, name, data, 0o600)
             sync_descriptor(target)
             return signature_of(os.stat(name, dir_fd=target, follow_symlinks=False))
-        finally:
-            with suppress(FileNotFoundError):
-                os.unlink(staged, dir_fd=source)
 
-
-def _publish_without_links(source: int, staged: str, target: int, name: str, data: bytes) -> None:
-    """File systems without hard links: rename that refuses a taken name, else exclusive creation of the final name."""
-    if _rename(source, staged, target, name, _NOREPLACE):
-        return
-    handle = os.open(name, _CREATE, 0o600, dir_fd=target)
-    try:
-        view = memoryview(data)
-        while view:
-            view = view[os.write(handle, view) :]
-        sync_descriptor(handle)
-    finally:
-        os.close(handle)
+        return _staged(temporary, target, data, 0o600, publish)
 
 
 @dataclass(frozen=True, slots=True)
 class Replaced:
-    """The outcome of a replacement: the new signature, and the bytes that stood there when they were not the expected."""
+    """The outcome of a replacement.
+
+    `signature` belongs to the file that stands there now; `displaced` are the bytes that were found there when they
+    were not the expected ones.
+    """
 
     signature: Signature
     displaced: bytes | None
@@ -211,58 +235,66 @@ class Replaced:
 def replace(root: str, path: str, data: bytes, expected: bytes | None, *, sync_folder: bool = True) -> Replaced:
     """Replaces (or creates) a file atomically: temporary file, fsync, swap, fsync of the folder.
 
-    `expected` are the bytes that the caller took for the present ones (None: no file). Where the system can swap two
-    names, the displaced file is compared *after* the swap, so that an editor that saved in between loses nothing: its
-    bytes come back in `displaced`. The old file's mode is kept; a new file is 0600.
+    `expected` are the bytes that the caller took for the present ones. Where the system can swap two names, the old
+    file is compared *after* the swap, so that an editor that saved in between loses nothing: its file is swapped back
+    in, which needs no space, and its bytes come back in `displaced`. With `expected` None whatever stands there is
+    replaced and comes back in `displaced`. The old file's mode is kept; a new file is 0600.
+
+    Raises `WorkspaceError` where something else than a file stands there, or one that is being written just now.
     """
     where, name = split_path(path)
     with folder(root, TEMPORARY, create=True) as temporary, folder(root, where, create=True) as target:
         mode = 0o600
-        present = None
+        present = False
         with suppress(FileNotFoundError):
-            present = os.stat(name, dir_fd=target, follow_symlinks=False)
-        if present is not None:
-            if not stat.S_ISREG(present.st_mode):
+            status = os.stat(name, dir_fd=target, follow_symlinks=False)
+            if not stat.S_ISREG(status.st_mode):
                 raise WorkspaceError("it is not a regular file", path=path, hint="move it away; a page belongs there")
-            mode = stat.S_IMODE(present.st_mode)
-        staged, source = _temporary_name(), temporary
-        _write_temporary(temporary, staged, data, mode)
-        displaced: bytes | None = None
-        try:
-            if present is None:
-                try:
-                    os.link(staged, name, src_dir_fd=temporary, dst_dir_fd=target, follow_symlinks=False)
-                except FileExistsError:
-                    return replace(root, path, data, expected, sync_folder=sync_folder)
-                except OSError:
-                    source, staged = _nearby(temporary, staged, target, data, mode)
-                    os.replace(staged, name, src_dir_fd=source, dst_dir_fd=target)
-            elif _rename(temporary, staged, target, name, _EXCHANGE):
-                old = read_at(temporary, staged, 1 << 31)
-                if isinstance(old, Found) and old.raw != expected:
-                    displaced = old.raw
-            else:
-                old = read_at(target, name, 1 << 31)
-                if isinstance(old, Found) and old.raw != expected:
-                    displaced = old.raw
-                source, staged = _nearby(temporary, staged, target, data, mode)
-                os.replace(staged, name, src_dir_fd=source, dst_dir_fd=target)
+            mode = stat.S_IMODE(status.st_mode)
+            present = True
+
+        def publish(source: int, staged: str) -> Replaced:
+            displaced = None
+            if present or not _appears(source, staged, target, name):
+                displaced = _swap(source, staged, target, name, path, expected)
             if sync_folder:
                 sync_descriptor(target)
             return Replaced(signature_of(os.stat(name, dir_fd=target, follow_symlinks=False)), displaced)
-        finally:
-            with suppress(FileNotFoundError):
-                os.unlink(staged, dir_fd=source)
+
+        return _staged(temporary, target, data, mode, publish)
 
 
-def _nearby(temporary: int, staged: str, target: int, data: bytes, mode: int) -> tuple[int, str]:
-    """The staged file itself, or a copy beside the target where `.signet/tmp` is on another file system."""
-    if os.fstat(temporary).st_dev == os.fstat(target).st_dev:
-        return temporary, staged
-    os.unlink(staged, dir_fd=temporary)
-    name = f".signet-{_temporary_name()}"
-    _write_temporary(target, name, data, mode)
-    return target, name
+def _appears(source: int, staged: str, target: int, name: str) -> bool:
+    """Publishes under a name that was free; False where it has been taken since, or cannot be taken safely."""
+    try:
+        return _link(source, staged, target, name)
+    except FileExistsError:
+        return False
+
+
+def _swap(source: int, staged: str, target: int, name: str, path: str, expected: bytes | None) -> bytes | None:
+    """Puts the staged file in place of another; gives the other's bytes where they are not the expected ones."""
+    ours = os.stat(staged, dir_fd=source, follow_symlinks=False).st_ino
+    swapped = _rename(source, staged, target, name, _EXCHANGE)
+    old = _read_settled(source, staged, 1 << 31) if swapped else _read_settled(target, name, 1 << 31)
+    displaced = old.raw if isinstance(old, Found) and old.raw != expected else None
+    readable = isinstance(old, Found) or old.code == "gone"
+    wanted = readable and (displaced is None or expected is None)
+    if swapped and not wanted:
+        _put_back(source, staged, target, name, ours)
+    if not readable:
+        raise WorkspaceError("it cannot be read, or is being written", path=path, hint="it is tried again by itself")
+    if wanted and not swapped:
+        os.replace(staged, name, src_dir_fd=source, dst_dir_fd=target)
+    return displaced
+
+
+def _put_back(source: int, staged: str, target: int, name: str, ours: int) -> None:
+    if not _rename(source, staged, target, name, _EXCHANGE):
+        os.replace(staged, name, src_dir_fd=source, dst_dir_fd=target)
+    elif os.stat(staged, dir_fd=source, follow_symlinks=False).st_ino != ours:
+        # It was saved once more between the two swaps: the newest stays.
+        _rename(source, staged, target, name, _EXCHANGE)
 
 
 def sync_folders(root: str, folders: set[str]) -> None:
@@ -306,7 +338,7 @@ def sweep(root: str, *, beside: tuple[str, ...] = ()) -> list[str]:
                     match = pattern.fullmatch(name)
                     if match is None:
                         continue
-                    with suppress(FileNotFoundError):
+                    with suppress(OSError):
                         age = time.time() - os.stat(name, dir_fd=descriptor, follow_symlinks=False).st_mtime
                         if age > 86_400 or not _alive(int(match[1])):
                             os.unlink(name, dir_fd=descriptor)
@@ -327,6 +359,7 @@ def _alive(pid: int) -> bool:
 
 
 _NOREPLACE, _EXCHANGE = 1, 2
+_NO_LINKS = frozenset({errno.EPERM, errno.EOPNOTSUPP, errno.ENOTSUP, errno.ENOSYS, errno.EMLINK})
 
 
 def _rename(source_fd: int, source: str, target_fd: int, target: str, flag: int) -> bool:
@@ -340,7 +373,7 @@ def _rename(source_fd: int, source: str, target_fd: int, target: str, flag: int)
     if result == 0:
         return True
     code = ctypes.get_errno()
-    if code in (errno.EINVAL, errno.ENOSYS, errno.EOPNOTSUPP, errno.ENOTSUP, errno.EXDEV, errno.ENOENT):
+    if code in (errno.EINVAL, errno.ENOSYS, errno.EOPNOTSUPP, errno.ENOTSUP, errno.ENOENT):
         return False
     raise OSError(code, os.strerror(code), target)
 

@@ -20,8 +20,11 @@ _SAFE = (
 
 
 def _environment() -> dict[str, str]:
+    """No setting of the caller's git; and no fetch: a repository may call missing objects \"promised\" by a program."""
     kept = {key: value for key, value in os.environ.items() if not key.startswith("GIT_")}
     return kept | {
+        "GIT_ALLOW_PROTOCOL": "",
+        "GIT_NO_LAZY_FETCH": "1",
         "GIT_CONFIG_NOSYSTEM": "1",
         "GIT_TERMINAL_PROMPT": "0",
         "GIT_OPTIONAL_LOCKS": "0",
@@ -44,31 +47,27 @@ def _git(root: str, *arguments: str, stdin: bytes = b"") -> subprocess.Completed
 
 
 def holds(root: str, paths: Sequence[str]) -> Literal["clean", "contains", "unknown", "no-repository"]:
-    """Whether some commit of the workspace's repository holds one of the paths."""
-    inside = _git(root, "rev-parse", "--is-inside-work-tree")
-    if inside is None:
-        return "unknown" if os.path.exists(os.path.join(root, ".git")) else "no-repository"
-    if inside.returncode != 0:
-        return "unknown" if os.path.exists(os.path.join(root, ".git")) else "no-repository"
+    """Whether some commit of the workspace's repository holds one of the paths, on any branch or in the reflog."""
+    inside = _git(root, "rev-parse", "--git-dir")
+    if inside is None or inside.returncode != 0:
+        absent = inside is None or b"not a git repository" in inside.stderr
+        return "no-repository" if absent and not os.path.lexists(os.path.join(root, ".git")) else "unknown"
     if not paths:
         return "clean"
+    # Without --full-history, a file that came and went on a merged branch would not be found.
     found = _git(
         root,
         "rev-list",
         "--all",
+        "--reflog",
+        "--full-history",
         "--max-count=1",
         "--",
-        *(f":(top,literal){p}" for p in _from_top(root, paths)),
+        *(f":(literal){path}" for path in paths),
     )
     if found is None or found.returncode != 0:
         return "unknown"
     return "contains" if found.stdout.strip() else "clean"
-
-
-def _from_top(root: str, paths: Sequence[str]) -> list[str]:
-    prefix = _git(root, "rev-parse", "--show-prefix")
-    text = prefix.stdout.decode("utf-8", "replace").strip() if prefix is not None and prefix.returncode == 0 else ""
-    return [text + path for path in paths]
 
 
 def ignored(root: str, paths: Sequence[str]) -> frozenset[str]:
@@ -81,8 +80,8 @@ def ignored(root: str, paths: Sequence[str]) -> frozenset[str]:
         "--no-index",
         "-z",
         "--stdin",
-        stdin=b"\0".join(p.encode("utf-8", "replace") for p in paths) + b"\0",
+        stdin=b"".join(os.fsencode(path) + b"\0" for path in paths),
     )
     if answer is None or answer.returncode not in (0, 1):
         return frozenset()
-    return frozenset(answer.stdout.decode("utf-8", "replace").split("\0")) - {""}
+    return frozenset(os.fsdecode(answer.stdout).split("\0")) - {""}

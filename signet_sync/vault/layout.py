@@ -16,9 +16,18 @@ _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 def checked_parts(path: str) -> list[str]:
     """The parts of a workspace-relative path. Raises `PathEscape` for anything that could leave the workspace."""
     parts = path.split("/")
-    if not path or "\0" in path or path.startswith("/") or any(part in ("", ".", "..") for part in parts):
+    if "\0" in path or any(part in ("", ".", "..") for part in parts) or not _is_a_name(path):
         raise PathEscape("the path leaves the workspace", path=path, hint="use a path relative to the workspace root")
     return parts
+
+
+def _is_a_name(path: str) -> bool:
+    """Whether the system could have given this text as a name: half a surrogate pair has no bytes on disk."""
+    try:
+        os.fsencode(path)
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 @contextmanager

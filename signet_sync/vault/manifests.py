@@ -60,8 +60,6 @@ def swap(
             replaced = files.replace(root, path, data, found.raw)
             if replaced.displaced is None:
                 return data, replaced.signature
-            # Somebody saved between our read and the swap: their bytes go back and the change is made on them.
-            files.replace(root, path, replaced.displaced, data)
     raise RevisionConflict(
         "the manifest kept changing while it was written", path=path, hint="it is tried again by itself"
     )

@@ -10,7 +10,7 @@ from signet_sync.contracts.observed import STRANGE_NAME, Signature, Snapshot
 from signet_sync.contracts.places import MEMORY, TOMBSTONES, display
 from signet_sync.errors import PathEscape, WorkspaceError
 from signet_sync.vault.files import signature_of
-from signet_sync.vault.layout import folder, split_path
+from signet_sync.vault.layout import checked_parts, folder, split_path
 
 
 def scan(root: str) -> Snapshot:
@@ -29,10 +29,10 @@ def scan(root: str) -> Snapshot:
     try:
         with folder(root, TOMBSTONES) as descriptor:
             _collect(descriptor, TOMBSTONES, files, odd)
-    except FileNotFoundError:
-        pass
-    except (WorkspaceError, OSError) as error:
-        odd[TOMBSTONES] = getattr(error, "message", None) or str(getattr(error, "strerror", error))
+    except (FileNotFoundError, WorkspaceError):
+        pass  # what stands there instead was seen in `memory/`
+    except OSError as error:
+        odd[TOMBSTONES] = f"it cannot be read: {error.strerror}"
     return Snapshot(True, "present", "", files, odd)
 
 
@@ -68,7 +68,7 @@ def _what(mode: int) -> str:
 
 def glance(root: str, paths: Iterable[str]) -> Snapshot:
     """The state of some paths only: one stat each. A path outside the two folders is left out."""
-    asked = frozenset(p for p in paths if p.rpartition("/")[0] in (MEMORY, TOMBSTONES))
+    asked = frozenset(p for p in paths if p.rpartition("/")[0] in (MEMORY, TOMBSTONES) and _names_something(p))
     files: dict[str, Signature] = {}
     odd: dict[str, str] = {}
     try:
@@ -97,6 +97,14 @@ def glance(root: str, paths: Iterable[str]) -> Snapshot:
         else:
             odd[display(path)] = _what(status.st_mode)
     return Snapshot(False, "present", "", files, odd, asked)
+
+
+def _names_something(path: str) -> bool:
+    try:
+        checked_parts(path)
+    except PathEscape:
+        return False
+    return True
 
 
 def names(root: str) -> set[str] | None:
