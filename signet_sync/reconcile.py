@@ -8,34 +8,35 @@ that follow; `judge_missing` does the same for a name that is gone. Contracts: *
 from __future__ import annotations
 
 import re
-import zlib
+import sys
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from hashlib import sha256
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from signet_sync.contracts import names, wikilinks
-from signet_sync.contracts.artifacts import (
-    Content,
-    FieldProblem,
-    Manifest,
-    Tombstone,
-    validate,
-    validate_tombstone,
-)
 from signet_sync.contracts.bodies import body_sha256, normalize
-from signet_sync.contracts.frontmatter import Document, FrontmatterProblem, parse
+from signet_sync.contracts.frontmatter import FrontmatterProblem, Source, open_source, parse
 from signet_sync.contracts.names import AGENT_ID, IMMUTABLE_KINDS, ArtifactName, artifact_name
 from signet_sync.contracts.noise import NoiseRule
 from signet_sync.contracts.observed import STRANGE_NAME, Found, Signature, Snapshot, Trouble
 from signet_sync.contracts.places import MEMORY, TOMBSTONES
+from signet_sync.contracts.records import FieldProblem, Record, read_record
 from signet_sync.contracts.sanitizer import sanitize_line, sanitize_normalized
 from signet_sync.contracts.sentences import SessionContext, acceptable, fallback
 from signet_sync.contracts.timestamps import day_of, parse_name_stamp
 from signet_sync.contracts.tokens import token_matches, token_of
 from signet_sync.projection.head import Highlight, highlights
+
+if sys.version_info >= (3, 14):
+    from compression import zstd
+else:
+    from backports import zstd
+
+if TYPE_CHECKING:
+    from signet_sync.contracts.artifacts import Tombstone
 
 _BURIED = f"{TOMBSTONES}/"
 
@@ -321,22 +322,27 @@ def judge(path: str, found: Found | Trouble, bench: Bench) -> Judgement:
         code = found.code if settled else "unreadable"
         return _with_sealed_row(Judgement(path, "invalid", code, found.message, found.signature), seal, bench)
     try:
-        document = parse(found.raw)
+        source = open_source(found.raw)
+        record = read_record(name.kind, source.head)
     except FrontmatterProblem as problem:
         if bench.tombstones and bench.tombstones.cover(name.token, None, None):
             return _tombstoned(path, found.signature)
         return _refused(path, found, seal, bench, problem.code, str(problem))
-    if bench.tombstones and _is_covered(name, document, bench.tombstones):
+    except FieldProblem as problem:
+        if bench.tombstones and _is_covered(name, *_identity(found.raw), bench.tombstones):
+            return _tombstoned(path, found.signature)
+        return _refused(path, found, seal, bench, problem.code, str(problem))
+    if bench.tombstones and _is_covered(name, record.agent_id, record.session_id, record.session_key, bench.tombstones):
         return _tombstoned(path, found.signature)
     try:
-        artifact, body = _validated(name, document)
+        body = _checked_body(name, record, source.body)
     except FieldProblem as problem:
         return _refused(path, found, seal, bench, problem.code, str(problem))
-    if isinstance(artifact, Manifest):
-        return _manifest(path, found, name, artifact, document, body, bench)
+    if name.kind == "manifest":
+        return _manifest(path, found, name, record, source, body, bench)
     file_sha = sha256(found.raw).hexdigest()
-    digest = artifact.digest()
-    actual = artifact.content_sha256
+    digest = record.digest
+    actual = record.content_sha256 or ""
     notes: list[Note] = []
     new_seal: Seal | None = None
     if seal is not None:
@@ -350,9 +356,9 @@ def judge(path: str, found: Found | Trouble, bench: Bench) -> Judgement:
     else:
         new_seal = Seal(
             path,
-            artifact.agent_id,
+            record.agent_id,
             name.token,
-            artifact.session_id,
+            record.session_id,
             name.kind,
             digest,
             actual,
@@ -360,17 +366,17 @@ def judge(path: str, found: Found | Trouble, bench: Bench) -> Judgement:
             None,
             bench.now_iso,
         )
-    row, row_notes, items = _content_row(path, name, artifact, body, bench)
+    row, row_notes, items = _content_row(path, name, record, body, bench)
     return Judgement(
         path,
         "indexed",
         signature=found.signature,
-        notes=(*_format_notes(document), *notes, *_link_notes(artifact, body), *row_notes),
+        notes=(*_format_notes(source), *notes, *_link_notes(record, body), *row_notes),
         row=row,
         seal=new_seal,
         raw=found.raw if new_seal is not None else None,
         highlights=items,
-        links=(("manifest_path", _link_target(_line(artifact.manifest_path))),),
+        links=_links(record),
         found_sha256=file_sha,
     )
 
@@ -388,6 +394,8 @@ def judge_missing(path: str, known: Known, bench: Bench) -> Judgement | None:
 
 def judge_tombstone(path: str, found: Found | Trouble) -> tuple[Judgement, Tombstone | None]:
     """A file in `memory/tombstones/`: valid ones count as tombstones, broken ones still remove by their name."""
+    from signet_sync.contracts.artifacts import validate_tombstone
+
     name = path.rpartition("/")[2]
     parts = names.tombstone_name(name)
     signature = found.signature
@@ -419,7 +427,7 @@ def sealed_judgement(seal: Seal, bench: Bench) -> Judgement | None:
 
 def pack(raw: bytes) -> bytes:
     """Bytes as a seal keeps them."""
-    return zlib.compress(raw, 1)
+    return zstd.compress(raw, 1)
 
 
 def unpack(seal: Seal) -> bytes | None:
@@ -427,8 +435,8 @@ def unpack(seal: Seal) -> bytes | None:
     if seal.packed is None:
         return None
     try:
-        return zlib.decompress(seal.packed)
-    except zlib.error:
+        return zstd.decompress(seal.packed)
+    except zstd.ZstdError:
         return None
 
 
@@ -457,15 +465,26 @@ def _text_or_none(value: object) -> str | None:
     return value if isinstance(value, str) and value.strip() else None
 
 
-def _is_covered(name: ArtifactName, document: Document, tombstones: Tombstones) -> bool:
-    agent_id = _text_or_none(document.fields.get("agent_id"))
-    session_id = _text_or_none(document.fields.get("session_id"))
+def _identity(raw: bytes) -> tuple[str | None, str | None, str | None]:
+    """Agent, session id and key of a file as far as they can be read."""
+    try:
+        fields = parse(raw).fields
+    except FrontmatterProblem:
+        return None, None, None
+    agent_id, session_id, key = (_text_or_none(fields.get(k)) for k in ("agent_id", "session_id", "session_key"))
+    return agent_id, session_id, key
+
+
+def _is_covered(
+    name: ArtifactName, agent_id: str | None, session_id: str | None, key: str | None, tombstones: Tombstones
+) -> bool:
     if tombstones.cover(name.token, agent_id, session_id):
         return True
     if agent_id is None:
         return False
-    identities = (session_id, _text_or_none(document.fields.get("session_key")))
-    return any(tombstones.cover(token_of(agent_id, i), agent_id, session_id) for i in identities if i is not None)
+    return any(
+        tombstones.cover(token_of(agent_id, i), agent_id, session_id) for i in (session_id, key) if i is not None
+    )
 
 
 def _tombstoned(path: str, signature: Signature | None) -> Judgement:
@@ -479,30 +498,25 @@ def _tombstoned(path: str, signature: Signature | None) -> Judgement:
     )
 
 
-def _validated(name: ArtifactName, document: Document) -> tuple[Content | Manifest, str]:
-    """The typed artifact and its normalised body, or a `FieldProblem` with the first code that applies."""
-    kind = document.fields.get("kind")
-    if isinstance(kind, str) and kind.strip() and kind.strip() != name.kind:
-        raise FieldProblem("kind-mismatch", "kind", f"the name says {name.kind}, the frontmatter says something else")
-    artifact = validate(name.kind, document.fields)
-    if artifact.captured_at.text.replace(":", "-") != name.stamp and (
-        artifact.captured_at.micros not in parse_name_stamp(name.stamp)
+def _checked_body(name: ArtifactName, record: Record, text: str) -> str:
+    """The normalised body of an artifact whose name, agent, token, links and hash fit, or a `FieldProblem`."""
+    if record.captured_at.text.replace(":", "-") != name.stamp and (
+        record.captured_at.micros not in parse_name_stamp(name.stamp)
     ):
         raise FieldProblem("captured-at-mismatch", "captured_at", "the name's time is not the instant of captured_at")
-    if not AGENT_ID.fullmatch(artifact.agent_id):
+    if not AGENT_ID.fullmatch(record.agent_id):
         raise FieldProblem("agent-invalid", "agent_id", "agent_id may not be used in a path")
-    if not token_matches(name.token, artifact.agent_id, artifact.session_key, artifact.session_id):
+    if not token_matches(name.token, record.agent_id, record.session_key, record.session_id):
         raise FieldProblem(
             "token-mismatch", "session_id", "the token in the name belongs to no identity of this frontmatter"
         )
-    for link in artifact.links:
-        target = getattr(artifact, link)
-        if target is not None and wikilinks.leaves_workspace(target):
-            raise FieldProblem("path-escape", link, f"the field `{link}` leaves the workspace")
-    body = normalize(document.body)
-    if isinstance(artifact, Content) and body_sha256(body) != artifact.content_sha256:
+    for field_name, target in record.links:
+        if wikilinks.leaves_workspace(target):
+            raise FieldProblem("path-escape", field_name, f"the field `{field_name}` leaves the workspace")
+    body = normalize(text)
+    if record.content_sha256 is not None and body_sha256(body) != record.content_sha256:
         raise FieldProblem("hash-mismatch", "content_sha256", "the text is not the one that content_sha256 was made of")
-    return artifact, body
+    return body
 
 
 def _refused(path: str, found: Found, seal: Seal | None, bench: Bench, code: str, message: str) -> Judgement:
@@ -537,11 +551,11 @@ def _changes(seal: Seal, digest: str, actual: str) -> str:
     return "fields of its frontmatter are not the sealed ones" if digest != seal.digest else ""
 
 
-def _format_notes(document: Document) -> tuple[Note, ...]:
+def _format_notes(source: Source) -> tuple[Note, ...]:
     notes = []
-    if document.bom:
+    if source.bom:
         notes.append(Note("bom", "it opens with a byte order mark"))
-    if document.crlf:
+    if source.crlf:
         notes.append(Note("crlf", "it has CRLF or CR line ends"))
     return tuple(notes)
 
@@ -552,21 +566,21 @@ def _link_target(path: str) -> str:
     return f"{MEMORY}/{folded}" if "/" not in folded and artifact_name(folded) is not None else folded
 
 
-def _link_notes(artifact: Content | Manifest, body: str) -> tuple[Note, ...]:
-    notes = []
-    for link in artifact.links:
-        target = getattr(artifact, link)
-        if target is not None and _link_target(target) != target:
-            notes.append(Note("link-not-relative", f"`{link}` is not written relative to the workspace root"))
-    if "[[" in body and artifact.kind != "transcript":
+def _links(record: Record) -> tuple[tuple[str, str], ...]:
+    return tuple((field_name, _link_target(_line(target))) for field_name, target in record.links)
+
+
+def _link_notes(record: Record, body: str) -> tuple[Note, ...]:
+    notes = [
+        Note("link-not-relative", f"`{field_name}` is not written relative to the workspace root")
+        for field_name, target in record.links
+        if _link_target(target) != target
+    ]
+    if "[[" in body and record.kind != "transcript":
         stray = wikilinks.stray_artifact_links(body)
         if stray:
-            notes.append(
-                Note(
-                    "link-not-relative",
-                    f"a link in the text does not start at the workspace root: {stray[0][:120]}",
-                )
-            )
+            shown = _line(stray[0][:120])
+            notes.append(Note("link-not-relative", f"a link in the text does not start at the workspace root: {shown}"))
     return tuple(notes)
 
 
@@ -582,124 +596,108 @@ def _redactions(before: str, after: str) -> set[str]:
     return set(Counter(_REDACTED.findall(after)) - Counter(_REDACTED.findall(before)))
 
 
-_LINES = ("session_id", "session_key", "project", "harness", "manifest_path", "source_node_id")
-
-
-def _lines(artifact: Content | Manifest) -> tuple[dict[str, str | None], set[str]]:
+class _Lines(NamedTuple):
     """The fields of one line as they may be shown, and the rules of the sanitizer that found something in them."""
-    values = artifact.__dict__
-    lines: dict[str, str | None] = {}
-    redactions: set[str] = set()
-    for name in _LINES:
-        before: str | None = values.get(name)
-        lines[name] = None
-        if before is not None:
-            lines[name] = after = _line(before)
-            redactions |= _redactions(before, after)
-    return lines, redactions
+
+    session_id: str
+    session_key: str | None
+    project: str | None
+    harness: str | None
+    manifest_path: str | None
+    source_node_id: str | None
+    redactions: set[str]
+
+
+def _lines(record: Record) -> _Lines:
+    manifest_path = record.links[0][1] if record.kind != "manifest" else None
+    before = (record.session_key, record.project, record.harness, manifest_path, record.source_node_id)
+    session_id = _line(record.session_id)
+    after = tuple(_line(value) if value is not None else None for value in before)
+    redactions = _redactions(record.session_id, session_id)
+    for old, new in zip(before, after, strict=True):
+        if new is not old and old is not None and new is not None:
+            redactions |= _redactions(old, new)
+    key, project, harness, path, node = after
+    return _Lines(session_id, key, project, harness, path, node, redactions)
+
+
+def _row(
+    path: str,
+    name: ArtifactName,
+    record: Record,
+    lines: _Lines,
+    shown: str | None,
+    content: str,
+    sha: str,
+    bench: Bench,
+) -> Row:
+    membership = record.ended_at or record.captured_at
+    manifest = name.kind == "manifest"
+    return Row(
+        record.agent_id,
+        path,
+        sha,
+        name.kind,
+        lines.session_id,
+        lines.session_key,
+        name.token,
+        lines.project,
+        lines.harness,
+        record.captured_at.text,
+        record.started_at.text if record.started_at else None,
+        record.ended_at.text if record.ended_at else None,
+        lines.manifest_path,
+        lines.source_node_id,
+        _line(record.memory_sentence) if record.memory_sentence is not None else None,
+        record.memory_sentence_quality,
+        shown,
+        content,
+        record.captured_at.micros,
+        membership.micros,
+        int(bench.noise.is_noise(record.project, record.session_id, record.session_key, record.harness)),
+        "\n".join(_line(ref) for ref in record.refs) if manifest else None,
+        record.revision if manifest else None,
+    )
 
 
 def _content_row(
-    path: str, name: ArtifactName, artifact: Content, body: str, bench: Bench
+    path: str, name: ArtifactName, record: Record, body: str, bench: Bench
 ) -> tuple[Row, list[Note], tuple[Highlight, ...]]:
     notes: list[Note] = []
     content = sanitize_normalized(body)
-    sentence = _line(artifact.memory_sentence)
-    lines, redactions = _lines(artifact)
-    redactions |= _redactions(body, content) | _redactions(artifact.memory_sentence, sentence)
+    lines = _lines(record)
+    stored = record.memory_sentence or ""
+    sentence = _line(stored)
+    redactions = lines.redactions | _redactions(body, content) | _redactions(stored, sentence)
     if redactions:
         rules = ", ".join(sorted(redactions))
         notes.append(Note("secret-suspected", f"it seems to hold a secret ({rules}); the index and pages leave it out"))
-    context = SessionContext(
-        content, lines["project"], name.kind, lines["harness"], day_of(artifact.captured_at.micros), name.token
-    )
+    day = day_of(record.captured_at.micros)
+    context = SessionContext(content, lines.project, name.kind, lines.harness, day, name.token)
     shown = sentence
     if not acceptable(sentence, context):
         notes.append(Note("sentence-below-floor", "its memory_sentence says too little; pages show a built one"))
         shown = fallback(context)
-    membership = artifact.ended_at or artifact.captured_at
-    noise = bench.noise.is_noise(artifact.project, artifact.session_id, artifact.session_key, artifact.harness)
-    row = Row(
-        artifact.agent_id,
-        path,
-        artifact.content_sha256,
-        name.kind,
-        lines["session_id"] or "",
-        lines["session_key"],
-        name.token,
-        lines["project"],
-        lines["harness"],
-        artifact.captured_at.text,
-        artifact.started_at.text if artifact.started_at else None,
-        artifact.ended_at.text if artifact.ended_at else None,
-        lines["manifest_path"],
-        lines["source_node_id"],
-        sentence,
-        artifact.memory_sentence_quality,
-        shown,
-        content,
-        artifact.captured_at.micros,
-        membership.micros,
-        int(noise),
-        None,
-        None,
-    )
-    items = highlights(content) if name.kind != "transcript" and not noise else ()
+    row = _row(path, name, record, lines, shown, content, record.content_sha256 or "", bench)
+    items = highlights(content) if name.kind != "transcript" and not row.noise else ()
     return row, notes, items
 
 
 def _manifest(
-    path: str,
-    found: Found,
-    name: ArtifactName,
-    artifact: Manifest,
-    document: Document,
-    body: str,
-    bench: Bench,
+    path: str, found: Found, name: ArtifactName, record: Record, source: Source, body: str, bench: Bench
 ) -> Judgement:
     content = sanitize_normalized(body)
-    notes = [*_format_notes(document), *_link_notes(artifact, body)]
-    lines, redactions = _lines(artifact)
-    refs = "\n".join(_line(ref) for ref in artifact.memory_md_refs)
-    if redactions | _redactions(body, content) | _redactions("\n".join(artifact.memory_md_refs), refs):
+    notes = [*_format_notes(source), *_link_notes(record, body)]
+    lines = _lines(record)
+    row = _row(path, name, record, lines, None, content, body_sha256(body), bench)
+    if lines.redactions | _redactions(body, content) | _redactions("\n".join(record.refs), row.refs or ""):
         notes.append(Note("secret-suspected", "it seems to hold a secret; the index leaves it out"))
-    membership = artifact.ended_at or artifact.captured_at
-    row = Row(
-        artifact.agent_id,
-        path,
-        body_sha256(body),
-        "manifest",
-        lines["session_id"] or "",
-        lines["session_key"],
-        name.token,
-        lines["project"],
-        lines["harness"],
-        artifact.captured_at.text,
-        artifact.started_at.text if artifact.started_at else None,
-        artifact.ended_at.text if artifact.ended_at else None,
-        None,
-        None,
-        None,
-        None,
-        None,
-        content,
-        artifact.captured_at.micros,
-        membership.micros,
-        int(bench.noise.is_noise(artifact.project, artifact.session_id, artifact.session_key, artifact.harness)),
-        refs,
-        artifact.revision,
-    )
-    links = tuple(
-        (link, _link_target(_line(target)))
-        for link in artifact.links
-        if (target := getattr(artifact, link)) is not None
-    )
     return Judgement(
         path,
         "indexed",
         signature=found.signature,
         notes=tuple(notes),
         row=row,
-        links=links,
+        links=_links(record),
         found_sha256=sha256(found.raw).hexdigest(),
     )

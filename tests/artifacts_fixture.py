@@ -1,20 +1,27 @@
 """Valid artifacts, manifests and tombstones as bytes, made through the contracts, for the tests of every room.
 
-Every function gives `(file name, bytes)`. Keyword overrides replace fields as they are written, after the hash and the
-name were made of the ordinary values, so that one thing at a time can be wrong; `ABSENT` leaves a field out, and a key
-that no model knows is written behind the others.
+Every maker of a file gives `(file name, bytes)`. Keyword overrides replace fields as they are written, after the hash
+and the name were made of the ordinary values, so that one thing at a time can be wrong; `ABSENT` leaves a field out,
+and a key that no model knows is written behind the others.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-from signet_sync.contracts.artifacts import SENTENCE_VERSION, Manifest, Tombstone, validate_tombstone
+from signet_sync.contracts.artifacts import Manifest, Tombstone, validate_tombstone
 from signet_sync.contracts.bodies import HASH_SCOPE, body_sha256, normalize
 from signet_sync.contracts.frontmatter import parse, write
 from signet_sync.contracts.names import artifact_file_name, tombstone_file_name
+from signet_sync.contracts.noise import NoiseRule
+from signet_sync.contracts.observed import Found, Signature
 from signet_sync.contracts.sanitizer import SANITIZER_VERSION
 from signet_sync.contracts.tokens import derive_token
+from signet_sync.index import artifacts
+from signet_sync.index.database import Database
+from signet_sync.projection.ledger import compose
+from signet_sync.reconcile import Bench, Judgement, Tombstones, judge, pack
 
 ABSENT: Any = object()
 
@@ -93,7 +100,7 @@ def content(
         "content_sha256": body_sha256(normalize(body)),
         "hash_scope": HASH_SCOPE,
         "memory_sentence": SENTENCE,
-        "memory_sentence_version": SENTENCE_VERSION,
+        "memory_sentence_version": "memory_sentence_v1",
         "memory_sentence_quality": "ok",
         "memory_sentence_generated_at": captured_at,
     }
@@ -182,3 +189,29 @@ def tombstone(
 def stone(**who: Any) -> Tombstone:
     """The tombstone of the same arguments as a value."""
     return validate_tombstone(parse(tombstone(**who)[1]).fields)
+
+
+def judged(files: Mapping[str, bytes], *, now_iso: str = "2026-03-30T00:00:00.000Z") -> list[Judgement]:
+    """What the desk makes of files (name, bytes) directly under `memory/`, without seals or tombstones."""
+    bench = Bench(Tombstones(), NoiseRule(), lambda _: None, now_iso)
+    return [
+        judge(f"memory/{name}", Found(raw, Signature(len(raw), number, number, number)), bench)
+        for number, (name, raw) in enumerate(files.items(), start=1)
+    ]
+
+
+def fill(database: Database, judgements: Sequence[Judgement], *, now_iso: str = "2026-03-30T00:00:00.000Z") -> None:
+    """Writes judgements as a pass does: rows, full text, verdicts, seals with their bytes, ledger rows."""
+    with database.transaction():
+        artifacts.delete_rows(database, [judgement.path for judgement in judgements])
+        first = artifacts.next_row_id(database)
+        following = artifacts.insert_rows(database, judgements, first, now_iso)
+        artifacts.index_text(database, first, following)
+        artifacts.store_files(database, judgements, 0)
+        artifacts.store_seals(
+            database, [j.seal._replace(packed=pack(j.raw)) for j in judgements if j.seal is not None and j.raw]
+        )
+        sessions = {(j.row.agent_id, j.row.session_token, j.row.session_id) for j in judgements if j.row is not None}
+        parts = artifacts.session_parts(database, sorted(sessions))
+        rows = [compose(agent_id, token, session_parts) for agent_id, token, _, session_parts in parts]
+        artifacts.store_ledger(database, [], [row for row in rows if row is not None])

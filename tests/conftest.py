@@ -1,6 +1,7 @@
 """What the tests of several rooms share: the reference folder beside the checkout, and its vectors."""
 
 import json
+import os
 from pathlib import Path
 
 import pytest
@@ -24,3 +25,19 @@ def shared():
 def vectors(shared):
     """What the original program answers, by function: a list of cases each."""
     return json.loads((shared / "vectors" / "signet.json").read_text(encoding="utf-8"))
+
+
+@pytest.fixture(autouse=True)
+def a_machine_of_its_own(tmp_path, monkeypatch):
+    """No test sees the settings, the state or the vault of the person who runs it, nor those of another test."""
+    for name in [name for name in os.environ if name.startswith(("SIGNET_", "GIT_"))]:
+        monkeypatch.delenv(name)
+    places = {
+        "HOME": "home",
+        "XDG_STATE_HOME": "home/.local/state",
+        "XDG_CONFIG_HOME": "home/.config",
+        "SIGNET_STATE": "state",
+        "SIGNET_CONFIG": "config.toml",
+    }
+    for name, place in places.items():
+        monkeypatch.setenv(name, str(tmp_path / "machine" / place))

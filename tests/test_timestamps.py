@@ -95,7 +95,8 @@ def test_many_days_do_not_fill_the_memory(monkeypatch):
 
 
 ZONES = st.integers(-23 * 60 - 59, 23 * 60 + 59).map(lambda minutes: timezone(timedelta(minutes=minutes)))
-MOMENTS = st.datetimes(min_value=datetime(2, 1, 1), max_value=datetime(9998, 12, 31), timezones=ZONES)
+FIRST, LAST = datetime(2, 1, 1), datetime(9998, 12, 31)  # noqa: DTZ001 - bounds that take their zone when drawn
+MOMENTS = st.datetimes(min_value=FIRST, max_value=LAST, timezones=ZONES)
 
 
 @given(MOMENTS)

@@ -1,1 +1,1 @@
-"""The agent: the only one that does anything. It walks between desks and doors; each module follows a desk of its name."""
+"""The agent: the only one that does anything; it walks between desks and doors, a module for each desk of its name."""

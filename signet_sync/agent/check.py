@@ -1,4 +1,4 @@
-"""`check`: the same judgements over the files alone; nothing is written anywhere, no database is opened unless asked."""
+"""`check`: the same judgements over the files alone; nothing is written, no database opened unless asked."""
 
 from __future__ import annotations
 

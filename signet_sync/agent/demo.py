@@ -11,11 +11,11 @@ from typing import Any
 
 from signet_sync import state
 from signet_sync.agent.manifests import manifest_body
-from signet_sync.contracts.artifacts import SENTENCE_VERSION
 from signet_sync.contracts.bodies import HASH_SCOPE, body_sha256, normalize
 from signet_sync.contracts.frontmatter import write
 from signet_sync.contracts.names import artifact_file_name
 from signet_sync.contracts.places import artifact_path
+from signet_sync.contracts.records import SENTENCE_VERSION
 from signet_sync.contracts.sanitizer import SANITIZER_VERSION, sanitize_line, sanitize_transcript_v1
 from signet_sync.contracts.timestamps import DAY, SECOND, iso
 from signet_sync.contracts.tokens import derive_token

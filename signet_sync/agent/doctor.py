@@ -40,10 +40,7 @@ def examine(root: str, database_path: str) -> list[Finding]:
 
 
 def _python() -> Finding:
-    version = platform.python_version()
-    if sys.version_info < (3, 11):
-        return Finding("python", "problem", f"Python {version}", "install Python 3.11 or newer")
-    return Finding("python", "ok", f"Python {version}")
+    return Finding("python", "ok", f"Python {platform.python_version()} ({sys.executable})")
 
 
 def _sqlite() -> Finding:

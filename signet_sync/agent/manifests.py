@@ -7,9 +7,9 @@ from typing import Any
 
 from signet_sync import state
 from signet_sync.agent.workspace import Workspace
-from signet_sync.contracts.artifacts import LEDGER_HEADING
 from signet_sync.contracts.names import artifact_file_name, artifact_name
 from signet_sync.contracts.places import MEMORY, artifact_path
+from signet_sync.contracts.records import LEDGER_HEADING
 from signet_sync.contracts.timestamps import iso
 from signet_sync.contracts.tokens import token_matches
 from signet_sync.contracts.wikilinks import wikilink

@@ -21,7 +21,6 @@ from signet_sync.index import overview, pages
 from signet_sync.index.pages import PageState
 from signet_sync.projection import markers
 from signet_sync.projection.budget import shares
-from signet_sync.projection.head import SECTIONS
 from signet_sync.projection.ledger import day_text, month_text
 from signet_sync.projection.render import Projection, Rendered, render, window
 from signet_sync.vault import files
@@ -146,7 +145,7 @@ def compose(workspace: Workspace, agent_id: str, now_us: int, halted: str = "") 
         agent_id,
         warning(workspace, agent_id, halted),
         pages.projects(database, agent_id, first, last, 12),
-        pages.head_items(database, agent_id, last, [key for key, _ in SECTIONS], HEAD_CANDIDATES),
+        pages.head_items(database, agent_id, last, HEAD_CANDIDATES),
         in_window,
         pages.window_months(database, agent_id, first, last),
         lambda limit: pages.window_rows(database, agent_id, first, last, limit),
@@ -316,7 +315,7 @@ def _publish(
 
 
 def keep_copy(workspace: Workspace, path: str, suffix: str, data: bytes, now_us: int) -> str | None:
-    """Keeps displaced bytes beside a page as `NAME.user-<utc>.md` (Signet's own page once, as `NAME.signet-<utc>.md`)."""
+    """Keeps displaced bytes beside a page as `NAME.user-<utc>.md` (Signet's own once, as `NAME.signet-<utc>.md`)."""
     folder, _, name = path.rpartition("/")
     stem = name.removesuffix(".md")
     stamp = iso(now_us).replace("-", "").replace(":", "").replace(".", "")

@@ -1,7 +1,7 @@
 """One pass: look, read what changed, judge, apply in one transaction, enforce tombstones, then project.
 
-Watcher, timer, CLI and CI all come through `run_pass`, over different sets of paths. A pass after a crash is an ordinary
-pass: it looks at the disk and does what is left to do.
+Watcher, timer, CLI and CI all come through `run_pass`, over different sets of paths. A pass after a crash is an
+ordinary pass: it looks at the disk and does what is left to do.
 """
 
 from __future__ import annotations
@@ -13,14 +13,13 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from signet_sync import reconcile as desk
 from signet_sync import state
 from signet_sync.agent import projection, scrub
 from signet_sync.agent.manifests import rebuild_missing
 from signet_sync.agent.workspace import Workspace, back_up, require_root
-from signet_sync.contracts.artifacts import Tombstone
 from signet_sync.contracts.names import artifact_name, carried_token, tombstone_name
 from signet_sync.contracts.observed import Found, Snapshot, Trouble
 from signet_sync.contracts.places import MEMORY, TOMBSTONES
@@ -28,10 +27,13 @@ from signet_sync.contracts.timestamps import iso
 from signet_sync.errors import Interrupted, RevisionConflict, WorkspaceError
 from signet_sync.index import artifacts, overview, tombstones
 from signet_sync.projection.ledger import LedgerRow, compose
-from signet_sync.reconcile import Bench, Cliff, CliffRule, Judgement, Known, Seal, Survey, Tombstones
+from signet_sync.reconcile import Bench, Cliff, CliffRule, Judgement, Known, Survey, Tombstones
 from signet_sync.vault import files, scan
 from signet_sync.vault import tombstones as tombstone_files
 from signet_sync.vault.layout import folder
+
+if TYPE_CHECKING:
+    from signet_sync.contracts.artifacts import Tombstone
 
 BATCH = 1024
 THREADED = 400
@@ -382,9 +384,9 @@ def _read(descriptor: int | None, path: str, limit: int) -> Found | Trouble:
 class _Writer:
     """Writes batches of judgements into the open transaction.
 
-    With many files a helper thread makes full text and packs seals of the batch before, while the next one is read:
-    FTS5's one long statement and zlib hold no interpreter lock. Rows are inserted only while the helper rests, because
-    each of their steps would wait for that lock.
+    With many files a helper thread makes the full text of the batch before, while the next one is read: FTS5's one long
+    statement holds no interpreter lock. Everything else stays in this thread, because every short call that gives up
+    the lock would wait for it afterwards.
     """
 
     def __init__(
@@ -405,7 +407,6 @@ class _Writer:
         self._next_id = artifacts.next_row_id(workspace.database)
         self._thread: threading.Thread | None = None
         self._failure: BaseException | None = None
-        self._packed: list[Seal] = []
         if threaded:
             artifacts.tune_for_bulk(self._database, bulk=True)
 
@@ -443,16 +444,18 @@ class _Writer:
             ],
             self._request.now_us,
         )
-        seals = [(j.seal, j.raw) for j in judgements if j.seal is not None and j.raw is not None]
+        artifacts.store_seals(
+            database,
+            [j.seal._replace(packed=desk.pack(j.raw)) for j in judgements if j.seal is not None and j.raw is not None],
+        )
         if self._threaded:
-            self._thread = threading.Thread(target=self._beside, args=(first, self._next_id, seals), name="full-text")
+            self._thread = threading.Thread(target=self._beside, args=(first, self._next_id), name="full-text")
             self._thread.start()
         else:
-            self._beside(first, self._next_id, seals)
-            self._join()
+            artifacts.index_text(database, first, self._next_id)
 
     def finish(self) -> None:
-        """Waits for the helper and writes its last seals."""
+        """Waits for the helper."""
         self._join()
         if self._threaded:
             artifacts.tune_for_bulk(self._database, bulk=False)
@@ -460,10 +463,9 @@ class _Writer:
     def _touch(self, agent_id: str, token: str, session_id: str) -> None:
         self._change.sessions.add((agent_id, token, session_id))
 
-    def _beside(self, first: int, following: int, seals: Sequence[tuple[Seal, bytes]]) -> None:
+    def _beside(self, first: int, following: int) -> None:
         try:
             artifacts.index_text(self._database, first, following)
-            self._packed = [seal._replace(packed=desk.pack(raw)) for seal, raw in seals]
         except BaseException as error:  # noqa: BLE001 - carried to the thread that owns the transaction
             self._failure = error
 
@@ -474,9 +476,6 @@ class _Writer:
         if self._failure is not None:
             failure, self._failure = self._failure, None
             raise failure
-        if self._packed:
-            artifacts.store_seals(self._database, self._packed)
-            self._packed = []
 
 
 def _vanished_seals(workspace: Workspace, bench: Bench) -> list[Judgement]:

@@ -5,20 +5,25 @@ from __future__ import annotations
 import os
 import stat
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 
 from signet_sync import state
 from signet_sync.agent import reconcile
 from signet_sync.agent.workspace import Workspace
-from signet_sync.contracts.artifacts import TOMBSTONE_VERSION, Tombstone, validate_tombstone
+from signet_sync.contracts.artifacts import Tombstone, validate_tombstone
 from signet_sync.contracts.names import artifact_name, carried_token
 from signet_sync.contracts.observed import Found
-from signet_sync.contracts.places import KEPT_COPY, MEMORY, OWN, TOMBSTONES, page_agent
+from signet_sync.contracts.places import MEMORY, OWN, TOMBSTONES, page_agent
+from signet_sync.contracts.records import TOMBSTONE_VERSION
 from signet_sync.contracts.sanitizer import sanitize_line
 from signet_sync.contracts.timestamps import iso
-from signet_sync.errors import UsageError
+from signet_sync.contracts.tokens import token_of
+from signet_sync.errors import UsageError, WorkspaceError
 from signet_sync.index import sessions, tombstones
 from signet_sync.index.sessions import SessionRef
+from signet_sync.projection import markers
+from signet_sync.reconcile import judge_tombstone
 from signet_sync.vault import files, history
 from signet_sync.vault import tombstones as tombstone_files
 
@@ -38,24 +43,28 @@ class Removal:
 
 @dataclass(frozen=True, slots=True)
 class Removed:
-    """What a removal did."""
+    """What a removal did; `pending` are files that could not be deleted yet."""
 
     agent_id: str
     session_token: str
     tombstone: str
     removed_paths: tuple[str, ...]
+    pending: tuple[str, ...]
     removed_rows: int
     git_history: str
     foreign: tuple[str, ...]
 
 
 def plan(workspace: Workspace, agent_id: str, name: str) -> list[Removal]:
-    """What `remove NAME` would cover: an id covers its session only, a key or token all sessions of the token.
+    """What `remove NAME` would cover: an id (or a path) covers its session only, a key or token all of the token's.
 
     Raises `UsageError` where the name means nothing, or several sessions by a mere prefix.
     """
     database = workspace.database
+    derived = token_of(agent_id, name)
     found = sessions.find(database, agent_id, name, sealed=True)
+    # The key of a session whose files have vanished stands nowhere any more, but its token was made of it.
+    found = found or sessions.find(database, agent_id, derived, sealed=True)
     if not found:
         raise UsageError(
             f"no session of agent {agent_id} is called {name!r}",
@@ -63,26 +72,35 @@ def plan(workspace: Workspace, agent_id: str, name: str) -> list[Removal]:
             code="unknown-session",
         )
     by_id = [ref for ref in found if ref.session_id == name]
-    if by_id:
-        found = by_id
-    elif len({ref.session_token for ref in found}) > 1:
-        sessions.one(database, agent_id, name)
+    whole = [] if by_id else [ref for ref in found if _is_key(ref, name, derived)]
+    if not by_id and not whole and len(found) > 1:
+        shown = ", ".join(f"{ref.session_id} ({ref.session_token})" for ref in found[:8])
+        raise UsageError(
+            f"{name!r} means {len(found)} sessions: {shown}{' …' if len(found) > 8 else ''}",
+            hint="use a session id in full, or the key or token of all of them",
+            code="ambiguous-session",
+        )
     removals = []
     for token in sorted({ref.session_token for ref in found}):
-        wanted = tuple(ref for ref in found if ref.session_token == token)
-        everyone = {
-            row[0]
-            for row in database.execute(
-                "select session_id from memory_artifacts where agent_id = ?1 and session_token = ?2"
-                " union select session_id from seals where agent_id = ?1 and session_token = ?2",
-                (agent_id, token),
+        if whole:
+            wanted = tuple(
+                SessionRef(agent_id, token, row[0], None)
+                for row in database.execute(
+                    "select session_id from memory_artifacts where agent_id = ?1 and session_token = ?2"
+                    " union select session_id from seals where agent_id = ?1 and session_token = ?2 order by 1",
+                    (agent_id, token),
+                )
             )
-        }
-        whole = not by_id or everyone == {ref.session_id for ref in wanted}
-        if not by_id and token == name:
-            wanted = tuple(SessionRef(agent_id, token, session_id, None) for session_id in sorted(everyone))
-        removals.append(Removal(agent_id, token, wanted, whole, tuple(_paths(workspace, agent_id, token, wanted))))
+        else:
+            wanted = tuple(ref for ref in by_id or found if ref.session_token == token)
+        # A harness with a constant key goes on putting sessions under this token: those were not asked for.
+        everyone = bool(whole) or all(token == token_of(agent_id, ref.session_id) for ref in wanted)
+        removals.append(Removal(agent_id, token, wanted, everyone, tuple(_paths(workspace, agent_id, token, wanted))))
     return removals
+
+
+def _is_key(ref: SessionRef, name: str, derived: str) -> bool:
+    return ref.session_token in (name, derived) or name in (ref.session_key, (ref.session_key or "").strip())
 
 
 def _paths(workspace: Workspace, agent_id: str, token: str, refs: Sequence[SessionRef]) -> list[str]:
@@ -109,7 +127,9 @@ def remove(workspace: Workspace, removal: Removal, reason: str, now_us: int) -> 
             tombstones.mirror(workspace.database, [stone])
         for artifact in removal.paths:
             if artifact_name(artifact.rpartition("/")[2]) is not None:
-                files.unlink(workspace.root, artifact)
+                # What cannot be deleted now is tried again by every pass; its content leaves the index all the same.
+                with suppress(OSError, WorkspaceError):
+                    files.unlink(workspace.root, artifact)
     before: int = workspace.database.value(
         "select count(*) from memory_artifacts where agent_id = ? and session_token = ?",
         (removal.agent_id, removal.session_token),
@@ -119,14 +139,16 @@ def remove(workspace: Workspace, removal: Removal, reason: str, now_us: int) -> 
         "select count(*) from memory_artifacts where agent_id = ? and session_token = ?",
         (removal.agent_id, removal.session_token),
     )
+    pending = tuple(artifact for artifact in removal.paths if files.look(workspace.root, artifact) is not None)
     return Removed(
         removal.agent_id,
         removal.session_token,
         path,
-        removal.paths,
+        tuple(artifact for artifact in removal.paths if artifact not in pending),
+        pending,
         before - after,
         history.holds(workspace.root, list(removal.paths)),
-        tuple(foreign(workspace, removal, words)),
+        tuple(foreign(workspace, words)),
     )
 
 
@@ -155,65 +177,91 @@ def _tombstone(workspace: Workspace, removal: Removal, reason: str, now_us: int)
 
 
 def _needles(workspace: Workspace, removal: Removal) -> set[bytes]:
-    """Words by which text of the sessions is known in files that are not ours."""
-    found = {removal.session_token}
+    """Words by which text of the sessions is known in files that are not ours.
+
+    Where other sessions of the token stay, the token and the key are theirs too; then the names of the files count.
+    """
+    found = {path.rpartition("/")[2] for path in removal.paths}
+    if removal.all_sessions:
+        found.add(removal.session_token)
     for ref in removal.sessions:
-        found.update(word for word in (ref.session_id, ref.session_key) if word and len(word) >= 8)
+        found.update(word for word in (ref.session_id, ref.session_key if removal.all_sessions else None) if word)
         for (sentence,) in workspace.database.execute(
             "select memory_sentence from memory_artifacts where agent_id = ? and session_token = ? and session_id = ?",
             ref[:3],
         ):
             if sentence and len(sentence) >= 40:
                 found.add(sentence)
-    return {word.encode("utf-8", "replace") for word in found}
+    return {word.encode("utf-8", "replace") for word in found if len(word) >= 8}
 
 
-def foreign(workspace: Workspace, removal: Removal, words: Iterable[bytes]) -> list[str]:
-    """Files of the workspace that are not ours and still hold text of a removed session; they are named, not touched."""
-    needles = [word for word in words if word]
+def foreign(workspace: Workspace, words: Iterable[bytes]) -> list[str]:
+    """Files of the workspace that are not ours and still hold text of a removed session: named, not touched."""
+    needles = list(words)
     found = []
     root = workspace.root
     for where, folders, names in os.walk(root, followlinks=False):
-        relative = os.path.relpath(where, root)
-        relative = "" if relative == "." else relative.replace(os.sep, "/")
+        relative = os.path.relpath(where, root).replace(os.sep, "/")
+        relative = "" if relative == "." else relative
         folders[:] = sorted(f for f in folders if not (relative == "" and f in (OWN, ".git")))
         for name in sorted(names):
             path = f"{relative}/{name}" if relative else name
-            if relative == TOMBSTONES or not path.isprintable():
-                continue
-            status = os.lstat(os.path.join(where, name))
-            if not stat.S_ISREG(status.st_mode):
-                continue
-            if _holds(root, path, needles) and not _only_ours(path):
+            ours = relative == TOMBSTONES or (relative == MEMORY and artifact_name(name) is not None)
+            if not ours and path.isprintable() and _holds(root, path, needles):
                 found.append(path)
-    del removal
     return found
 
 
-def _only_ours(path: str) -> bool:
-    """Generated pages and kept copies are cleaned by us; what is left in them is a person's."""
-    return KEPT_COPY.fullmatch(path) is not None and page_agent(path) is not None
-
-
 def _holds(root: str, path: str, needles: Sequence[bytes]) -> bool:
-    found = files.read(root, path, FOREIGN_LIMIT)
-    return isinstance(found, Found) and any(needle in found.raw for needle in needles)
+    status = files.look(root, path)
+    if status is None or not stat.S_ISREG(status.st_mode):
+        return False
+    read = files.read(root, path, FOREIGN_LIMIT)
+    if not isinstance(read, Found):
+        return False
+    # Of a generated page only what people wrote around our part can still hold something.
+    raw = read.raw if page_agent(path) is None else markers.without_block(read.raw) or b""
+    return any(needle in raw for needle in needles)
 
 
 def lift(workspace: Workspace, agent_id: str, name: str) -> str:
-    """Lifts a tombstone: mirror first, then the file, so that neither brings the other back. Gives the token.
+    """Lifts a tombstone, or takes one session out of it: the file, then the mirror. Gives the token.
 
-    Raises `UsageError` where there is none. What was deleted stays deleted; copies that come back are indexed again.
+    A crash in between leaves the mirror, which writes the file again: the removal stands until it is lifted whole.
+    What was deleted stays deleted; copies that come back are indexed again. Raises `UsageError` where there is none.
     """
-    for stone in tombstones.mirrored(workspace.database):
-        if stone.agent_id == agent_id and (name == stone.session_token or name in stone.session_ids):
-            with state.workspace_lock(workspace.state):
+    derived = token_of(agent_id, name)
+    for stone in _standing(workspace):
+        if stone.agent_id != agent_id:
+            continue
+        whole = stone.session_token in (name, derived)
+        if not whole and name not in stone.session_ids:
+            continue
+        rest = [session_id for session_id in stone.session_ids if session_id != name]
+        with state.workspace_lock(workspace.state):
+            if rest and not whole:
+                less = validate_tombstone({**stone.fields(), "session_ids": rest})
+                tombstone_files.put(workspace.root, less)
+                with workspace.database.transaction(durable=True):
+                    tombstones.mirror(workspace.database, [less])
+            else:
                 files.unlink(workspace.root, tombstone_files.path_of(agent_id, stone.session_token))
                 with workspace.database.transaction(durable=True):
                     tombstones.lift(workspace.database, agent_id, stone.session_token)
-            return stone.session_token
+        return stone.session_token
     raise UsageError(
         f"no tombstone of agent {agent_id} is called {name!r}",
-        hint="give the token or a session id that stands in memory/tombstones/",
+        hint="give the session's key or id, or the token that stands in memory/tombstones/",
         code="unknown-tombstone",
     )
+
+
+def _standing(workspace: Workspace) -> list[Tombstone]:
+    """Every tombstone of mirror and files: after a lost database, no pass need have mirrored the files yet."""
+    found = {(stone.agent_id, stone.session_token): stone for stone in tombstones.mirrored(workspace.database)}
+    for name in files.listing(workspace.root, TOMBSTONES, ""):
+        path = f"{TOMBSTONES}/{name}"
+        _, stone = judge_tombstone(path, files.read(workspace.root, path, 1 << 20))
+        if stone is not None:
+            found.setdefault((stone.agent_id, stone.session_token), stone)
+    return list(found.values())

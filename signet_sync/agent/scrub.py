@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import os
 from contextlib import suppress
+from typing import TYPE_CHECKING
 
 from signet_sync.agent.workspace import Workspace, back_up
-from signet_sync.contracts.artifacts import Tombstone
 from signet_sync.contracts.observed import Found
 from signet_sync.contracts.places import KEPT_COPY
 from signet_sync.errors import WorkspaceError
 from signet_sync.index import tombstones
 from signet_sync.vault import files
+
+if TYPE_CHECKING:
+    from signet_sync.contracts.artifacts import Tombstone
 
 
 def scrub(workspace: Workspace, now_iso: str) -> None:
@@ -37,10 +40,13 @@ def scrub(workspace: Workspace, now_iso: str) -> None:
 
 
 def clean_kept_copies(workspace: Workspace, stones: list[Tombstone]) -> None:
-    """Takes lines that carry a removed session's token or id out of the copies that we kept of displaced pages."""
-    needles = {stone.session_token.encode() for stone in stones}
+    """Takes lines that carry a removed session's token, id or files out of the kept copies of displaced pages."""
+    needles: set[bytes] = set()
     for stone in stones:
-        needles.update(session_id.encode() for session_id in stone.session_ids if len(session_id) >= 8)
+        # Where other sessions of the token stay, the token is theirs too.
+        names = {path.rpartition("/")[2] for path in stone.removed_paths} | set(stone.session_ids)
+        words = names if stone.session_ids else {stone.session_token}
+        needles.update(word.encode("utf-8", "replace") for word in words if len(word) >= 8)
     if not needles:
         return
     for path in kept_copies(workspace.root):

@@ -7,11 +7,12 @@ from dataclasses import dataclass
 
 from signet_sync import reconcile as desk
 from signet_sync.agent.workspace import Workspace
-from signet_sync.contracts.artifacts import Content, FieldProblem, validate
+from signet_sync.contracts.artifacts import Content, validate
 from signet_sync.contracts.bodies import body_sha256, normalize
 from signet_sync.contracts.frontmatter import FrontmatterProblem, parse, unknown_entries, write
 from signet_sync.contracts.names import artifact_name
 from signet_sync.contracts.observed import Found
+from signet_sync.contracts.records import FieldProblem
 from signet_sync.contracts.sanitizer import sanitize_transcript_v1
 from signet_sync.contracts.timestamps import iso
 from signet_sync.errors import UsageError

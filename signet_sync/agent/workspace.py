@@ -161,10 +161,13 @@ def back_up(workspace: Workspace, now_iso: str, *, force: bool = False) -> None:
     folder = workspace.state.backups
     os.makedirs(folder, mode=0o700, exist_ok=True)
     day = now_iso[:10].replace("-", "")
-    backup.write(database, os.path.join(folder, f"native-{day}.db"))
+    target = os.path.join(folder, f"native-{day}.db")
+    backup.write(database, target)
     with database.transaction():
         database.set_meta("backup", mark)
-    keep = 1 if force else workspace.settings.backup_keep
-    for stale in backups(workspace.state)[keep:]:
-        with suppress(OSError):
-            os.unlink(stale)
+    # After a removal only the new one is clean, whatever day the others claim to be of.
+    keep = [target] if force else backups(workspace.state)[: workspace.settings.backup_keep]
+    for stale in backups(workspace.state):
+        if stale not in keep:
+            with suppress(OSError):
+                os.unlink(stale)

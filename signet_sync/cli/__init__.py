@@ -164,7 +164,7 @@ def run(arguments: list[str]) -> int:
         message = error.strerror or str(error)
         name = error.filename if isinstance(error.filename, str) else None
         return _fail("system", message, "check permissions and free space, then try again", name, 3, wants_json)
-    except Exception as error:  # noqa: BLE001 - the last line of defence: a person gets a sentence, not a traceback
+    except Exception as error:
         if verbose > 1:
             raise
         translated = _translated(error)

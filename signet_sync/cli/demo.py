@@ -43,7 +43,7 @@ def demo(context: Context, path: str, as_json: bool) -> int:
     click.echo()
     click.secho("what was found", bold=True)
     show(document)
-    command = shlex.join([_program(), "--workspace", os.path.relpath(root)])
+    command = shlex.join([*_program(), "--workspace", os.path.relpath(root)])
     click.echo()
     click.secho("three things to try", bold=True)
     click.echo(f"  {command} search fingerprint")
@@ -52,12 +52,12 @@ def demo(context: Context, path: str, as_json: bool) -> int:
     return 0
 
 
-def _program() -> str:
+def _program() -> list[str]:
     """How this program was called, so that the commands shown can be pasted."""
     if shutil.which("signet-sync"):
-        return "signet-sync"
+        return ["signet-sync"]
     called = sys.argv[0]
-    return os.path.relpath(called) if os.path.basename(called) == "signet-sync" else "python -m signet_sync"
+    return [os.path.relpath(called)] if os.path.basename(called) == "signet-sync" else ["python", "-m", "signet_sync"]
 
 
 def _show_page(page: str) -> None:

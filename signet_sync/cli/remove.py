@@ -11,6 +11,7 @@ from signet_sync.cli import Context, agent_option, emit, json_option, now_option
 
 if TYPE_CHECKING:
     from signet_sync.agent.removal import Removal
+    from signet_sync.agent.workspace import Workspace
 
 
 @click.command()
@@ -49,6 +50,8 @@ def remove(
             else:
                 click.echo(f"the tombstone of {token} is lifted; files that come back are indexed again")
             return 0
+        if not dry_run:
+            _refresh(workspace, instant)
         plans = removal.plan(workspace, agent, session)
         if dry_run:
             _dry(plans, as_json)
@@ -61,6 +64,7 @@ def remove(
             "session_token": d.session_token,
             "tombstone": d.tombstone,
             "removed_paths": list(d.removed_paths),
+            "pending": list(d.pending),
             "removed_rows": d.removed_rows,
             "git_history": d.git_history,
             "foreign": list(d.foreign),
@@ -69,15 +73,31 @@ def remove(
     ]
     if as_json:
         emit(documents[0] if len(documents) == 1 else {"removals": documents})
-        return 0
+        return 1 if any(d.pending for d in done) else 0
     for d in done:
         click.echo(f"removed {len(d.removed_paths)} files and {d.removed_rows} rows of {d.session_token}")
         click.echo(f"  tombstone: {d.tombstone}")
+        for path in d.pending:
+            click.secho(f"  cannot be deleted yet, every pass tries again: {path}", fg="red")
         if d.git_history == "contains":
             click.secho("  the workspace's git history still holds the text", fg="yellow")
         for path in d.foreign:
             click.secho(f"  not ours, still holds text of it: {path}", fg="yellow")
-    return 0
+    return 1 if any(d.pending for d in done) else 0
+
+
+def _refresh(workspace: Workspace, instant: int) -> None:
+    """The index as the disk is now: nobody agrees to yesterday's list. Raises `Halted` where the files are away."""
+    from signet_sync.agent.reconcile import Request, run_pass
+    from signet_sync.errors import Halted
+
+    outcome = run_pass(workspace, Request(now_us=instant, project=False))
+    if outcome.cliff is not None:
+        raise Halted(
+            f"nothing can be removed while files are away: {outcome.cliff.message}",
+            path="memory",
+            hint="bring memory/ back, then remove; or first: signet-sync reindex --accept-removals",
+        )
 
 
 def _dry(plans: list[Removal], as_json: bool) -> None:

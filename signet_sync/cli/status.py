@@ -86,7 +86,7 @@ def describe(context: Context) -> dict[str, Any]:
 
 
 def _alive(folder: Any, beat: dict[str, Any] | None) -> bool:
-    """The kernel decides: the run lock is held. A heartbeat alone (after kill -9, a reboot, a reused pid) proves nothing."""
+    """The kernel decides: the run lock is held. A heartbeat (after kill -9, a reboot, a reused pid) proves nothing."""
     from signet_sync import state
 
     if beat is None or not os.path.exists(os.path.join(folder.locks, "run.lock")):
@@ -169,7 +169,8 @@ def _show(document: dict[str, Any]) -> None:
     )
     if counts["violations"] or counts["invalid"]:
         click.secho(
-            f"problems   {counts['violations']} violations · {counts['invalid']} invalid → signet-sync violations list, signet-sync check",
+            f"problems   {counts['violations']} violations · {counts['invalid']} invalid"
+            " → signet-sync violations list, signet-sync check",
             fg="red",
         )
     if document["trouble"]:

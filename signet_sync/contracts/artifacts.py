@@ -2,37 +2,16 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
-from hashlib import sha256
-from typing import Annotated, Any, ClassVar, Literal, NamedTuple
+from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, PlainValidator, ValidationError
 from pydantic_core import PydanticCustomError
 
 from signet_sync.contracts.bodies import HASH_SCOPE, js_trim
 from signet_sync.contracts.names import TOKEN
+from signet_sync.contracts.records import TOMBSTONE_VERSION, FieldProblem, Instant, Record, digest_of
 from signet_sync.contracts.timestamps import parse_instant
-
-SENTENCE_VERSION = "memory_sentence_v1"
-TOMBSTONE_VERSION = 1
-LEDGER_HEADING = "Session Ledger (Last 30 Days)"
-
-
-class Instant(NamedTuple):
-    """A timestamp as it was written, and its microseconds since 1970 UTC."""
-
-    text: str
-    micros: int
-
-
-class FieldProblem(ValueError):
-    """A field is absent or wrong; `code` is `field-missing` or `field-invalid`, the message names the field."""
-
-    def __init__(self, code: str, field: str, message: str) -> None:
-        super().__init__(message)
-        self.code = code
-        self.field = field
 
 
 def _missing() -> PydanticCustomError:
@@ -132,8 +111,7 @@ class _Record(BaseModel):
     def digest(self) -> str:
         """SHA-256 of the known fields, typed: timestamps as instants, blank as null, hashes in lower case."""
         values = self.__dict__
-        plain = [v.micros if isinstance(v := values[name], Instant) else v for name in type(self).model_fields]
-        return sha256(json.dumps(plain, ensure_ascii=True).encode()).hexdigest()
+        return digest_of([values[name] for name in type(self).model_fields])
 
     def fields(self) -> dict[str, Any]:
         """The fields in model order as they are written."""
@@ -165,6 +143,28 @@ class Content(_Record):
     memory_sentence_version: Text
     memory_sentence_quality: Annotated[Literal["ok", "fallback"], BeforeValidator(_text)]
     memory_sentence_generated_at: InstantField
+
+    def record(self) -> Record:
+        """The typed values that the planner works with."""
+        return Record(
+            self.kind,
+            self.agent_id,
+            self.session_id,
+            self.session_key,
+            self.project,
+            self.harness,
+            self.captured_at,
+            self.started_at,
+            self.ended_at,
+            (("manifest_path", self.manifest_path),),
+            self.source_node_id,
+            self.content_sha256,
+            self.memory_sentence,
+            self.memory_sentence_quality,
+            (),
+            None,
+            self.digest(),
+        )
 
 
 class Summary(Content):
@@ -201,6 +201,29 @@ class Manifest(_Record):
     memory_md_refs: Texts = ()
     updated_at: InstantField
     revision: Count = 0
+
+    def record(self) -> Record:
+        """The typed values that the planner works with; a manifest changes, so it has no digest."""
+        links = ((field, getattr(self, field)) for field in self.links)
+        return Record(
+            self.kind,
+            self.agent_id,
+            self.session_id,
+            self.session_key,
+            self.project,
+            self.harness,
+            self.captured_at,
+            self.started_at,
+            self.ended_at,
+            tuple((field, target) for field, target in links if target is not None),
+            None,
+            None,
+            None,
+            None,
+            self.memory_md_refs,
+            self.revision,
+            "",
+        )
 
 
 class Tombstone(_Record):

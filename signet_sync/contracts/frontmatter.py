@@ -12,7 +12,7 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from json.decoder import scanstring as _scanstring  # type: ignore[attr-defined]
-from typing import Any
+from typing import Any, NamedTuple
 
 from signet_sync.contracts.bodies import utf8, well_formed
 
@@ -74,6 +74,21 @@ def parse(raw: bytes) -> Document:
 
     Raises `FrontmatterProblem` with code `not-utf8`, `frontmatter-missing` or `frontmatter-invalid`.
     """
+    source = open_source(raw)
+    return Document(read(source.head), source.body, source.head, source.bom, source.crlf)
+
+
+class Source(NamedTuple):
+    """A file taken apart but not yet read: head, body (newlines LF), and what was odd about its bytes."""
+
+    head: str
+    body: str
+    bom: bool
+    crlf: bool
+
+
+def open_source(raw: bytes) -> Source:
+    """Head and body of a file. Raises `FrontmatterProblem` with code `not-utf8` or `frontmatter-missing`."""
     try:
         text = raw.decode("utf-8")
     except UnicodeDecodeError as error:
@@ -85,7 +100,7 @@ def parse(raw: bytes) -> Document:
     if crlf:
         text = text.replace("\r\n", "\n").replace("\r", "\n")
     head, body = split(text)
-    return Document(read(head), body, head, bom, crlf)
+    return Source(head, body, bom, crlf)
 
 
 def read(head: str) -> dict[str, Value]:
@@ -175,10 +190,10 @@ def read_yaml(head: str) -> dict[str, Value]:
 
 
 def _with_safe_escapes(head: str) -> str:
-    """Lines in the written form with the escapes that YAML and JSON read alike, so that both paths agree."""
+    """The lines of a head, those in the written form with the escapes that YAML and JSON read alike."""
     if _UNSAFE.search(head) is None and "\\" not in head:
-        return head
-    return "\n".join(map(_with_safe_escapes_in_line, head.split("\n")))
+        return f"{head}\n"
+    return "".join(f"{_with_safe_escapes_in_line(line)}\n" for line in head.split("\n"))
 
 
 def _with_safe_escapes_in_line(line: str) -> str:
@@ -361,5 +376,8 @@ def _entry_start(text: str, mark: Any) -> tuple[int, int]:
 
 
 def _unindented(entry: str, indent: int) -> str:
-    entry = entry.rstrip(" ").rstrip("\n\x85\u2028\u2029")
+    """An entry without its last line break (others may belong to a block scalar) and without its indentation."""
+    entry = entry.rstrip(" ")
+    if entry.endswith(("\n", "\x85", "\u2028", "\u2029")):
+        entry = entry[:-1]
     return re.sub(rf"(?<=\n) {{1,{indent}}}", "", entry) if indent else entry

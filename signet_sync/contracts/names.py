@@ -22,6 +22,7 @@ _COPY = re.compile(
     r"\d{4}-\d\d-\d\dT.*--([a-z2-7]{16})--(?:summary|transcript|compaction|manifest)([^/]+)",
     re.ASCII | re.DOTALL,
 )
+_BEFORE_KIND = re.compile(r"--([a-z2-7]{16})(?=--(?:summary|transcript|compaction|manifest))")
 _TOMBSTONE_COPY = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}--([a-z2-7]{16})([^/]+)", re.ASCII | re.DOTALL)
 _CONFLICT_MARK = re.compile(
     r"conflicted[ _-]copy|conflict copy|\.sync-conflict-|\(\d+\)(?=[.-]|$)|case conflict|\.conflict\b",
@@ -108,5 +109,5 @@ def ignored_code(name: str) -> str:
 
 def carried_token(name: str) -> str | None:
     """The token that an ignored name still carries (a conflict copy of an artifact), else None."""
-    found = re.findall(r"--([a-z2-7]{16})(?=--|[^a-z2-7])", name)
+    found = _BEFORE_KIND.findall(name) or re.findall(r"--([a-z2-7]{16})(?=--|[^a-z2-7])", name)
     return found[-1] if found else None

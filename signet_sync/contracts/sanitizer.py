@@ -65,15 +65,15 @@ _ALNUM = "A-Za-z0-9"
 _URLSAFE = "A-Za-z0-9_-"
 _PIECES = re.compile(r"[-_.\n]")
 # A line break inside a token: a wrapped terminal, a continued shell line, a quoted mail, a diff.
-_BREAK = r"(?:\\?\n[ \t+>|]{0,8})?"
+_BREAK = r"(?:[ \t]*+(?:\\[ \t]*+)?\n[ \t+>|]{0,8})?"
 
 
-def _whole(literal: str) -> str:
-    """The literal, not in the middle of a word; `\\n` and `%20` in escaped text end a word too.
+def _whole(literal: str, inside: str = _URLSAFE) -> str:
+    """The literal, but not in the middle of a word; `\\n` and `%20` in escaped text end a word too.
 
     The literal comes first so that `re` can search for it; the look-behinds follow.
     """
-    return rf"{literal}(?:(?<![{_URLSAFE}]{literal})|(?<=\\[nrt]{literal})|(?<=%[2-7][0-9A-F]{literal}))"
+    return rf"{literal}(?:(?<![{inside}]{literal})|(?<=\\[nrt]{literal})|(?<=%[2-7][0-9A-F]{literal}))"
 
 
 def _wrapped(characters: str, least: int) -> str:
@@ -122,15 +122,16 @@ def _aws_secret(match: re.Match[str]) -> Span | None:
 
 
 _PLACEHOLDER = re.compile(
-    r"""(?ix) ^[$%{<*\[(/~.@&|\\\#-] | \*{3} | x{4} | \.\.\.$ | … | [<>{}$]
-    | ^arn: | your | example | placeholder | change[-_]?me | redacted | dummy | process\.env | os\.environ | getenv | secrets\.
+    r"""(?ix) ^\$[a-z_{(] | ^[%{<*\[(/~.@&|\\\#-] | \*{3} | x{4} | \.\.\.$ | … | ^arn: | ^[\w.+-]+@[\w-]+\.[\w.-]+$
+    | your | example | placeholder | change[-_]?me | redacted | dummy | process\.env | os\.environ | getenv
+    | secrets\.
     """
 )
 # Numbers, dates, versions, hosts with ports, digests that name their algorithm.
 _NUMBERS = re.compile(
     r"[\d.,:_/+%-]+[a-z]{0,3}|v?\d+(?:\.\w+)+|\d{4}-\d\d-\d\d[T ].*|(?:sha|md)\d+[-:].*|0x[0-9a-f]+", re.I
 )
-_WORDS = re.compile(r"[A-Za-z]+\d{0,3}(?:[-_.:/@][A-Za-z]*\d{0,3})*[.!?]?")
+_WORDS = re.compile(r"[A-Za-z]+\d{0,3}(?:[-_.:/][A-Za-z]*\d{0,3})*[.!?]?")
 _UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.I)
 _SESSION_TOKEN = re.compile(r"[a-z2-7]{16}")
 
@@ -149,7 +150,7 @@ def _password_shaped(value: str) -> bool:
 
 
 def _token_shaped(value: str) -> bool:
-    """At least ten characters of which six differ, letters and digits; no chain of words, no session token, no UUID."""
+    """At least ten characters of which six differ, letters and digits; no words, session token or UUID."""
     if len(value) < 10 or len(set(value)) < 6 or _plain(value) or _WORDS.fullmatch(value):
         return False
     if _SESSION_TOKEN.fullmatch(value) or _UUID.fullmatch(value):
@@ -172,10 +173,10 @@ def _cookie(match: re.Match[str]) -> Span | None:
 _SAMPLE_PASSWORDS = frozenset({"pass", "password", "passwd", "pwd", "pw", "secret", "token", "key", "port"})
 
 
-def _url_password(match: re.Match[str]) -> Span | None:
-    """The password of a URL; the words of a description (`user:password@host`) are none."""
+def _login(match: re.Match[str]) -> Span | None:
+    """What stands behind `user:`; neither the words of a description (`user:password@host`) nor a group's number."""
     secret = match["secret"]
-    if secret.lower() in _SAMPLE_PASSWORDS or _PLACEHOLDER.search(secret):
+    if secret.lower() in _SAMPLE_PASSWORDS or _PLACEHOLDER.search(secret) or (secret.isdigit() and len(secret) < 6):
         return None
     return match.span("secret")
 
@@ -183,31 +184,20 @@ def _url_password(match: re.Match[str]) -> Span | None:
 # ── assignments ──
 
 _PASSWORD_NAMES = ("password", "passwd", "passphrase", "pwd", "_pass", "-pass", "dbpass", "userpass")
+_KEY_KINDS = ("api", "access", "secret", "private", "account", "auth", "signing", "encryption", "shared", "master")
 _TOKEN_NAMES = (
-    *("secret", "token", "apikey", "api_key", "api-key", "accesskey", "access_key", "access-key"),
-    *("secretkey", "secret_key", "secret-key", "privatekey", "private_key", "private-key", "accountkey"),
-    *(
-        "account_key",
-        "account-key",
-        "authkey",
-        "auth_key",
-        "auth-key",
-        "signingkey",
-        "signing_key",
-        "signing-key",
-    ),
-    *("encryptionkey", "encryption_key", "encryption-key", "sharedkey", "shared_key", "sharedaccesskey"),
-    *("masterkey", "master_key", "master-key", "credential", "credentials", "_auth", "authorization"),
+    *("secret", "token", "credential", "credentials", "_auth", "authorization", "sharedaccesskey"),
+    *(kind + joint + "key" for kind in _KEY_KINDS for joint in ("", "_", "-")),
 )
 _SECRET_NAMES = _PASSWORD_NAMES + _TOKEN_NAMES
 _PAGE_NAMES = ("nexttoken", "next_token", "pagetoken", "page_token", "continuationtoken", "continuation_token")
 # What stands between the name and the mark: quotes (escaped in JSON within JSON), a bracket, blanks, Markdown's stars.
-_AROUND_NAME = " \t\"'`\\*:"
+_AROUND_NAME = " \t\"'`\\*"
 # A quoted value, or a bare one up to a blank or a mark that ends values in code, YAML, shells and query strings,
 # perhaps behind a type annotation. Its first 64 characters are looked at, and among them a digit or a strong mark is
 # demanded here so that `re` refuses prose on its own.
 _VALUE = (
-    r"(?=[=:>~]?[ \t]*(?:\w{1,24}[ \t]*[=:][ \t]*)?(?:[rbfu]?\\?[\"'`])?"
+    r"(?=[=:>~]?[ \t]*(?:\w{1,24}+[ \t][=:][ \t])?(?:[rbfu]?\\?[\"'`])?"
     r"(?=[^\s\"'`0-9!#$^~@]{0,63}+[0-9!#$^~@])(?P<secret>[^\s\"'`\\,;<>(){}\[\]&|*]{6,64}))"
 )
 _VALUE_TAIL = re.compile(r"[^\s\"'`\\,;<>(){}\[\]&|*]*")
@@ -303,7 +293,7 @@ RULES: tuple[Rule, ...] = (
         " ".join(_GITLAB),
         rf"gl(?:pat|[dr]t|cbt|ptt|ft|soat|agent|imt|oas)-[.{_URLSAFE}]{{18,}}",
     ),
-    _rule("slack", "Slack", _MARK, "xox xapp-", rf"x(?:ox[a-z]|app)-[{_ALNUM}-]{{10,}}", _random),
+    _rule("slack", "Slack", _MARK, "xox xapp-", rf"x(?:ox[a-z]|app)-[{_ALNUM}-]{{16,}}", _random),
     _rule(
         "slack-hook",
         "Slack: webhook",
@@ -324,7 +314,7 @@ RULES: tuple[Rule, ...] = (
         "OpenAI, and providers that took over its prefix",
         _MARK,
         "sk-",
-        rf"{_whole('sk-')}(?:{_wrapped(_ALNUM, 48)}|[{_URLSAFE}]{{20,}})",
+        rf"{_whole('sk-')}(?:{_wrapped(_URLSAFE, 48)}|[{_URLSAFE}]{{20,}})",
         _random,
     ),
     _rule(
@@ -341,7 +331,7 @@ RULES: tuple[Rule, ...] = (
         "AWS: key id",
         _A,
         "AKIA ASIA ABIA ACCA",
-        rf"A(?:KIA|SIA|BIA|CCA)[A-Z0-9]{{16}}(?![{_ALNUM}])",
+        rf"{_whole('A(?:KIA|SIA|BIA|CCA)', _ALNUM)}[A-Z0-9]{{16}}(?![{_ALNUM}])",
     ),
     _rule("aws-bedrock", "AWS: Bedrock", _A, "ABSK", rf"ABSK[{_ALNUM}+/]{{90,}}={{0,2}}"),
     _rule("google", "Google: API", _A, "AIza", rf"AIza[{_URLSAFE}]{{32,}}"),
@@ -412,7 +402,7 @@ RULES: tuple[Rule, ...] = (
         "credential in an Authorization header: bearer, basic or of another scheme",
         _ASSIGN,
         "uthorization UTHORIZATION",
-        rf"(?:[Aa]uthorization|AUTHORIZATION)[{_AROUND_NAME[:-1]}\]]{{0,4}}[=:][{_AROUND_NAME}]{{0,4}}"
+        rf"(?:[Aa]uthorization|AUTHORIZATION)[{_AROUND_NAME}\]]{{0,3}}[=:][{_AROUND_NAME}]{{0,4}}"
         rf"(?P<scheme>[A-Za-z-]{{3,20}})[ \t]+(?P<secret>[._~+/{_URLSAFE}]{{8,}}={{0,2}})",
         _credential,
     ),
@@ -421,25 +411,25 @@ RULES: tuple[Rule, ...] = (
         "values of a Cookie or Set-Cookie header",
         _ASSIGN,
         "ookie OOKIE",
-        rf"(?:[Cc]ookie|COOKIE)[{_AROUND_NAME[:-1]}]{{0,4}}:[{_AROUND_NAME}]{{0,4}}"
+        rf"(?:[Cc]ookie|COOKIE)[{_AROUND_NAME}]{{0,3}}:[{_AROUND_NAME}]{{0,4}}"
         r"(?P<secret>[^\s=;\"'\[]{1,64}=[^\s;\"'\[]{8,}(?:;[ \t]*[^\s;\"'\[]+)*)",
         _cookie,
     ),
     _rule(
         "curl-user",
-        "password on a curl command line",
+        "password on a command line of curl",
         _MARK,
         "curl",
-        r"curl\b(?:[^\n\\]|\\\n|\\.){0,256}?[ \t](?:-u|--user)[ =]{0,2}[\"']?[^\s:\"'\[]{1,64}:"
-        r"(?P<secret>[^\s\"'\[$<*][^\s\"'\[]{2,})",
+        r"-(?:u(?<=\s-u)|-user(?<=\s--user))[ =]{1,2}[\"']?[^\s:\"'\[]{1,64}:(?P<secret>[^\s\"'\[]{3,})",
+        _login,
     ),
     _rule(
         "url-login",
         "password in a URL",
         _AT,
         "://",
-        r"://[^\s:/?#@\"'`<>\[\]]{0,128}:(?P<secret>[^\s/?\"'`<>\[\]]{3,256})@(?=[\w$%{-])",
-        _url_password,
+        r"://[^\s:/?#@\"'`<>\[\]]{0,128}:(?P<secret>[^\s/?\"'`<>\[\]]{3,256})@(?=[\w\[$%{-])",
+        _login,
     ),
     _rule(
         "assignment",
@@ -467,11 +457,10 @@ _PREFIXES = _behind(
     *("glsa_", "shp(?:at|ca|pa|ss)_", "gems_", "PMAK_"),
 )
 _DISCORD = rf"(?=[{_ALNUM}_]{{6,7}}_[{_ALNUM}_]{{27}})" + _behind(
-    *(f"[MNO][A-Za-z0-9_]{{{n}}}_" for n in range(22, 28))
+    *(f"[MNO][{_ALNUM}_]{{{length}}}_" for length in range(22, 28))
 )
-# Rulers (`-----`) are long runs of marks: only the last two of a run are looked at.
 _MARKED = re.compile(
-    rf"_(?!__)(?:(?=[{_ALNUM}_+/]{{16}})(?<=[{_ALNUM}]_)(?:{_PREFIXES}|(?<=sk_)(?<![a-mo-qsu-z]sk_)"
+    rf"_(?:(?<=[{_ALNUM}]_)(?=[{_ALNUM}_+/]{{16}})(?:{_PREFIXES}|(?<=sk_)(?<![a-mo-qsu-z]sk_)"
     rf"|(?<=key_)(?=[0-9a-f]{{32}})|{_DISCORD})"
     r"|BEGIN[ +%](?<=_____BEGIN.)|slack_com/|com/api/webhooks/|u[ =](?<=\s_u.)|user[ =](?<=\s__user.))"
 )
@@ -486,11 +475,11 @@ def _marked(text: str) -> bool:
 _LAST_THREE = ("ord", "swd", "ase", "pwd", "ass", "ret", "ken", "key", "ial", "als", "uth", "ion", "kie", "sig")
 
 
-def _either_case(letters: str) -> str:
-    return f"[{letters.lower()}{letters.upper()}]"
+def _either_case(letters: Iterable[str]) -> str:
+    return "[" + "".join(sorted({case for letter in letters for case in (letter, letter.upper())})) + "]"
 
 
-_ROUGHLY = "".join(_either_case("".join(sorted(set(column)))) for column in zip(*_LAST_THREE, strict=True))
+_ROUGHLY = "".join(map(_either_case, zip(*_LAST_THREE, strict=True)))
 _EXACTLY = "(?:" + "|".join("".join(map(_either_case, ending)) for ending in _LAST_THREE) + ")"
 _AROUND = r"[ \t\"'`\\*\]]"
 _HEADERS = ("authorization", "cookie", "sig")
@@ -615,7 +604,7 @@ def _without_controls(text: str) -> str:
 
 
 def sanitize_transcript_v1(text: str) -> str:
-    """Newlines, control characters, secrets, body normalisation, in this order; for every text of many lines that we write.
+    """Newlines, control characters, secrets, body normalisation, in this order, for every text of many lines we write.
 
     Pure, deterministic, idempotent and total: any `str` will do, lone surrogates become U+FFFD.
     """
@@ -623,7 +612,7 @@ def sanitize_transcript_v1(text: str) -> str:
 
 
 def sanitize_normalized(text: str) -> str:
-    """`sanitize_transcript_v1` for a body that is normalised already: the same result, and the same object when clean."""
+    """`sanitize_transcript_v1` for a body that is normalised already: the same result, the same object when clean."""
     clean = redact(_without_controls(text))[0]
     return text if clean is text else normalize(clean)
 
@@ -631,7 +620,8 @@ def sanitize_normalized(text: str) -> str:
 def sanitize_line(text: str) -> str:
     """The same for a value of one line (sentence, project, key): newlines and tabs become blanks, none at the ends.
 
-    Secrets are looked for before and after: a broken token is whole only before, `password:` above its value only after.
+    Secrets are looked for before and after that: a token broken over two lines is known only before, `password:`
+    above its value only after.
     """
     text = redact(_without_controls(text))[0]
     if "\n" in text or "\t" in text:

@@ -58,6 +58,8 @@ class SessionContext:
 
 def words(text: str) -> int:
     """Words as JavaScript's `\\s` separates them."""
+    if text.isascii() and text.isprintable():
+        return len(text.split())
     return sum(1 for word in _JS_SPACE.split(js_trim(text)) if word)
 
 
@@ -149,10 +151,7 @@ def fallback(context: SessionContext) -> str:
     more = " or more" if len(context.body) > 200_000 else ""
     if not size:
         return f"{subject} was saved without words of its own, so only its name, times and links remain."
-    if not lead:
-        told = "opens without heading or request"
-    else:
-        told = f'{"opens with" if first else "holds"} "{lead}"'
+    told = f'{"opens with" if first else "holds"} "{lead}"' if lead else "opens without heading or request"
     return (
         f"{subject} {told} and keeps {lines} {'line' if lines == 1 else 'lines'} "
         f"and {size}{more} {'word' if size == 1 else 'words'} behind its link."
@@ -235,7 +234,8 @@ def flatten(text: str, limit: int = 1000) -> str:
         text = re.sub(r"\](?=\])", "] ", text)
     if "--" in text or "`" in text:
         text = text.replace("`", "'").replace("<!--", "<! --").replace("-->", "-- >")
-    text = " ".join(text.split())
+    if "  " in text or text[:1] == " " or text[-1:] == " " or not text.isascii():
+        text = " ".join(text.split())
     return text if len(text) <= limit else text[: limit - 1].rstrip() + "…"
 
 

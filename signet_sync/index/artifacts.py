@@ -101,11 +101,11 @@ def insert_rows(database: Database, judgements: Sequence[Judgement], first_id: i
         sentence = row.memory_sentence
         rows.append((row_id, *row, indexed(row.content), indexed(sentence) if sentence else None, now_iso, mtime))
         row_id += 1
-        for position, highlight in enumerate(judgement.highlights):
-            items.append((row.source_path, position, row.agent_id, *highlight, row.membership_us))
+        if judgement.highlights:
+            items.append((row.source_path, row.agent_id, row.membership_us, json.dumps(judgement.highlights)))
         links.extend((row.source_path, field, target) for field, target in judgement.links)
     database.executemany(_ROW_SQL, rows)
-    database.executemany("insert into highlights values(?, ?, ?, ?, ?, ?)", items)
+    database.executemany("insert into highlights values(?, ?, ?, ?)", items)
     database.executemany("insert into links(source_path, field, target_path) values(?, ?, ?)", links)
     return row_id
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import json
 from typing import NamedTuple
 
 from signet_sync.contracts.observed import Signature
@@ -10,7 +10,7 @@ from signet_sync.contracts.sentences import flatten
 from signet_sync.contracts.timestamps import day_of
 from signet_sync.errors import LeaseBusy
 from signet_sync.index.database import Database
-from signet_sync.projection.head import HeadItem, ProjectView
+from signet_sync.projection.head import SECTIONS, HeadItem, ProjectView
 from signet_sync.projection.render import Compacted, MonthView
 
 
@@ -141,26 +141,24 @@ def projects(database: Database, agent_id: str, first_us: int, last_us: int, lim
     ]
 
 
-def head_items(database: Database, agent_id: str, last_us: int, sections: Sequence[str], limit: int) -> list[HeadItem]:
-    """The newest highlights of each section, newest first."""
-    found: list[tuple[int, str, int, HeadItem]] = []
-    for section in sections:
-        for text, path, kind, project, membership, position in database.execute(
-            "select h.text, h.source_path, a.source_kind, a.project, h.membership_us, h.position from highlights h"
-            " join memory_artifacts a on a.source_path = h.source_path"
-            " where h.agent_id = ? and h.section = ? and h.membership_us <= ?"
-            " order by h.membership_us desc, h.source_path, h.position limit ?",
-            (agent_id, section, last_us, limit),
-        ):
-            found.append(
-                (
-                    -membership,
-                    path,
-                    position,
-                    HeadItem(section, text, path, kind, project, day_of(membership)),
-                )
-            )
-    return [item for *_, item in sorted(found, key=lambda entry: entry[:3])]
+def head_items(database: Database, agent_id: str, last_us: int, limit: int) -> list[HeadItem]:
+    """What the newest artifacts say under known headings, newest first, at most `limit` items a section."""
+    found: list[HeadItem] = []
+    counts: dict[str, int] = {}
+    for path, membership, items, kind, project in database.execute(
+        "select h.source_path, h.membership_us, h.items, a.source_kind, a.project from highlights h"
+        " join memory_artifacts a on a.source_path = h.source_path where h.agent_id = ? and h.membership_us <= ?"
+        " order by h.membership_us desc, h.source_path limit ?",
+        (agent_id, last_us, 4 * limit),
+    ):
+        day = day_of(membership)
+        for section, text in json.loads(items):
+            counts[section] = counts.get(section, 0) + 1
+            if counts[section] <= limit:
+                found.append(HeadItem(section, text, path, kind, project, day))
+        if len(counts) == len(SECTIONS) and min(counts.values()) >= limit:
+            break
+    return found
 
 
 def months(database: Database, agent_id: str, limit: int) -> list[MonthView]:

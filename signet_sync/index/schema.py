@@ -67,9 +67,9 @@ DERIVED_DDL: tuple[str, ...] = (
     "create index links_target on links(target_path)",
     "create index links_broken on links(broken) where broken = 1",
     """create table highlights(
-        source_path text not null, position integer not null, agent_id text not null, section text not null,
-        text text not null, membership_us integer not null, primary key(source_path, position)) without rowid""",
-    "create index highlights_time on highlights(agent_id, section, membership_us)",
+        source_path text primary key, agent_id text not null, membership_us integer not null,
+        items text not null) without rowid""",
+    "create index highlights_time on highlights(agent_id, membership_us)",
     """create table ledger_rows(
         agent_id text not null, session_token text not null, session_id text not null, membership_us integer not null,
         day text not null, line text not null, tokens integer not null, project text, sentence text not null,

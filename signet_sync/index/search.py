@@ -34,7 +34,7 @@ class Hit(NamedTuple):
 def match_expression(query: str, *, any_word: bool = False) -> str | None:
     """An FTS5 expression for plain words, or None where the query holds none; every word quoted, at most 64."""
     terms = []
-    for word in query.encode("utf-8", "replace").decode("utf-8").replace("\0", " ").split():
+    for word in _encodable(query).replace("\0", " ").split():
         phrases = [phrase for phrase in word_phrases(word[:1000]) if _WORDS.search(phrase)]
         quoted = ['"' + phrase.replace('"', '""') + '"' for phrase in phrases]
         if quoted:
@@ -44,6 +44,10 @@ def match_expression(query: str, *, any_word: bool = False) -> str | None:
     if not terms:
         return None
     return (" OR " if any_word else " AND ").join(terms)
+
+
+def _encodable(query: str) -> str:
+    return query.encode("utf-8", "replace").decode("utf-8")
 
 
 def search(
@@ -61,6 +65,7 @@ def search(
     Raises `UsageError` where raw syntax is wrong.
     """
     if raw:
+        query = _encodable(query)
         try:
             return _run(database, query, query, agent_id, kind, since_us, limit)
         except apsw.SQLError as error:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from signet_sync.contracts.artifacts import Tombstone, validate_tombstone
 from signet_sync.index.artifacts import delete_rows, forget_files
 from signet_sync.index.database import Database
+
+if TYPE_CHECKING:
+    from signet_sync.contracts.artifacts import Tombstone
 
 
 def mirrored(database: Database) -> list[Tombstone]:
@@ -27,6 +29,9 @@ def mirrored(database: Database) -> list[Tombstone]:
             "removed_paths": json.loads(paths),
             "session_ids": json.loads(session_ids) if session_ids else None,
         }
+        # Only a vault with tombstones pays for the models.
+        from signet_sync.contracts.artifacts import validate_tombstone
+
         found.append(validate_tombstone(fields))
     return found
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from signet_sync.contracts.artifacts import LEDGER_HEADING
 from signet_sync.contracts.places import month_page
+from signet_sync.contracts.records import LEDGER_HEADING
 from signet_sync.contracts.timestamps import DAY
 from signet_sync.contracts.wikilinks import wikilink
 from signet_sync.projection.budget import Shares, estimate_tokens

@@ -46,19 +46,13 @@ def read_at(descriptor: int, name: str, limit: int) -> Found | Trouble:
             return Trouble("too-large", f"{before.st_size:,} bytes, more than {limit:,}", signature_of(before))
         if getattr(before, "st_flags", 0) & _SF_DATALESS:
             return Trouble("unreadable", "its content is in the cloud and not downloaded", signature_of(before))
-        chunks = []
-        wanted = before.st_size + 1
-        while wanted > 0:
-            chunk = os.read(handle, wanted)
-            if not chunk:
-                break
-            chunks.append(chunk)
-            wanted -= len(chunk)
-        after = os.fstat(handle)
-        raw = chunks[0] if len(chunks) == 1 else b"".join(chunks)
-        if len(raw) != after.st_size or signature_of(before) != signature_of(after):
-            return Trouble("unsettled", "it changed while it was read", signature_of(after))
-        return Found(raw, signature_of(after))
+        raw = os.read(handle, before.st_size + 1)
+        while len(raw) < before.st_size and (chunk := os.read(handle, before.st_size + 1 - len(raw))):
+            raw += chunk
+        signature = signature_of(os.fstat(handle))
+        if len(raw) != signature.size or signature_of(before) != signature:
+            return Trouble("unsettled", "it changed while it was read", signature)
+        return Found(raw, signature)
     except OSError as error:
         return Trouble("unreadable", f"reading failed: {error.strerror}")
     finally:
@@ -211,13 +205,13 @@ def create_once(root: str, path: str, data: bytes) -> Signature:
     where, name = split_path(path)
     with folder(root, TEMPORARY, create=True) as temporary, folder(root, where, create=True) as target:
 
-        def publish(source: int, staged: str) -> Signature:
+        def publish(source: int, staged: str) -> None:
             if not _link(source, staged, target, name):
                 _write_temporary(target, name, data, 0o600)
             sync_descriptor(target)
-            return signature_of(os.stat(name, dir_fd=target, follow_symlinks=False))
 
-        return _staged(temporary, target, data, 0o600, publish)
+        _staged(temporary, target, data, 0o600, publish)
+        return signature_of(os.stat(name, dir_fd=target, follow_symlinks=False))
 
 
 @dataclass(frozen=True, slots=True)
@@ -253,15 +247,17 @@ def replace(root: str, path: str, data: bytes, expected: bytes | None, *, sync_f
             mode = stat.S_IMODE(status.st_mode)
             present = True
 
-        def publish(source: int, staged: str) -> Replaced:
+        def publish(source: int, staged: str) -> bytes | None:
             displaced = None
             if present or not _appears(source, staged, target, name):
                 displaced = _swap(source, staged, target, name, path, expected)
             if sync_folder:
                 sync_descriptor(target)
-            return Replaced(signature_of(os.stat(name, dir_fd=target, follow_symlinks=False)), displaced)
+            return displaced
 
-        return _staged(temporary, target, data, mode, publish)
+        displaced = _staged(temporary, target, data, mode, publish)
+        # Only now: taking away the second name of a linked file moves its ctime.
+        return Replaced(signature_of(os.stat(name, dir_fd=target, follow_symlinks=False)), displaced)
 
 
 def _appears(source: int, staged: str, target: int, name: str) -> bool:

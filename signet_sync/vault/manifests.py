@@ -6,10 +6,10 @@ from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 from typing import Any
 
-from signet_sync.contracts.artifacts import MANIFEST_KEYS, FieldProblem, Manifest, validate
 from signet_sync.contracts.bodies import HASH_SCOPE, body_sha256, normalize
 from signet_sync.contracts.frontmatter import FrontmatterProblem, parse, unknown_entries, write
 from signet_sync.contracts.observed import Found, Signature
+from signet_sync.contracts.records import FieldProblem
 from signet_sync.errors import RevisionConflict
 from signet_sync.vault import files
 
@@ -18,6 +18,8 @@ RETRIES = 5
 
 def text_of(fields: Mapping[str, Any], body: str, unknown: Mapping[str, Any] | None = None) -> bytes:
     """A manifest as we write it: fields in model order, hash of the body, unknown keys behind, the body as it was."""
+    from signet_sync.contracts.artifacts import Manifest
+
     ordered = {name: fields.get(name) for name in Manifest.model_fields}
     ordered["content_sha256"] = body_sha256(normalize(body))
     ordered["hash_scope"] = HASH_SCOPE
@@ -38,6 +40,8 @@ def swap(
     `change` gets the fields and the body and gives both back, or None where nothing is to be written. An unreadable
     manifest is left alone (None). Raises `RevisionConflict` after a bounded number of lost races.
     """
+    from signet_sync.contracts.artifacts import MANIFEST_KEYS, Manifest, validate
+
     for _ in range(RETRIES):
         with lock():
             found = files.read(root, path, limit)

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from signet_sync.contracts.artifacts import Tombstone
 from signet_sync.contracts.frontmatter import write
 from signet_sync.contracts.names import tombstone_file_name
 from signet_sync.contracts.observed import Found
 from signet_sync.contracts.places import TOMBSTONES
 from signet_sync.vault import files
+
+if TYPE_CHECKING:
+    from signet_sync.contracts.artifacts import Tombstone
 
 
 def path_of(agent_id: str, token: str) -> str:

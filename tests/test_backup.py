@@ -1,0 +1,194 @@
+"""Backups of native rows: they come back whole or not at all, and hold no text of any artifact."""
+
+from __future__ import annotations
+
+import os
+import random
+import stat
+
+import apsw
+import pytest
+from artifacts_fixture import fill, judged, session, stone
+
+from signet_sync.errors import DatabaseCorrupt, DatabaseError
+from signet_sync.index import artifacts, backup, telemetry, tombstones
+from signet_sync.index.database import Database
+from signet_sync.index.schema import BACKED_UP
+
+CANARY = "heliotropicwickkeeper"
+
+
+@pytest.fixture
+def database(tmp_path):
+    made = Database(str(tmp_path / "index.db"))
+    for number in range(6):
+        body = f"# {CANARY}\n\n## Decisions\n\n- Buy {CANARY} oil {number}\n"
+        fill(made, judged(session(session_id=f"s-{number}", body=body, memory_sentence=f"In it the {CANARY} sang.")))
+    with made.transaction():
+        tombstones.mirror(made, [stone(session_id=f"gone-{n}") for n in range(3)])
+        tombstones.mirror(made, [stone(agent_id="scout", session_ids=("s-1", "s-2"))])
+    telemetry.count_accesses(made, [("default", "memory/a.md"), ("scout", "memory/b.md")], "2026-03-01")
+    made.set_meta("key", "value")
+    yield made
+    made.close()
+
+
+def native(database):
+    return {
+        table: sorted(database.execute(f"select {', '.join(columns)} from {table}"))
+        for table, columns in BACKED_UP.items()
+    }
+
+
+def test_native_rows_come_back_as_they_were(database, tmp_path):
+    target = str(tmp_path / "backup.db")
+    backup.write(database, target)
+    assert stat.S_IMODE(os.stat(target).st_mode) == 0o600
+    assert sorted(path.name for path in tmp_path.iterdir() if path.name.startswith("backup")) == ["backup.db"]
+    fresh = Database(str(tmp_path / "fresh.db"))
+    assert backup.restore(fresh, target) == {table: len(rows) for table, rows in native(database).items()}
+    assert native(fresh) == native(database)
+    assert tombstones.mirrored(fresh) == tombstones.mirrored(database)
+    assert backup.fingerprint(fresh) == backup.fingerprint(database)
+    # The sealed bytes are not in a backup: the next look at the file puts them back.
+    path = native(database)["seals"][0][0]
+    assert artifacts.seal_of(fresh, path) == artifacts.seal_of(database, path)._replace(packed=None)
+    assert fresh.problems() == [] and fresh.meta("key") is None
+    assert "kept" not in {row[1] for row in fresh.execute("pragma database_list")}
+    fresh.close()
+
+
+def test_rows_that_are_there_win(database, tmp_path):
+    target = str(tmp_path / "backup.db")
+    backup.write(database, target)
+    telemetry.count_accesses(database, [("default", "memory/a.md")], "2026-03-09")
+    with database.transaction():
+        database.execute("delete from seals where path in (select path from seals limit 2)")
+    assert backup.restore(database, target) == {"seals": 2, "memory_artifact_tombstones": 0, "artifact_telemetry": 0}
+    assert telemetry.accesses(database, "default") == [("default", "memory/a.md", 2, "2026-03-09")]
+    assert backup.restore(database, target) == dict.fromkeys(BACKED_UP, 0)
+
+
+def test_no_text_of_an_artifact_is_in_a_backup(database, tmp_path):
+    target = tmp_path / "backup.db"
+    backup.write(database, str(target))
+    raw = target.read_bytes()
+    assert b"memory/" in raw
+    for word in (CANARY.encode(), b"Decisions", b"lantern"):
+        assert word not in raw
+
+
+def test_a_newer_backup_takes_the_place_of_an_older_one(database, tmp_path):
+    target = str(tmp_path / "backup.db")
+    backup.write(database, target)
+    with database.transaction():
+        tombstones.remove_covered(database, [stone(session_id="s-1")])
+    backup.write(database, target)
+    with apsw.Connection(target) as connection:
+        assert connection.execute("select count(*) from seals where session_id = 's-1'").get == 0
+        assert connection.execute("select count(*) from seals").get == 10
+
+
+def test_the_fingerprint_follows_what_a_backup_holds(database):
+    seen = [backup.fingerprint(database)]
+    database.set_meta("other", "value")
+    assert backup.fingerprint(database) == seen[0]
+    later = {"removed_at": "2026-03-30T08:00:00.000Z"}
+    for change in (
+        lambda: telemetry.count_accesses(database, [("default", "memory/a.md")], "2026-03-02"),
+        lambda: tombstones.mirror(database, [stone(session_id="gone-9", **later)]),
+        lambda: tombstones.lift(database, "default", stone(session_id="gone-1").session_token),
+        lambda: fill(database, judged(session(session_id="s-new"))),
+    ):
+        change()
+        seen.append(backup.fingerprint(database))
+    assert len(set(seen)) == len(seen)
+
+
+def test_an_empty_database_can_be_backed_up(tmp_path):
+    empty = Database(":memory:")
+    backup.write(empty, str(tmp_path / "backup.db"))
+    assert backup.restore(empty, str(tmp_path / "backup.db")) == dict.fromkeys(BACKED_UP, 0)
+    empty.close()
+
+
+def test_a_missing_backup_is_an_error_and_makes_no_file(database, tmp_path):
+    with pytest.raises(DatabaseError) as caught:
+        backup.restore(database, str(tmp_path / "none.db"))
+    assert caught.value.path == str(tmp_path / "none.db")
+    assert not (tmp_path / "none.db").exists()
+
+
+@pytest.mark.parametrize(
+    "raw", [b"", b"Dear diary,\n" * 500, b"SQLite format 3\0" + bytes(4080)], ids=["empty", "text", "zeroes"]
+)
+def test_what_is_no_backup_is_an_error_that_names_it(database, tmp_path, raw):
+    source = tmp_path / "backup.db"
+    source.write_bytes(raw)
+    before = native(database)
+    with pytest.raises(DatabaseError) as caught:
+        backup.restore(database, str(source))
+    assert caught.value.path == str(source)
+    assert native(database) == before
+
+
+def test_a_backup_with_a_foreign_schema_is_an_error(database, tmp_path):
+    source = str(tmp_path / "backup.db")
+    connection = apsw.Connection(source)
+    connection.execute("create table seals(path); create view artifact_telemetry as select 1")
+    connection.close()
+    with pytest.raises(DatabaseError) as caught:
+        backup.restore(database, source)
+    assert caught.value.path == source
+
+
+def test_a_damaged_backup_is_an_error_or_gives_every_row_as_it_was(database, tmp_path):
+    target = tmp_path / "backup.db"
+    backup.write(database, str(target))
+    raw, expected = target.read_bytes(), native(database)
+    outcomes = {"refused": 0, "whole": 0}
+    for seed in range(150):
+        luck = random.Random(seed)
+        changed = bytearray(raw)
+        if seed % 3 == 0:
+            changed = changed[: luck.randrange(len(raw))]
+        else:
+            for _ in range(luck.choice([1, 4, 60])):
+                changed[luck.randrange(len(raw))] ^= 1 << luck.randrange(8)
+        target.write_bytes(changed)
+        fresh = Database(":memory:")
+        try:
+            backup.restore(fresh, str(target))
+        except DatabaseError as error:
+            assert error.path == str(target) and error.hint
+            assert not any(native(fresh).values())
+            outcomes["refused"] += 1
+        else:
+            assert native(fresh) == expected
+            outcomes["whole"] += 1
+        assert not fresh.connection.in_transaction
+        assert [row[1] for row in fresh.execute("pragma database_list")] == ["main"]
+        fresh.close()
+    assert outcomes["refused"] > 90
+
+
+def test_one_changed_letter_is_noticed(database, tmp_path):
+    target = tmp_path / "backup.db"
+    backup.write(database, str(target))
+    raw = target.read_bytes()
+    place = raw.index(b"asked for")
+    target.write_bytes(raw[:place] + b"Asked" + raw[place + 5 :])
+    with pytest.raises(DatabaseCorrupt, match="backup is damaged"):
+        backup.restore(Database(":memory:"), str(target))
+
+
+def test_a_backup_that_cannot_be_written_leaves_the_old_one(database, tmp_path):
+    target = tmp_path / "backup.db"
+    backup.write(database, str(target))
+    before = target.read_bytes()
+    database.execute("drop table artifact_telemetry")
+    with pytest.raises(DatabaseError):
+        backup.write(database, str(target))
+    assert target.read_bytes() == before
+    assert [path.name for path in tmp_path.iterdir() if path.name.startswith("backup")] == ["backup.db"]
+    assert [row[1] for row in database.execute("pragma database_list")] == ["main"]
