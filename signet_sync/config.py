@@ -23,7 +23,8 @@ if TYPE_CHECKING:
 
 WORKSPACE_FILE = "signet-sync.toml"
 DEFAULT_WORKSPACE = "~/.agents"
-FILE_LIMIT = 1 << 20
+FILE_LIMIT = 64 * 1024
+DOTS_LIMIT = 100
 
 Path = str
 
@@ -218,12 +219,16 @@ def _entries(path: Path, *, of_workspace: bool = False) -> list[tuple[str, objec
         raise ConfigError(f"cannot be read: {error.strerror}", path=path, hint="check its permissions") from error
     if len(raw) > FILE_LIMIT:
         raise ConfigError(f"is larger than {FILE_LIMIT:,} bytes", path=path, hint="settings are a few lines")
+    # tomllib needs minutes for a key of some ten thousand parts.
+    deep = ConfigError("is nested too deeply", path=path, hint="settings are tables of plain values")
+    if any(line.count(b".") > DOTS_LIMIT for line in raw.split(b"\n")):
+        raise deep
     import tomllib
 
     try:
         return list(_flatten(tomllib.loads(raw.decode("utf-8"))))
     except RecursionError:
-        raise ConfigError("is nested too deeply", path=path, hint="settings are tables of plain values") from None
+        raise deep from None
     except ValueError as error:
         raise ConfigError(f"is not valid TOML: {error}", path=path, hint="mend the line that is named") from error
 

@@ -58,6 +58,12 @@ class DatabaseCorrupt(DatabaseError):
     code = "database-corrupt"
 
 
+class DatabaseUnfinished(DatabaseError):
+    """The first index is being built by somebody, or its builder died; whoever holds the workspace's lock can tell."""
+
+    code = "database-unfinished"
+
+
 class AnotherAgent(SignetSyncError):
     """Another `run` holds this workspace."""
 

@@ -511,7 +511,7 @@ def _checked_body(name: ArtifactName, record: Record, text: str) -> str:
             "token-mismatch", "session_id", "the token in the name belongs to no identity of this frontmatter"
         )
     for field_name, target in record.links:
-        if wikilinks.leaves_workspace(target):
+        if not _is_plain(target) and wikilinks.leaves_workspace(target):
             raise FieldProblem("path-escape", field_name, f"the field `{field_name}` leaves the workspace")
     body = normalize(text)
     if record.content_sha256 is not None and body_sha256(body) != record.content_sha256:
@@ -560,23 +560,42 @@ def _format_notes(source: Source) -> tuple[Note, ...]:
     return tuple(notes)
 
 
+_ARTIFACT_PATH = re.compile(
+    r"memory/\d{4}-\d\d-\d\dT\d\d-\d\d-\d\d\.\d{3}Z--[a-z2-7]{16}--(?:summary|transcript|compaction|manifest)\.md",
+    re.ASCII,
+)
+
+
+@lru_cache(maxsize=2048)
+def _is_plain(path: str) -> bool:
+    """Whether a link field is the path of an artifact as we write it: nothing else about it needs to be looked at."""
+    return _ARTIFACT_PATH.fullmatch(path) is not None
+
+
 def _link_target(path: str) -> str:
     """Where a link field points: `./` and doubled slashes folded, a bare artifact name taken as one in `memory/`."""
+    if _is_plain(path):
+        return path
     folded = "/".join(part for part in path.strip().split("/") if part not in ("", "."))
     return f"{MEMORY}/{folded}" if "/" not in folded and artifact_name(folded) is not None else folded
 
 
 def _links(record: Record) -> tuple[tuple[str, str], ...]:
-    return tuple((field_name, _link_target(_line(target))) for field_name, target in record.links)
+    return tuple((field_name, _link_target(_link_line(target))) for field_name, target in record.links)
+
+
+def _link_line(target: str) -> str:
+    """A link field as it may be shown; the path of an artifact has no room for a secret."""
+    return target if _is_plain(target) else _line(target)
 
 
 def _link_notes(record: Record, body: str) -> tuple[Note, ...]:
     notes = [
         Note("link-not-relative", f"`{field_name}` is not written relative to the workspace root")
         for field_name, target in record.links
-        if _link_target(target) != target
+        if not _is_plain(target) and _link_target(target) != target
     ]
-    if "[[" in body and record.kind != "transcript":
+    if record.kind != "transcript" and "[[" in body:
         stray = wikilinks.stray_artifact_links(body)
         if stray:
             shown = _line(stray[0][:120])
@@ -610,15 +629,18 @@ class _Lines(NamedTuple):
 
 def _lines(record: Record) -> _Lines:
     manifest_path = record.links[0][1] if record.kind != "manifest" else None
-    before = (record.session_key, record.project, record.harness, manifest_path, record.source_node_id)
+    before = (record.session_key, record.project, record.harness, record.source_node_id)
     session_id = _line(record.session_id)
     after = tuple(_line(value) if value is not None else None for value in before)
     redactions = _redactions(record.session_id, session_id)
     for old, new in zip(before, after, strict=True):
         if new is not old and old is not None and new is not None:
             redactions |= _redactions(old, new)
-    key, project, harness, path, node = after
-    return _Lines(session_id, key, project, harness, path, node, redactions)
+    key, project, harness, node = after
+    shown_path = _link_line(manifest_path) if manifest_path is not None else None
+    if manifest_path is not None and shown_path is not None:
+        redactions |= _redactions(manifest_path, shown_path)
+    return _Lines(session_id, key, project, harness, shown_path, node, redactions)
 
 
 def _row(

@@ -19,6 +19,7 @@ from signet_sync.errors import AnotherAgent, WorkspaceError
 
 _ID = frozenset("0123456789abcdef-")
 _RUN = "run.lock"
+_MOMENT = 0.25  # seconds: somebody who only looks holds the lock of a run for much less
 
 
 @dataclass(frozen=True, slots=True)
@@ -241,7 +242,7 @@ def run_lock_holder(folder: StateFolder) -> bool:
         try:
             if os.path.exists(os.path.join(folder.locks, _RUN)):
                 stack.enter_context(_held(folder.locks, _RUN, 0.0, "held"))
-            stack.enter_context(_folder_held(folder.path))
+            stack.enter_context(_folder_held(folder.path, 0.0))
         except FileNotFoundError:
             return False
         except (WorkspaceError, OSError):
@@ -254,10 +255,9 @@ def run_lock(folder: StateFolder) -> Iterator[None]:
     """The one `run` of a workspace. Raises `AnotherAgent` at once where another holds it."""
     with ExitStack() as stack:
         try:
-            # Not quite at once: somebody who only looks takes the lock for a moment.
-            stack.enter_context(_held(folder.locks, _RUN, 0.25, "held"))
+            stack.enter_context(_held(folder.locks, _RUN, _MOMENT, "held"))
             # The lock file can be deleted while it is held; the folder of the database can't.
-            stack.enter_context(_folder_held(folder.path))
+            stack.enter_context(_folder_held(folder.path, _MOMENT))
         except (WorkspaceError, BlockingIOError):
             pid = (read_heartbeat(folder) or {}).get("pid")
             raise AnotherAgent(
@@ -268,19 +268,28 @@ def run_lock(folder: StateFolder) -> Iterator[None]:
 
 
 @contextmanager
-def _folder_held(path: str) -> Iterator[None]:
+def _folder_held(path: str, timeout: float) -> Iterator[None]:
     """A kernel lock on a folder. Raises `BlockingIOError`; file systems that cannot lock folders are let through."""
     handle = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
-        try:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            raise
-        except OSError:
-            pass
+        deadline = time.monotonic() + timeout
+        while not _flocked(handle):
+            if time.monotonic() >= deadline:
+                raise BlockingIOError
+            time.sleep(0.01)
         yield
     finally:
         os.close(handle)
+
+
+def _flocked(handle: int) -> bool:
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    except OSError:
+        pass
+    return True
 
 
 @contextmanager

@@ -12,6 +12,15 @@ settings.register_profile("patient", deadline=None)
 settings.load_profile("patient")
 
 
+def pytest_collection_modifyitems(config, items):
+    """Slow tests run when a marker expression asks for them, or when a test is named."""
+    if config.option.markexpr or any("::" in argument for argument in config.args):
+        return
+    for item in items:
+        if item.get_closest_marker("slow"):
+            item.add_marker(pytest.mark.skip(reason="slow: run with `pytest -m slow`"))
+
+
 @pytest.fixture(scope="session")
 def shared():
     """The folder with vectors, vaults and seeds; whoever has only the project skips what needs it."""

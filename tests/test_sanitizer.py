@@ -1,4 +1,4 @@
-"""The sanitizer: every format of the table, its look-alikes, its laws (pure, idempotent, total, linear), real vaults."""
+"""The sanitizer: every format of the table, look-alikes, laws (pure, idempotent, total, linear), real vaults."""
 
 from __future__ import annotations
 
@@ -199,6 +199,9 @@ def settled(text: str) -> tuple[str, dict[str, int]]:
     assert again[0] is clean
     assert suspects(text) is bool(counts)
     assert (clean is text) is not bool(counts)
+    # A rule that would still match was kept from running: its look is narrower than its pattern.
+    left = [rule for rule in RULES if any(word in clean for word in rule.keywords)]
+    assert not [rule.name for rule in left for match in rule.pattern.finditer(clean) if rule.secret(match)]
     return clean, counts
 
 
@@ -357,10 +360,16 @@ FRAGMENTS = st.one_of(
     st.sampled_from([frame.format(secret) for cases in IN_PLACE.values() for frame, secret in cases]),
     st.sampled_from(LOOK_ALIKES),
     st.sampled_from(
-        'password|token|secret|api_key|=|:|: "|"|\'| |\t|\n|  \n|\\\n|\\n|\r|\r\n|-|_|.|@|://|u:|[|]|(|%20|\x00|\u2028|'
-        "\u202e|\ud800|\udc00|é|AKIA|ghp_|sk-|eyJ|-----BEGIN PRIVATE KEY-----|-----END PRIVATE KEY-----|curl|-u |"
-        "Authorization: Bearer |Cookie: |[REDACTED:github]|a1b2c3d4e5f6|A|1|====|----".split("|")
+        ["password", "token", "secret", "api_key", "=", ":", ": ", '"', "'", "[", "]", "(", "|", "`", "A", "1"]
     ),
+    st.sampled_from([" ", "\t", "\n", "  \n", "\\\n", "\\n", "\r", "\r\n", "%20", "\x00", "\u2028", "\u202e", "é"]),
+    st.sampled_from(
+        ["\ud800", "\udc00", "-", "_", ".", "@", "://", "u:", "====", "----", "curl", " -u ", "a1b2c3d4e5f6"]
+    ),
+    st.sampled_from(
+        ["AK" + "IA", "gh" + "p_", "sk-", "ey" + "J", "Authorization: Bearer ", "Cookie: ", "[REDACTED:github]"]
+    ),
+    st.sampled_from(["-----BEGIN " + "PRIVATE KEY-----", "-----END " + "PRIVATE KEY-----"]),
 )
 TEXTS = st.lists(FRAGMENTS, max_size=8).map("".join)
 

@@ -163,9 +163,9 @@ def test_an_unmounted_root_is_not_written_and_not_forgotten(root, environ, tmp_p
     folder = establish(root, environ)
     elsewhere = root.rename(tmp_path / "disk")
     root.mkdir()
-    before = tree(tmp_path / "state")
-    assert establish(root, environ) == folder == state.locate(str(root), environ)
-    assert list(root.iterdir()) == [] and {**tree(tmp_path / "state"), **before} == tree(tmp_path / "state")
+    before = tree(tmp_path)
+    assert state.establish(str(root), writer(root), environ) == folder == state.locate(str(root), environ)
+    assert tree(tmp_path) == before
     root.rmdir()
     elsewhere.rename(root)
     assert state.establish(str(root), refuse, environ) == folder
@@ -196,7 +196,7 @@ def test_an_id_is_a_plain_file(root, environ, tmp_path, kind):
     assert state.establish(str(root), writer(root), environ).key.startswith("path-")
 
 
-@pytest.mark.parametrize("record", [b"", b"[]", b"{}", b'{"path": 7}', b'{"path": "/nowhere"}', b"\xff", b"[" * 5000])
+@pytest.mark.parametrize("record", [b"", b"[]", b"{}", b'{"path": 7}', b'{"path": "/nowhere"}', b"\xff"])
 def test_a_damaged_record_is_written_again(root, environ, record):
     folder = establish(root, environ)
     (Path(folder.path) / "workspace.json").write_bytes(record)
@@ -249,6 +249,7 @@ with state.run_lock(folder):
     sys.stdin.readline()
 """
 TRY = """
+import filelock  # not part of the time
 from signet_sync.errors import AnotherAgent
 began = time.monotonic()
 try:
@@ -313,7 +314,7 @@ def test_a_stopped_holder_still_holds(root, environ, child):
 def test_looking_does_not_keep_an_agent_from_starting(root, environ, child):
     """`status` takes the lock for a moment; an agent that starts in it must not take it for another agent."""
     folder = establish(root, environ)
-    look = "print('looking', flush=True)\nwhile True:\n    state.run_lock_holder(folder)\n"
+    look = "print('looking', flush=True)\nwhile True:\n    state.run_lock_holder(folder)\n    time.sleep(0.003)\n"
     looking = [child(folder, look) for _ in range(2)]
     for process in looking:
         assert process.stdout.readline() == "looking\n"
@@ -405,7 +406,7 @@ def test_a_heartbeat_comes_back(root, environ):
         "host": os.uname().nodename,
         "boot": state.boot_id(),
         "phase": "watching",
-        "path": "caf\u00e9 \udcff".encode("utf-8", "backslashreplace").decode(),
+        "path": "caf\u00e9 \udcff",
     }
 
 

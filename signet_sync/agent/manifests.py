@@ -25,9 +25,10 @@ def manifest_body(links: Iterable[tuple[str, str]]) -> str:
     return " ".join(wikilink(path, kind) for kind, path in links)
 
 
-def rebuild_missing(workspace: Workspace, now_us: int) -> list[str]:
-    """Writes the manifest of every session that has valid artifacts and none. Gives the new paths."""
+def rebuild_missing(workspace: Workspace, now_us: int) -> tuple[list[str], bool]:
+    """Writes the manifest of every session that has valid artifacts and none. Gives the new paths, and if all went."""
     written = []
+    complete = True
     for agent_id, token, session_id in artifacts.sessions_without_manifest(workspace.database):
         rows = artifacts.session_rows(workspace.database, agent_id, token, session_id)
         if not rows:
@@ -63,6 +64,8 @@ def rebuild_missing(workspace: Workspace, now_us: int) -> list[str]:
             "updated_at": iso(now_us),
             "revision": 1,
         }
+        if files.look(workspace.root, path) is not None:
+            continue  # it stands there, but cannot be read as a manifest: its verdict says so
         body = manifest_body((kind, row.source_path) for kind, row in newest.items() if row is not None)
         try:
             files.create_once(workspace.root, path, manifests.text_of(fields, body))
@@ -70,9 +73,10 @@ def rebuild_missing(workspace: Workspace, now_us: int) -> list[str]:
             continue
         except (OSError, WorkspaceError) as error:
             workspace.events.append(f"{path}: the missing manifest could not be written: {error}")
+            complete = False
             continue
         written.append(path)
-    return written
+    return written, complete
 
 
 def follow_page(

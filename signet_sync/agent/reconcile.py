@@ -6,12 +6,13 @@ ordinary pass: it looks at the disk and does what is left to do.
 
 from __future__ import annotations
 
+import gc
 import json
 import os
 import threading
 import time
-from collections.abc import Callable, Iterable, Sequence
-from contextlib import ExitStack, suppress
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
     from signet_sync.contracts.artifacts import Tombstone
 
 BATCH = 1024
+FUTURE_NS = 3600 * 10**9
 THREADED = 400
 
 Session = tuple[str, str, str]
@@ -46,7 +48,8 @@ class Request:
     """What a pass is asked to do. `paths` None: everything. `now_us` is microseconds since 1970 UTC.
 
     With `settle_seconds` (the daemon), a file that is younger and looks broken, or a name that is gone and not yet
-    `confirmed`, is left for another look: it may be half-written, or half of a rename.
+    `confirmed`, is left for another look: it may be half-written, or half of a rename. `patience` is how long another
+    command's pass is waited for, in seconds; then `WorkspaceError` (`busy`).
     """
 
     now_us: int
@@ -59,6 +62,7 @@ class Request:
     project: bool = True
     progress: Callable[[int, int], None] | None = None
     should_stop: Callable[[], bool] = lambda: False
+    patience: float = 60.0
 
 
 @dataclass(slots=True)
@@ -96,17 +100,34 @@ class Outcome:
 def run_pass(workspace: Workspace, request: Request) -> Outcome:
     """One pass over everything or over hinted paths. Raises `WorkspaceError`, `DatabaseError`, `Interrupted`."""
     started = time.perf_counter()
-    with state.workspace_lock(workspace.state):
-        outcome = _index(workspace, request)
+    with state.workspace_lock(workspace.state, request.patience):
+        with _building(workspace, request):
+            outcome = _index(workspace, request)
         if not workspace.touch_nothing:
             if outcome.cliff is None:
                 _clean_up(workspace, request, outcome)
             if request.project:
                 _project(workspace, request, outcome)
         if outcome.full and outcome.cliff is None:
-            _remember_pass(workspace, request)
+            _remember_pass(workspace, request, outcome)
     outcome.elapsed_ms = (time.perf_counter() - started) * 1000
     return outcome
+
+
+@contextmanager
+def _building(workspace: Workspace, request: Request) -> Iterator[None]:
+    """A first index goes without a journal on disk, and without the garbage collector: it makes much and no cycles."""
+    building = request.paths is None and workspace.database.begin_build()
+    collecting = building and gc.isenabled()
+    if collecting:
+        gc.disable()
+    try:
+        yield
+    finally:
+        if collecting:
+            gc.enable()
+        if building:
+            workspace.database.end_build()
 
 
 def _index(workspace: Workspace, request: Request) -> Outcome:
@@ -269,7 +290,8 @@ def _apply(
     gone = [path for path in plan.gone if _is_news(path, known, bench)]
     named = [j for j in (*plan.judged, *stone_judgements) if known.get(j.path) != Known(j.signature, j.verdict, j.code)]
     pending = bench.tombstones and tombstones.unscrubbed(database)
-    if not (plan.read or named or gone or request.rebuild or pending):
+    over = outcome.full and database.meta("halted") is not None
+    if not (plan.read or named or gone or request.rebuild or pending or over):
         return
     change = outcome.change
     unsettled: set[str] = set()
@@ -298,6 +320,9 @@ def _apply(
         change.agents.update(_violations(workspace, request))
         if outcome.full:
             database.execute("delete from meta where key = 'halted'")
+        if change.paths:
+            # A manifest may be missing now; only the next full writing pass looks, after a crash or for CI's pass.
+            database.set_meta("manifests", "due")
     outcome.unsettled = frozenset(unsettled)
 
 
@@ -343,7 +368,10 @@ def _read_and_write(
     writer = _Writer(workspace, request, known, outcome.change, threaded=len(paths) > THREADED)
     settle_ns = int(request.settle_seconds * 1e9)
     young_ns = request.now_us * 1000 - settle_ns
+    # A time far ahead comes from a clock that was set back; such a file would be young for ever.
+    future_ns = request.now_us * 1000 + FUTURE_NS
     with ExitStack() as stack:
+        stack.callback(writer.rest)
         with suppress(FileNotFoundError):
             writer.descriptor = stack.enter_context(folder(workspace.root, MEMORY))
         for start in range(0, len(paths), BATCH):
@@ -356,7 +384,8 @@ def _read_and_write(
                     unsettled.add(path)
                     continue
                 judgement = desk.judge(path, found, bench)
-                young = judgement.signature is not None and judgement.signature.mtime_ns > young_ns
+                # By ctime: programs that copy or synchronise set mtime to what it was elsewhere.
+                young = judgement.signature is not None and young_ns < judgement.signature.ctime_ns < future_ns
                 if settle_ns and young and judgement.verdict in ("invalid", "violation"):
                     unsettled.add(path)
                     continue
@@ -459,6 +488,12 @@ class _Writer:
         self._join()
         if self._threaded:
             artifacts.tune_for_bulk(self._database, bulk=False)
+
+    def rest(self) -> None:
+        """Waits for the helper after whatever went wrong: it must not write into a transaction that is rolled back."""
+        if self._thread is not None:
+            self._thread.join()
+            self._thread = None
 
     def _touch(self, agent_id: str, token: str, session_id: str) -> None:
         self._change.sessions.add((agent_id, token, session_id))
@@ -564,8 +599,9 @@ def _clean_up(workspace: Workspace, request: Request, outcome: Outcome) -> None:
     """After the transaction: missing manifests, the scrub of removed text, what crashes left, the backup."""
     if outcome.full:
         files.sweep(workspace.root, beside=("", MEMORY))
-        if outcome.change.paths or outcome.change.sessions:
-            outcome.rebuilt_manifests = rebuild_missing(workspace, request.now_us)
+        if workspace.database.meta("manifests") is not None:
+            outcome.rebuilt_manifests, complete = rebuild_missing(workspace, request.now_us)
+            outcome.deferred = not complete
             if outcome.rebuilt_manifests:
                 absorb(workspace, request, outcome, outcome.rebuilt_manifests)
     if tombstones.unscrubbed(workspace.database):
@@ -596,7 +632,7 @@ def _project(workspace: Workspace, request: Request, outcome: Outcome) -> None:
     )
     outcome.pages = result.pages
     outcome.held = result.held
-    outcome.deferred = result.deferred
+    outcome.deferred |= result.deferred
     outcome.trouble += result.trouble
     if result.manifests:
         try:
@@ -605,7 +641,10 @@ def _project(workspace: Workspace, request: Request, outcome: Outcome) -> None:
             outcome.trouble.append(error.message)
 
 
-def _remember_pass(workspace: Workspace, request: Request) -> None:
+def _remember_pass(workspace: Workspace, request: Request, outcome: Outcome) -> None:
+    if not (workspace.touch_nothing or outcome.deferred) and workspace.database.meta("manifests") is not None:
+        with workspace.database.transaction():
+            workspace.database.execute("delete from meta where key = 'manifests'")
     path = os.path.join(workspace.state.path, "last-pass.json")
     os.makedirs(workspace.state.path, mode=0o700, exist_ok=True)
     with suppress(OSError):

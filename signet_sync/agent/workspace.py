@@ -11,9 +11,9 @@ from signet_sync import state
 from signet_sync.config import Settings
 from signet_sync.contracts.noise import NoiseRule
 from signet_sync.contracts.places import MEMORY, WORKSPACE_ID
-from signet_sync.errors import DatabaseCorrupt, DatabaseError, WorkspaceError
+from signet_sync.errors import DatabaseCorrupt, DatabaseError, DatabaseUnfinished, WorkspaceError
 from signet_sync.index import backup
-from signet_sync.index.database import Database, set_aside
+from signet_sync.index.database import Database, discard, set_aside
 from signet_sync.vault import files
 
 
@@ -120,6 +120,15 @@ def open_database(place: str, folder: state.StateFolder, own: bool, events: list
     """Opens the database; a damaged one is moved aside, a lost one made anew, native rows come back from the backup."""
     fresh = place != ":memory:" and not os.path.exists(place)
     try:
+        database = Database(place)
+    except DatabaseUnfinished:
+        with state.workspace_lock(folder):
+            # Whoever holds the lock knows that no builder is alive: what is still unfinished now was left by a crash.
+            try:
+                return Database(place)
+            except DatabaseUnfinished:
+                discard(place)
+        fresh = True
         database = Database(place)
     except DatabaseCorrupt as error:
         moved = set_aside(place)

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import os
 import time
+from collections import deque
+from contextlib import ExitStack, suppress
+from typing import TextIO
 
 import click
 
@@ -31,14 +34,21 @@ def logs(context: Context, follow: bool, lines: int, as_json: bool) -> int:
             "nothing was logged yet", path=path, hint="signet-sync run writes the log", code="no-log"
         ) from None
     with handle:
-        tail = handle.readlines()[-lines:] if lines else []
-        click.echo("".join(tail), nl=False)
-        while follow:
-            line = handle.readline()
-            if line:
-                click.echo(line, nl=False)
-                continue
-            time.sleep(0.3)
-            if not os.path.exists(path) or os.stat(path).st_ino != os.fstat(handle.fileno()).st_ino:
-                return 0
+        click.echo("".join(deque(handle, maxlen=lines)), nl=False)
+        if follow:
+            _follow(path, handle)
     return 0
+
+
+def _follow(path: str, handle: TextIO) -> None:
+    """Prints what is added, over rotations too, until somebody interrupts it."""
+    with ExitStack() as stack:
+        while True:
+            for line in handle:
+                click.echo(line, nl=False)
+            time.sleep(0.3)
+            with suppress(FileNotFoundError):
+                if os.stat(path).st_ino != os.fstat(handle.fileno()).st_ino:
+                    for line in handle:
+                        click.echo(line, nl=False)
+                    handle = stack.enter_context(open(path, encoding="utf-8", errors="replace"))

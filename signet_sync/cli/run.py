@@ -15,7 +15,10 @@ from signet_sync.cli import Context, pass_context
 def run(context: Context, interval: float | None, debounce: float | None, no_watch: bool) -> int:
     """Watch the vault and keep index and MEMORY.md true until stopped (SIGTERM); SIGHUP reloads the settings."""
     from signet_sync.agent.daemon import Daemon, Options
+    from signet_sync.errors import UsageError
 
+    if context.chosen_database == ":memory:":
+        raise UsageError("`run` needs a database that stays", hint="leave --db and SIGNET_DB out, or name a file")
     flags: dict[str, object] = {"interval": interval, "debounce": debounce}
     if no_watch:
         flags["watch_mode"] = "off"

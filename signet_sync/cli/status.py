@@ -5,11 +5,19 @@ from __future__ import annotations
 import os
 import time
 from contextlib import suppress
-from typing import Any
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from signet_sync.cli import Context, emit, json_option, pass_context
+
+if TYPE_CHECKING:
+    from signet_sync.index.database import Database
+    from signet_sync.state import StateFolder
+
+# An agent that gave no sign of life for this long hangs, in seconds; a healthy one gives one four times a minute.
+SILENCE = 120.0
 
 
 @click.command()
@@ -31,86 +39,104 @@ def status(context: Context, check: bool, as_json: bool) -> int:
 def describe(context: Context) -> dict[str, Any]:
     """The document of `status --json`."""
     from signet_sync import state
-    from signet_sync.errors import DatabaseError
-    from signet_sync.index import overview
-    from signet_sync.index.database import Database
 
     folder = context.state()
+    # The kernel decides: somebody holds the run lock. What is written proves nothing after kill -9 or a reboot.
+    running = state.run_lock_holder(folder)
     beat = state.read_heartbeat(folder)
-    running = _alive(folder, beat)
+    live = (beat or {}) if running else {}
     path = context.database_path()
-    counts = dict.fromkeys(("artifacts", "sessions", "agents", "tombstones", "violations", "invalid"), 0)
-    violations: list[str] = []
-    trouble = ""
-    halted = None
-    try:
-        database = Database(path, readonly=True, wait_ms=1000)
-    except FileNotFoundError:
-        trouble = "there is no index yet: signet-sync reindex"
-    except DatabaseError as error:
-        trouble = f"{error.message}: {error.hint}"
-    else:
-        try:
-            verdicts = overview.verdict_counts(database)
-            counts = {
-                "artifacts": verdicts.get("indexed", 0),
-                "sessions": overview.sessions(database),
-                "agents": len(overview.agents(database)),
-                "tombstones": database.value("select count(*) from memory_artifact_tombstones"),
-                "violations": verdicts.get("violation", 0),
-                "invalid": verdicts.get("invalid", 0),
-            }
-            violations = [row[0] for row in database.execute("select path from violations order by path limit 20")]
-            halted = database.meta("halted")
-        finally:
-            database.connection.close()
-    live = beat if running and beat is not None else None
-    stopped = "halted: cliff" if halted else "stopped"
+    index = _index(path)
+    halted = "halted: cliff" if index.halted else "stopped"
+    silence = _silence(folder) if running else None
     return {
         "workspace": context.root,
         "database": path,
         "running": running,
-        "pid": live["pid"] if live else None,
-        "state": live["state"] if live else stopped,
-        "since": live["since"] if live else None,
+        "pid": live.get("pid"),
+        "state": live.get("state", "starting") if running else halted,
+        "since": live.get("since"),
         "last_full_pass": _last_pass(folder, live),
-        "interval": live["interval"] if live else None,
-        "counts": counts,
-        "watch": live.get("watch") if live else None,
-        "violations": violations,
+        "interval": live.get("interval"),
+        "counts": index.counts,
+        "watch": live.get("watch"),
+        "violations": index.violations,
         "sizes": _sizes(path, folder),
-        "trouble": trouble or None,
-        "stale_heartbeat": bool(beat) and not running,
-        "version": live.get("version") if live else None,
+        "trouble": live.get("trouble") or index.trouble or None,
+        "stale_heartbeat": beat is not None and not running,
+        "silent_seconds": silence,
+        "responding": silence is not None and silence < SILENCE if running else None,
+        "version": live.get("version"),
     }
 
 
-def _alive(folder: Any, beat: dict[str, Any] | None) -> bool:
-    """The kernel decides: the run lock is held. A heartbeat (after kill -9, a reboot, a reused pid) proves nothing."""
-    from signet_sync import state
-
-    if beat is None or not os.path.exists(os.path.join(folder.locks, "run.lock")):
-        # Before its root is there, an agent holds no lock yet; then pid and boot have to do.
-        return bool(beat) and beat is not None and beat.get("boot") == state.boot_id() and _pid_alive(beat.get("pid"))
-    return state.run_lock_holder(folder)
-
-
-def _pid_alive(pid: object) -> bool:
-    if not isinstance(pid, int) or pid <= 0:
-        return False
-    with suppress(ProcessLookupError):
-        try:
-            os.kill(pid, 0)
-        except PermissionError:
-            return True
-        return True
-    return False
+@dataclass(slots=True)
+class _Index:
+    counts: dict[str, int] = field(
+        default_factory=lambda: dict.fromkeys(
+            ("artifacts", "sessions", "agents", "tombstones", "violations", "invalid"), 0
+        )
+    )
+    violations: list[str] = field(default_factory=list)
+    halted: bool = False
+    trouble: str = ""
 
 
-def _last_pass(folder: Any, live: dict[str, Any] | None) -> str | None:
+def _index(path: str) -> _Index:
+    """What the database says; trouble with it is a line of the answer, not the end of it."""
+    import apsw
+
+    from signet_sync.errors import DatabaseError
+    from signet_sync.index.database import Database, translate
+
+    found = _Index()
+    try:
+        database = Database(path, readonly=True, wait_ms=1000)
+    except FileNotFoundError:
+        found.trouble = "there is no index yet: signet-sync reindex"
+        return found
+    except DatabaseError as error:
+        found.trouble = f"{error.message}: {error.hint}"
+        return found
+    try:
+        _count(database, found)
+    except apsw.Error as error:
+        translated = translate(error, path)
+        found.trouble = f"{translated.message}: {translated.hint}"
+    finally:
+        database.connection.close()
+    return found
+
+
+def _count(database: Database, found: _Index) -> None:
+    from signet_sync.index import overview
+
+    with database.connection:  # one moment for all numbers
+        verdicts = overview.verdict_counts(database)
+        found.counts = {
+            "artifacts": verdicts.get("indexed", 0),
+            "sessions": overview.sessions(database),
+            "agents": len(overview.agents(database)),
+            "tombstones": database.value("select count(*) from memory_artifact_tombstones"),
+            "violations": verdicts.get("violation", 0),
+            "invalid": verdicts.get("invalid", 0),
+        }
+        found.violations = [row[0] for row in database.execute("select path from violations order by path limit 20")]
+        found.halted = database.meta("halted") is not None
+
+
+def _silence(folder: StateFolder) -> float | None:
+    """Seconds since the agent's last sign of life: the time of change of its heartbeat."""
+    try:
+        return round(max(time.time() - os.stat(folder.heartbeat).st_mtime, 0.0), 1)
+    except OSError:
+        return None
+
+
+def _last_pass(folder: StateFolder, live: dict[str, Any]) -> str | None:
     import json
 
-    if live and live.get("last_full_pass"):
+    if live.get("last_full_pass"):
         return str(live["last_full_pass"])
     try:
         with open(os.path.join(folder.path, "last-pass.json"), encoding="utf-8") as handle:
@@ -120,7 +146,7 @@ def _last_pass(folder: Any, live: dict[str, Any] | None) -> str | None:
     return found if isinstance(found, str) else None
 
 
-def _sizes(path: str, folder: Any) -> dict[str, int]:
+def _sizes(path: str, folder: StateFolder) -> dict[str, int]:
     sizes = {}
     for name, place in (("database", path), ("wal", path + "-wal")):
         try:
@@ -137,8 +163,8 @@ def _sizes(path: str, folder: Any) -> dict[str, int]:
 
 
 def healthy(document: dict[str, Any]) -> bool:
-    """Alive, not halted, and its last full pass younger than two intervals."""
-    if not document["running"] or str(document["state"]).startswith(("halted", "degraded", "waiting")):
+    """Alive and answering, not halted, and its last full pass younger than two intervals."""
+    if not document["responding"] or str(document["state"]).startswith(("halted", "degraded", "waiting")):
         return False
     from signet_sync.contracts.timestamps import SECOND, parse_instant
 
@@ -149,12 +175,14 @@ def healthy(document: dict[str, Any]) -> bool:
 
 
 def _show(document: dict[str, Any]) -> None:
-    good = document["running"] and str(document["state"]) in ("watching", "polling", "reconciling")
+    good = document["responding"] and str(document["state"]) in ("watching", "polling", "reconciling")
     colour = "green" if good else "red" if "halted" in str(document["state"]) else "yellow"
     pid = f" (pid {document['pid']})" if document["pid"] else ""
     click.echo("agent      " + click.style(f"{document['state']}{pid}", fg=colour, bold=True))
     if document["since"]:
         click.echo(f"since      {document['since']}")
+    if document["responding"] is False:
+        click.secho("           it gives no sign of life; signet-sync logs may say why, then start it anew", fg="red")
     if document["stale_heartbeat"]:
         click.echo("           an earlier agent ended without saying so; signet-sync run starts a new one")
     click.echo(f"workspace  {document['workspace']}")

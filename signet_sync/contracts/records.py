@@ -7,6 +7,7 @@ regular expression can prove valid; only another head pays for YAML and pydantic
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from hashlib import sha256
 from typing import Any, NamedTuple
 
@@ -127,6 +128,7 @@ def read_written_record(kind: str, head: str) -> Record | None:
     return _manifest(match) if kind == "manifest" else _content(kind, match)
 
 
+@lru_cache(maxsize=1024)
 def _instant(text: str | None) -> Instant | None:
     if text is None:
         return None

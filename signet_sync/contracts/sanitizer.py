@@ -68,8 +68,12 @@ _PIECES = re.compile(r"[-_.\n]")
 _BREAK = r"(?:[ \t]*+(?:\\[ \t]*+)?\n[ \t+>|]{0,8})?"
 
 
+# `\\n` and `%20` in escaped text end a word too.
+_AFTER_ESCAPE = r"(?:(?<=\\[nrt])|(?<=%[2-7][0-9A-F]))"
+
+
 def _whole(literal: str, inside: str = _URLSAFE) -> str:
-    """The literal, but not in the middle of a word; `\\n` and `%20` in escaped text end a word too.
+    """The literal, but not in the middle of a word.
 
     The literal comes first so that `re` can search for it; the look-behinds follow.
     """
@@ -77,8 +81,8 @@ def _whole(literal: str, inside: str = _URLSAFE) -> str:
 
 
 def _wrapped(characters: str, least: int) -> str:
-    """A run of at least `least` characters that may be broken over lines until it has them all."""
-    return rf"(?:[{characters}]{_BREAK}){{{least - 1}}}[{characters}]+"
+    """A run of at least `least` characters, 16 before the first break, that may be broken over lines until then."""
+    return rf"(?=[{characters}]{{16}})(?:[{characters}]{_BREAK}){{{least - 1}}}[{characters}]+"
 
 
 def _mixed(text: str) -> bool:
@@ -193,6 +197,7 @@ _SECRET_NAMES = _PASSWORD_NAMES + _TOKEN_NAMES
 _PAGE_NAMES = ("nexttoken", "next_token", "pagetoken", "page_token", "continuationtoken", "continuation_token")
 # What stands between the name and the mark: quotes (escaped in JSON within JSON), a bracket, blanks, Markdown's stars.
 _AROUND_NAME = " \t\"'`\\*"
+_AROUND = r"[ \t\"'`\\*\]]"
 # A quoted value, or a bare one up to a blank or a mark that ends values in code, YAML, shells and query strings,
 # perhaps behind a type annotation. Its first 64 characters are looked at, and among them a digit or a strong mark is
 # demanded here so that `re` refuses prose on its own.
@@ -258,7 +263,7 @@ RULES: tuple[Rule, ...] = (
         _MARK,
         "-----BEGIN",
         rf"-----BEGIN{_KEY_FENCE}(?:(?P<body>[^-]*(?:-(?!----)[^-]*)*)-{{5,6}}END{_KEY_FENCE}"
-        rf"|(?P<cut>{_KEY_SEPARATOR}[A-Za-z0-9+/=]{{20,}}(?:{_KEY_SEPARATOR}[A-Za-z0-9+/=]{{40,}})*))",
+        rf"|(?P<cut>{_KEY_SEPARATOR}[A-Za-z0-9+/=]{{20,}}(?:{_KEY_SEPARATOR}[A-Za-z0-9+/=]{{16,}})*))",
         _key_block,
     ),
     _rule(
@@ -342,7 +347,7 @@ RULES: tuple[Rule, ...] = (
         "Azure: application",
         _TILDE,
         "Q~",
-        rf"(?<![~.{_URLSAFE}])[~._{_ALNUM}]{{3}}[0-9]Q~[~.{_URLSAFE}]{{31,}}",
+        rf"(?:(?<![~.{_URLSAFE}])|{_AFTER_ESCAPE})[~._{_ALNUM}]{{3}}[0-9]Q~[~.{_URLSAFE}]{{31,}}",
     ),
     _rule(
         "azure-sas",
@@ -362,7 +367,7 @@ RULES: tuple[Rule, ...] = (
         "Discord: bot",
         _MARK,
         ".",
-        rf"(?<![{_URLSAFE}])(?P<id>[MNO][{_URLSAFE}]{{22,27}})[.][{_URLSAFE}]{{6,7}}[.][{_URLSAFE}]{{27,}}",
+        rf"(?:(?<![{_URLSAFE}])|{_AFTER_ESCAPE})(?P<id>[MNO][{_URLSAFE}]{{22,27}})[.][{_URLSAFE}]{{6,7}}[.][{_URLSAFE}]{{27,}}",
         _snowflake,
     ),
     _rule(
@@ -402,7 +407,7 @@ RULES: tuple[Rule, ...] = (
         "credential in an Authorization header: bearer, basic or of another scheme",
         _ASSIGN,
         "uthorization UTHORIZATION",
-        rf"(?:[Aa]uthorization|AUTHORIZATION)[{_AROUND_NAME}\]]{{0,3}}[=:][{_AROUND_NAME}]{{0,4}}"
+        rf"(?:[Aa]uthorization|AUTHORIZATION){_AROUND}{{0,3}}[=:]{_AROUND}{{0,4}}"
         rf"(?P<scheme>[A-Za-z-]{{3,20}})[ \t]+(?P<secret>[._~+/{_URLSAFE}]{{8,}}={{0,2}})",
         _credential,
     ),
@@ -411,7 +416,7 @@ RULES: tuple[Rule, ...] = (
         "values of a Cookie or Set-Cookie header",
         _ASSIGN,
         "ookie OOKIE",
-        rf"(?:[Cc]ookie|COOKIE)[{_AROUND_NAME}]{{0,3}}:[{_AROUND_NAME}]{{0,4}}"
+        rf"(?:[Cc]ookie|COOKIE){_AROUND}{{0,3}}:{_AROUND}{{0,4}}"
         r"(?P<secret>[^\s=;\"'\[]{1,64}=[^\s;\"'\[]{8,}(?:;[ \t]*[^\s;\"'\[]+)*)",
         _cookie,
     ),
@@ -454,7 +459,7 @@ _PREFIXES = _behind(
     *("gh[pousr]_", "gl(?:pat|cbt|ptt|oas|imt)_", "gl(?:dt|rt|ft)_", "glsoat_", "glagent_", "xox[a-z]_", "xapp_"),
     *("GOCSPX_", "ya29_", "[sr]k_(?:live|test)_", "whsec_", "SG_", "npm_", "pypi_", "hf_", "_org_", "do[opr]_v1_"),
     *("hv[sbr]_", "KEY_", "pplx_", "gsk_", "xai_", "lin_api_", "lin_oauth_", "secret_", "ntn_", "sbp_", "_pat_"),
-    *("glsa_", "shp(?:at|ca|pa|ss)_", "gems_", "PMAK_"),
+    *("sk_ant_", "glsa_", "shp(?:at|ca|pa|ss)_", "gems_", "PMAK_"),
 )
 _DISCORD = rf"(?=[{_ALNUM}_]{{6,7}}_[{_ALNUM}_]{{27}})" + _behind(
     *(f"[MNO][{_ALNUM}_]{{{length}}}_" for length in range(22, 28))
@@ -481,7 +486,6 @@ def _either_case(letters: Iterable[str]) -> str:
 
 _ROUGHLY = "".join(map(_either_case, zip(*_LAST_THREE, strict=True)))
 _EXACTLY = "(?:" + "|".join("".join(map(_either_case, ending)) for ending in _LAST_THREE) + ")"
-_AROUND = r"[ \t\"'`\\*\]]"
 _HEADERS = ("authorization", "cookie", "sig")
 _HEADER_ENDS = "[ikIKsS][oiOI][negNEG]"
 _GIVEN = re.compile(

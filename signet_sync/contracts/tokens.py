@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from base64 import b32encode
+from functools import lru_cache
 from hashlib import sha256
 
 from signet_sync.contracts.bodies import js_trim, utf8
 
 
+@lru_cache(maxsize=4096)
 def token_of(agent_id: str, identity: str) -> str:
     """First 16 characters of the lower-case base32 of `sha256("{agent_id}:{trimmed identity}")`."""
     digest = sha256(utf8(f"{agent_id}:{js_trim(identity)}")).digest()

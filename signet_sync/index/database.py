@@ -10,8 +10,8 @@ from typing import Any
 
 import apsw
 
-from signet_sync.errors import DatabaseCorrupt, DatabaseError
-from signet_sync.index.schema import APPLICATION_ID, DERIVED_DDL, NATIVE_DDL, VERSION, derived_tables
+from signet_sync.errors import DatabaseCorrupt, DatabaseError, DatabaseUnfinished
+from signet_sync.index.schema import APPLICATION_ID, BUILDING_ID, DERIVED_DDL, NATIVE_DDL, VERSION, derived_tables
 
 MINIMUM_SQLITE = (3, 51, 3)
 BUSY_MS = 5000
@@ -103,6 +103,9 @@ class Database:
             version = self.value("pragma user_version")
             application = self.value("pragma application_id")
             tables = self.value("select count(*) from sqlite_schema")
+        if application == BUILDING_ID:
+            self.connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
+            raise DatabaseUnfinished("the first index is being built", path=self.path, hint="try again in a moment")
         foreign = application != APPLICATION_ID and tables > 0
         if not foreign and version <= VERSION:
             return
@@ -148,6 +151,33 @@ class Database:
                 self.connection.execute(statement)
             self.connection.execute(f"pragma application_id = {APPLICATION_ID}")
             self.connection.execute(f"pragma user_version = {VERSION}")
+
+    def begin_build(self) -> bool:
+        """Goes without a log on disk while the first index is made; the caller holds the workspace's lock.
+
+        Until `end_build` nobody else opens the file, and after a crash it is made anew. False where it has rows or
+        another connection, and then nothing changed.
+        """
+        if self.path == ":memory:" or self.value("select exists(select 1 from files)"):
+            return False
+        try:
+            if self.value("pragma journal_mode = memory") != "memory":
+                return False
+        except apsw.BusyError:
+            return False
+        self.connection.execute(f"pragma application_id = {BUILDING_ID}")
+        self.connection.execute("pragma synchronous = off")
+        return True
+
+    def end_build(self) -> None:
+        """Makes the first index durable and goes back to the write-ahead log."""
+        try:
+            self.connection.execute("pragma synchronous = full")
+            self.connection.execute(f"pragma application_id = {APPLICATION_ID}")
+            self.connection.execute("pragma journal_mode = wal")
+            self.connection.execute("pragma synchronous = normal")
+        except apsw.Error as error:
+            raise translate(error, self.path) from error
 
     def execute(self, sql: str, bindings: Sequence[Any] = ()) -> Iterator[tuple[Any, ...]]:
         """Rows of a statement; every value bound."""
@@ -281,3 +311,10 @@ def _make(path: str) -> None:
         raise DatabaseError(
             f"the database cannot be made: {error.strerror}", path=path, hint="check that its folder is yours"
         ) from error
+
+
+def discard(path: str) -> None:
+    """Deletes a database that never held anything but what the files hold."""
+    for suffix in ("", "-wal", "-shm", "-journal"):
+        with suppress(FileNotFoundError):
+            os.unlink(path + suffix)

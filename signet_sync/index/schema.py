@@ -10,6 +10,8 @@ from typing import Literal
 
 VERSION = 1
 APPLICATION_ID = 0x53495359  # "SISY"
+# While the first index is built without a journal; a file that still says so was left by a crash.
+BUILDING_ID = 0x53495342
 
 TABLES: dict[str, Literal["derived", "native"]] = {
     "memory_artifacts": "derived",

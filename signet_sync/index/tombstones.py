@@ -100,6 +100,7 @@ def remove_covered(database: Database, stones: Sequence[Tombstone]) -> tuple[lis
                 (stone.agent_id, path),
             )
             database.execute("delete from violations where path = ?", (path,))
+            database.execute("delete from meta where key = ?", (f"accepted:{path}",))
         forget_files(database, gone)
     return touched, removed
 

@@ -34,7 +34,7 @@ _ITEM = re.compile(r"^[ \t]*(?:[-*+]|\d{1,3}[.)])[ \t]+(?:\[[ xX]\][ \t]+)?(.*)$
 _SAYS_SOMETHING = re.compile(r"\w\W*\w\W*\w")
 _DONE = re.compile(r"^[ \t]*[-*+][ \t]+\[[xX]\]")
 
-ITEMS_PER_HEADING = 8
+ITEMS_PER_HEADING = 5
 SECTION_LINES = 120
 ITEM_LENGTH = 280
 

@@ -1,0 +1,110 @@
+"""Looks that need no event: which paths differ from what the index knows, and whether the database is still ours."""
+
+from __future__ import annotations
+
+import os
+
+import apsw
+
+from signet_sync.agent.workspace import Workspace
+from signet_sync.contracts.names import artifact_name, tombstone_name
+from signet_sync.contracts.observed import STRANGE_NAME, Signature, Snapshot
+from signet_sync.contracts.places import MEMORY, TOMBSTONES, head_page, page_agent
+from signet_sync.errors import DatabaseCorrupt, DatabaseError
+from signet_sync.index import artifacts, overview, pages
+from signet_sync.index.database import Database, translate
+from signet_sync.reconcile import Known
+from signet_sync.vault import files, scan
+
+
+def worth(workspace: Workspace, hinted: frozenset[str]) -> frozenset[str]:
+    """The hinted paths that can mean something.
+
+    Left out are other folders, and files that are ignored for their name and still there: another program's database
+    in `memory/` may be written all day.
+    """
+    vault = frozenset(path for path in hinted if path.rpartition("/")[0] in (MEMORY, TOMBSTONES))
+    foreign = [path for path in vault if not _is_ours(path)]
+    known = artifacts.known_files(workspace.database, foreign)
+    dull = {path for path, before in known.items() if before.verdict == "ignored" and files.look(workspace.root, path)}
+    others = {path for path in hinted - vault if path == MEMORY or page_agent(path) is not None}
+    return (vault - dull) | others
+
+
+def names(workspace: Workspace) -> frozenset[str] | None:
+    """Paths that came or went by their names alone, a tenth of the price of a full look; None: look at everything."""
+    found = scan.names(workspace.root)
+    if found is None:
+        return None
+    known = {row[0] for row in workspace.database.execute("select path from files where code <> 'vanished'")}
+    return frozenset(path for path in found ^ known if path != TOMBSTONES and (path in known or path.endswith(".md")))
+
+
+def signatures(workspace: Workspace) -> frozenset[str] | None:
+    """Paths whose file came, went or moved in size, time or inode, pages too; None: look at everything (polling)."""
+    snapshot = scan.scan(workspace.root)
+    if snapshot.ground != "present":
+        return None
+    known = artifacts.known_files(workspace.database)
+    moved = {path for path, signature in snapshot.files.items() if _moved(known.get(path), signature)}
+    moved |= {path for path, what in snapshot.odd.items() if _is_news(path, what, known.get(path))}
+    moved |= {path for path, before in known.items() if before.code != "vanished" and not _present(path, snapshot)}
+    for agent_id in overview.agents(workspace.database):
+        path = head_page(agent_id)
+        written = pages.page_state(workspace.database, path)
+        status = files.look(workspace.root, path)
+        if written is not None and written.signature != (files.signature_of(status) if status is not None else None):
+            moved.add(path)
+    return frozenset(moved)
+
+
+def _moved(before: Known | None, signature: Signature) -> bool:
+    return before is None or before.signature != signature
+
+
+def _is_news(path: str, what: str, before: Known | None) -> bool:
+    """Whether something that is no plain file is not yet known as such; folders and pipes have no verdict."""
+    if before is not None:
+        return before.verdict == "indexed"
+    return what in (STRANGE_NAME, "symlink") or artifact_name(path.rpartition("/")[2]) is not None
+
+
+def _present(path: str, snapshot: Snapshot) -> bool:
+    return path in snapshot.files or path in snapshot.odd
+
+
+def _is_ours(path: str) -> bool:
+    name = path.rpartition("/")[2]
+    return artifact_name(name) is not None or tombstone_name(name) is not None
+
+
+def database_lost(database: Database) -> str:
+    """Why the open connection no longer writes what others read; empty when all is well. Costs two stats."""
+    if database.replaced():
+        return "the database was deleted or exchanged"
+    if database.path != ":memory:" and not os.path.exists(database.path + "-wal"):
+        return "the database's log was deleted"
+    return ""
+
+
+def probe(database: Database, *, deeper: bool = False) -> None:
+    """Reads as another program would, past what our connection has cached. Raises `DatabaseCorrupt`.
+
+    Never by opening the file: closing it would take SQLite's locks away. Any other trouble is left to whoever meets it.
+    """
+    try:
+        other = Database(database.path, readonly=True, wait_ms=200)
+    except DatabaseCorrupt:
+        raise
+    except (FileNotFoundError, DatabaseError):
+        return
+    try:
+        if deeper:
+            overview.verdict_counts(other)
+            overview.sessions(other)
+    except apsw.Error as error:
+        translated = translate(error, database.path)
+        if isinstance(translated, DatabaseCorrupt):
+            raise translated from error
+    finally:
+        other.connection.close()
