@@ -374,7 +374,7 @@ FRAGMENTS = st.one_of(
 TEXTS = st.lists(FRAGMENTS, max_size=8).map("".join)
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=120, deadline=None)
 @given(TEXTS)
 def test_total_idempotent_and_free_of_controls(text: str) -> None:
     settled(text)
@@ -391,7 +391,7 @@ def test_total_idempotent_and_free_of_controls(text: str) -> None:
     assert "\t" not in line
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(TEXTS, TEXTS)
 def test_what_is_normalized_gets_the_same_from_both(before: str, after: str) -> None:
     text = normalize(before + "\n" + after)

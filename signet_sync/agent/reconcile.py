@@ -27,6 +27,7 @@ from signet_sync.contracts.places import MEMORY, TOMBSTONES
 from signet_sync.contracts.timestamps import iso
 from signet_sync.errors import Interrupted, RevisionConflict, WorkspaceError
 from signet_sync.index import artifacts, overview, tombstones
+from signet_sync.index.database import DAMAGED
 from signet_sync.projection.ledger import LedgerRow, compose
 from signet_sync.reconcile import Bench, Cliff, CliffRule, Judgement, Known, Survey, Tombstones
 from signet_sync.vault import files, scan
@@ -103,6 +104,9 @@ def run_pass(workspace: Workspace, request: Request) -> Outcome:
     with state.workspace_lock(workspace.state, request.patience):
         with _building(workspace, request):
             outcome = _index(workspace, request)
+        _go_on(request)
+        if outcome.full and outcome.cliff is None:
+            _mend_text(workspace)
         if not workspace.touch_nothing:
             if outcome.cliff is None:
                 _clean_up(workspace, request, outcome)
@@ -112,6 +116,16 @@ def run_pass(workspace: Workspace, request: Request) -> Outcome:
             _remember_pass(workspace, request, outcome)
     outcome.elapsed_ms = (time.perf_counter() - started) * 1000
     return outcome
+
+
+def run_pass_mending(workspace: Workspace, request: Request) -> Outcome:
+    """A pass for a command: a database that turns out to be damaged is moved aside, and the pass is made over a new one."""
+    try:
+        return run_pass(workspace, request)
+    except DAMAGED as error:
+        with state.workspace_lock(workspace.state):
+            workspace.exchange_damaged(error)
+        return run_pass(workspace, request)
 
 
 @contextmanager
@@ -128,6 +142,11 @@ def _building(workspace: Workspace, request: Request) -> Iterator[None]:
             gc.enable()
         if building:
             workspace.database.end_build()
+
+
+def _go_on(request: Request) -> None:
+    if request.should_stop():
+        raise Interrupted("the pass was asked to stop", hint="nothing was lost; the next pass starts over")
 
 
 def _index(workspace: Workspace, request: Request) -> Outcome:
@@ -315,6 +334,7 @@ def _apply(
         whole = request.rebuild or (not known and outcome.full)
         if whole:
             artifacts.store_files(database, _vanished_seals(workspace, bench), request.now_us)
+        _go_on(request)
         _ledger(workspace, change, whole=whole)
         _links(workspace, change, outcome, whole=whole)
         change.agents.update(_violations(workspace, request))
@@ -375,8 +395,7 @@ def _read_and_write(
         with suppress(FileNotFoundError):
             writer.descriptor = stack.enter_context(folder(workspace.root, MEMORY))
         for start in range(0, len(paths), BATCH):
-            if request.should_stop():
-                raise Interrupted("the pass was asked to stop", hint="nothing was lost; the next pass starts over")
+            _go_on(request)
             judgements: list[Judgement] = []
             for path in paths[start : start + BATCH]:
                 found = _read(writer.descriptor, path, workspace.settings.max_file_bytes)
@@ -593,6 +612,15 @@ def violations_open(workspace: Workspace) -> set[tuple[str, str | None]]:
             "select v.path, s.agent_id from violations v left join seals s on s.path = v.path"
         )
     }
+
+
+def _mend_text(workspace: Workspace) -> None:
+    """Full text that lost or gained rows is made anew, all of it: an index that finds less than there is lies."""
+    database = workspace.database
+    if not artifacts.text_in_step(database):
+        with database.transaction():
+            artifacts.rebuild_text(database)
+        workspace.events.append("full text was out of step with its rows and is built anew")
 
 
 def _clean_up(workspace: Workspace, request: Request, outcome: Outcome) -> None:

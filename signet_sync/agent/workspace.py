@@ -45,6 +45,15 @@ class Workspace:
         self.database = open_database(self.database.path, self.state, self.own_place, self.events)
 
 
+    def exchange_damaged(self, error: Exception) -> None:
+        """Moves a database aside that turned out to be damaged while it was used, and makes a new one."""
+        with suppress(DatabaseError):
+            self.database.connection.close()
+        moved = set_aside(self.database.path)
+        self.events.append(f"the database was damaged ({error}) and moved aside as {os.path.basename(moved)}")
+        self.database = open_database(self.database.path, self.state, self.own_place, self.events)
+
+
 @contextmanager
 def opened(
     root: str, settings: Settings, *, database: str | None = None, touch_nothing: bool = False

@@ -42,7 +42,7 @@ def check(
         from signet_sync.index.database import Database
 
         try:
-            database = Database(context.database_path(), readonly=True)
+            database = Database(context.database_path(), readonly=True, traceless=True)
         except FileNotFoundError as error:
             raise DatabaseError(
                 "there is no index to compare with", path=str(error), hint="run signet-sync reindex first"

@@ -35,14 +35,14 @@ def reindex(
 ) -> int:
     """One full pass: validate every artifact, bring the index up to date, write MEMORY.md and the ledger."""
     from signet_sync.agent import report
-    from signet_sync.agent.reconcile import Request, run_pass
+    from signet_sync.agent.reconcile import Request, run_pass_mending
     from signet_sync.agent.workspace import opened
 
     instant = resolve_now(now)
     settings = context.settings()
     with opened(context.root, settings, database=context.chosen_database, touch_nothing=index_only) as workspace:
         with progress_bar("indexing", show=not as_json and not context.quiet) as advance:
-            outcome = run_pass(
+            outcome = run_pass_mending(
                 workspace,
                 Request(now_us=instant, rebuild=full, accept_removals=accept_removals, progress=advance),
             )

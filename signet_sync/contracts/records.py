@@ -1,7 +1,7 @@
 """An artifact's typed values, read either by one pattern of the written form or by the full models.
 
 The models of `contracts.artifacts` are the contract. Nearly every file is in the written form, whose whole head one
-regular expression can prove valid; only another head pays for YAML and pydantic. Both give the same (differential test).
+regular expression can prove valid; only another head pays for YAML and pydantic. Both agree (differential test).
 """
 
 from __future__ import annotations

@@ -309,11 +309,7 @@ def canonical_dump(database: Database) -> list[tuple[Any, ...]]:
     dump: list[tuple[Any, ...]] = []
     for table, columns, order in (
         ("memory_artifacts", _COLUMNS, "source_path"),
-        (
-            "highlights",
-            "source_path, position, agent_id, section, text, membership_us",
-            "source_path, position",
-        ),
+        ("highlights", "source_path, agent_id, membership_us, items", "source_path"),
         ("links", "source_path, field, target_path, broken", "source_path, field"),
         ("ledger_rows", ", ".join(LedgerRow._fields), "agent_id, session_token, session_id"),
         ("files", "path, verdict, code, message, notes", "path"),

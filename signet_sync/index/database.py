@@ -7,6 +7,7 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any
+from urllib.parse import quote
 
 import apsw
 
@@ -23,6 +24,8 @@ if tuple(int(part) for part in apsw.sqlite_lib_version().split(".")) < MINIMUM_S
     )
 
 _CORRUPT = (apsw.CorruptError, apsw.NotADBError)
+# What damaged bytes raise: a statement of its own SQLite's errors, everything else ours.
+DAMAGED = (DatabaseCorrupt, *_CORRUPT)
 
 
 def translate(error: apsw.Error, path: str) -> DatabaseError:
@@ -51,10 +54,14 @@ def translate(error: apsw.Error, path: str) -> DatabaseError:
 class Database:
     """A connection with our schema. Used by one thread at a time; never crosses a fork."""
 
-    def __init__(self, path: str, *, readonly: bool = False, create: bool = True, wait_ms: int = BUSY_MS) -> None:
+    def __init__(
+        self, path: str, *, readonly: bool = False, create: bool = True, wait_ms: int = BUSY_MS, traceless: bool = False
+    ) -> None:
         """Opens (and with `create` makes and migrates) the database.
 
-        Raises `DatabaseCorrupt`, `DatabaseError`; `FileNotFoundError` where it does not exist and may not be made.
+        Even a reader makes SQLite put a log and its index beside the file; with `traceless` it does so only where the
+        log holds something. Raises `DatabaseCorrupt`, `DatabaseError`; `FileNotFoundError` where it does not exist and
+        may not be made.
         """
         self.path = path
         self.readonly = readonly
@@ -65,8 +72,12 @@ class Database:
                 raise FileNotFoundError(path)
             _make(path)
         flags = apsw.SQLITE_OPEN_READONLY if readonly else apsw.SQLITE_OPEN_READWRITE
+        name = path
+        if readonly and traceless and not _holds_something(f"{path}-wal"):
+            flags |= apsw.SQLITE_OPEN_URI
+            name = f"file:{quote(path)}?immutable=1"
         try:
-            self.connection = apsw.Connection(path, flags=flags)
+            self.connection = apsw.Connection(name, flags=flags)
         except apsw.Error as error:
             raise translate(error, path) from error
         try:
@@ -276,6 +287,8 @@ class Database:
     def close(self) -> None:
         """Checkpoints what can be and closes; safe to call twice."""
         if not self.readonly:
+            # The log need not be empty; nobody waits here until the last reader is done.
+            self.connection.set_busy_timeout(200)
             with suppress(DatabaseError):
                 self.checkpoint(truncate=True)
             with suppress(apsw.Error):
@@ -300,6 +313,13 @@ def set_aside(path: str) -> str:
         with suppress(FileNotFoundError):
             os.replace(path + suffix, moved + suffix)
     return moved
+
+
+def _holds_something(path: str) -> bool:
+    try:
+        return os.path.getsize(path) > 0
+    except OSError:
+        return False
 
 
 def _make(path: str) -> None:
