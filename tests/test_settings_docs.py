@@ -38,6 +38,6 @@ def generated() -> str:
 
 
 def test_the_settings_page_is_what_the_model_says() -> None:
-    if os.environ.get("SIGNET_WRITE_DOCS"):
+    if os.environ.get("WRITE_DOCS"):
         PAGE.write_text(generated(), encoding="utf-8")
-    assert PAGE.read_text(encoding="utf-8") == generated(), "SIGNET_WRITE_DOCS=1 pytest brings it up to date"
+    assert PAGE.read_text(encoding="utf-8") == generated(), "WRITE_DOCS=1 pytest brings it up to date"

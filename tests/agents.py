@@ -1,0 +1,258 @@
+"""A running agent under test, in a process or a thread of its own; waiting is looking until a deadline."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any, TypeVar
+
+import artifacts_fixture as made
+from workbench import ROOT, Vault
+
+from signet_sync.agent.daemon import Daemon, Options
+from signet_sync.contracts.timestamps import instant_of, iso
+
+DEADLINE = 60.0
+LINUX = sys.platform == "linux"
+
+Found = TypeVar("Found")
+
+
+def until(look: Callable[[], Found], what: str = "", deadline: float = DEADLINE) -> Found:
+    """What `look` gives as soon as it is true; fails after the deadline with what it gave last."""
+    end = time.monotonic() + deadline
+    while True:
+        found = look()
+        if found:
+            return found
+        assert time.monotonic() < end, f"not within {deadline} s: {what or look} (last: {found!r})"
+        time.sleep(0.03)
+
+
+def seconds(limit: float) -> float:
+    """A limit of the design in seconds of this machine: others that use it make everything slower."""
+    return limit * max(1.0, 1.5 * os.getloadavg()[0] / (os.cpu_count() or 1))
+
+
+def ago(**given: float) -> str:
+    """A recent moment as a timestamp."""
+    return iso(instant_of(datetime.now(UTC) - timedelta(**given)))
+
+
+_numbers = itertools.count(1)
+
+
+class Session:
+    """One made-up session with words of its own: `word` stands in its body, `sentence` on the page."""
+
+    def __init__(self, number: int | None = None) -> None:
+        self.number = next(_numbers) if number is None else number
+        self.word = f"kestrel{self.number}quartz"
+        self.sentence = f"In lantern step number {self.number} bounded the retry loop of src/queue.py so that it ends."
+        self.who: dict[str, Any] = {
+            "session_id": f"{os.getpid():08x}-0000-4000-8000-{self.number:012d}",
+            "captured_at": ago(minutes=self.number + 1),
+        }
+        self.body = f"# Session {self.number}\n\nThe word of this session is {self.word}.\n"
+
+    @property
+    def token(self) -> str:
+        return made.token_for(session_id=self.who["session_id"])
+
+    def path(self, kind: str) -> str:
+        return made.path_for(kind, **self.who)
+
+    def summary(self, **given: Any) -> tuple[str, bytes]:
+        return made.summary(**self.who, **{"body": self.body, "memory_sentence": self.sentence, **given})
+
+    def files(self) -> dict[str, bytes]:
+        return dict([self.summary(), made.transcript(**self.who, body=self.body), made.manifest(**self.who)])
+
+    def write(self, vault: Vault) -> Session:
+        """Writes the session as a person's tool would: each file under a temporary name, then renamed."""
+        for name, raw in self.files().items():
+            save(vault.memory / name, raw)
+        return self
+
+
+def save(path: Path, raw: bytes) -> None:
+    """A save by rename: the old file goes when the new one is whole."""
+    temporary = path.with_name(f".{path.name}.swp")
+    temporary.write_bytes(raw)
+    temporary.replace(path)
+
+
+def status(vault: Vault) -> dict[str, Any]:
+    """The document of `status --json`."""
+    answer = vault.call("status", "--json")
+    assert answer.code == 0, answer
+    return dict(answer.json)
+
+
+def verdicts(vault: Vault) -> dict[str, tuple[str, str]]:
+    """Verdict and code of every file that the index knows."""
+    return {path: (verdict, code) for path, verdict, code in vault.rows("select path, verdict, code from files")}
+
+
+def page(vault: Vault, path: str = "MEMORY.md") -> str:
+    """A page's text, empty while there is none."""
+    try:
+        return (vault / path).read_text(encoding="utf-8")
+    except FileNotFoundError:
+        return ""
+
+
+class Agent:
+    """`signet-sync run` in a process of its own, on a vault."""
+
+    def __init__(self, vault: Vault, *options: str, environ: dict[str, str] | None = None, wait: str = "") -> None:
+        self.vault = vault
+        self.stderr = vault.root.parent / f"stderr-{next(_numbers)}"
+        with self.stderr.open("wb") as stream:
+            self.process = subprocess.Popen(
+                [sys.executable, "-m", "signet_sync", "--workspace", str(vault.root), "run", *options],
+                env={**os.environ, "PYTHONPATH": str(ROOT), **(environ or {})},
+                stdin=subprocess.DEVNULL,
+                stdout=stream,
+                stderr=stream,
+            )
+        if wait:
+            self.wait(wait)
+
+    def wait(self, *states: str, deadline: float = DEADLINE) -> dict[str, Any]:
+        """The status once this process is in one of the states (or in a state that begins like one)."""
+
+        def look() -> dict[str, Any] | None:
+            assert self.process.poll() is None, self.output()
+            found = status(self.vault)
+            return found if found["pid"] == self.process.pid and found["state"].startswith(states) else None
+
+        return until(look, f"{states}: {status(self.vault)} {self.output()}", deadline)
+
+    def passed(self) -> dict[str, Any]:
+        """The status once the first full pass is over and all is well."""
+        return until(lambda: (found := self.wait("watching", "polling"))["last_full_pass"] and found, "a full pass")
+
+    def send(self, number: signal.Signals) -> None:
+        self.process.send_signal(number)
+
+    def end(self, number: signal.Signals = signal.SIGTERM) -> tuple[int, float]:
+        """Exit code, and the seconds between signal and end."""
+        start = time.monotonic()
+        self.process.send_signal(number)
+        return self.process.wait(DEADLINE), time.monotonic() - start
+
+    def close(self) -> None:
+        """Whatever happened, no process is left."""
+        if self.process.poll() is None:
+            self.process.send_signal(signal.SIGCONT)
+            self.process.kill()
+            self.process.wait()
+
+    def output(self) -> str:
+        return self.stderr.read_text(encoding="utf-8", errors="replace")
+
+    def log(self) -> str:
+        return (self.vault.state / "logs" / "signet-sync.log").read_text(encoding="utf-8")
+
+
+class Inside(Daemon):
+    """The agent in a thread of this process; `passes` are the requests of its passes, oldest first."""
+
+    def __init__(self, vault: Vault, *, flags: dict[str, object] | None = None, **given: Any) -> None:
+        super().__init__(Options(str(vault.root), None, flags or {}), **given)
+        self.vault = vault
+        self.passes: list[Any] = []
+        self.failure: BaseException | None = None
+        self.code: int | None = None
+        self._thread = threading.Thread(target=self._live, name="agent")
+
+    def _live(self) -> None:
+        try:
+            self.code = self.run()
+        except BaseException as error:  # noqa: BLE001 - shown by the test's thread
+            self.failure = error
+
+    def _run(self, request: Any) -> Any:
+        self.passes.append(request)
+        return super()._run(request)
+
+    @property
+    def full_passes(self) -> int:
+        return sum(request.paths is None for request in self.passes)
+
+    @property
+    def state(self) -> str:
+        assert self.failure is None, self.failure
+        return self.presence.state
+
+    def wait(self, *states: str, deadline: float = DEADLINE) -> None:
+        until(lambda: self.state.startswith(states), f"{states}: {self.state}", deadline)
+
+    def settled(self) -> int:
+        """Waits until nothing has happened for a moment; gives the number of passes until then."""
+        count, since = len(self.passes), time.monotonic()
+        end = since + DEADLINE
+        while time.monotonic() - since < 1.0 or self._again:
+            if len(self.passes) != count:
+                count, since = len(self.passes), time.monotonic()
+            assert time.monotonic() < end, "it never comes to rest"
+            time.sleep(0.02)
+        return count
+
+    def __enter__(self) -> Inside:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()
+        self._thread.join(DEADLINE)
+        assert not self._thread.is_alive()
+        if self.failure is not None:
+            raise self.failure
+
+
+@contextmanager
+def manager(folder: Path) -> Iterator[tuple[str, Callable[[], list[tuple[float, str]]]]]:
+    """A service manager's socket: its address, and what came until now, with the time of each message."""
+    address = str(folder / "notify")
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as listening:
+        listening.bind(address)
+        listening.settimeout(0.05)
+        heard: list[tuple[float, str]] = []
+        ended = threading.Event()
+
+        def listen() -> None:
+            while not ended.is_set():
+                try:
+                    text = listening.recv(4096).decode()
+                except TimeoutError:
+                    continue
+                heard.append((time.monotonic(), text))
+
+        thread = threading.Thread(target=listen)
+        thread.start()
+        try:
+            yield address, lambda: list(heard)
+        finally:
+            ended.set()
+            thread.join()
+
+
+def heartbeat(vault: Vault) -> dict[str, Any] | None:
+    """The heartbeat file's content, None where there is none."""
+    try:
+        return dict(json.loads((vault.state / "heartbeat.json").read_text(encoding="utf-8")))
+    except FileNotFoundError:
+        return None
