@@ -62,7 +62,8 @@ class Session:
         self.sentence = f"In lantern step number {self.number} bounded the retry loop of src/queue.py so that it ends."
         self.who: dict[str, Any] = {
             "session_id": f"{os.getpid():08x}-0000-4000-8000-{self.number:012d}",
-            "captured_at": ago(minutes=self.number + 1),
+            # Later numbers are newer: the last written is on the page, however small its budget.
+            "captured_at": ago(seconds=10 * 86_400 - self.number),
         }
         self.body = f"# Session {self.number}\n\nThe word of this session is {self.word}.\n"
 

@@ -78,6 +78,7 @@ def _file(fields: dict[str, Any], overrides: dict[str, Any], body: str) -> bytes
 
 def content(
     kind: str,
+    /,
     *,
     agent_id: str = AGENT,
     session_id: str = SESSION,

@@ -92,6 +92,7 @@ def test_other_branches_count_even_where_a_merge_hides_them(repository, merged):
     if merged:
         git(repository, "merge", "-q", "--no-ff", "-m", "merge", "side")
         git(repository, "branch", "-D", "side")
+    git(repository, "reflog", "expire", "--expire=now", "--all")
     assert holds(repository, B) == "contains"
 
 

@@ -404,7 +404,7 @@ FLOODS = [
     *("a", "-----BEGIN", "eyJ", "://", "password=", "-----BEGIN RSA PRIVATE KEY-----", "-----BEGIN PRIVATE KEY-----\\"),
     *(
         "AKIA",
-        "AKIA0123456789ABCDEF ",
+        "AK" + "IA0123456789ABCDEF ",
         "sk-a1",
         "ghp_a",
         "xoxb-",

@@ -160,7 +160,7 @@ def compose(workspace: Workspace, agent_id: str, now_us: int, halted: str = "") 
 def warning(workspace: Workspace, agent_id: str, halted: str = "") -> str:
     """The one line that tells an agent's reader of a halt or of its open violations; empty when all is well."""
     count = workspace.database.value(
-        "select count(*) from violations v join seals s on s.path = v.path where s.agent_id = ?", (agent_id,)
+        "select count(*) from violations v cross join seals s on s.path = v.path where s.agent_id = ?", (agent_id,)
     )
     if halted:
         return f"signet-sync is halted, nothing was dropped ({halted}): signet-sync status"

@@ -170,7 +170,7 @@ def _index(workspace: Workspace, request: Request) -> Outcome:
         stones,
         reread=request.reread,
         covered_rows=_covered(workspace, stones, known, snapshot),
-        indexed=None if snapshot.everything else overview.indexed_count(database),
+        indexed=None if snapshot.everything or not _some_gone(snapshot, known) else overview.indexed_count(database),
         rule=rule,
     )
     if not snapshot.everything and (plan.cliff is not None or len(plan.gone) >= workspace.settings.cliff_minimum):
@@ -199,6 +199,11 @@ def _index(workspace: Workspace, request: Request) -> Outcome:
     before = {} if request.rebuild else known
     _apply(workspace, request, plan, stone_judgements, bench, before, outcome)
     return outcome
+
+
+def _some_gone(snapshot: Snapshot, known: dict[str, Known]) -> bool:
+    """Whether a hinted path that was indexed is not there: only then does the size of the index matter."""
+    return snapshot.ground != "present" or any(path not in snapshot.files for path in known)
 
 
 def _bench(workspace: Workspace, request: Request, stones: Tombstones) -> Bench:
@@ -252,6 +257,8 @@ def _tombstones(
             path = tombstone_files.path_of(agent_id, token)
             if path not in present and (snapshot.everything or path in snapshot.asked):
                 tombstone_files.put(workspace.root, stone)
+                status = files.look(workspace.root, path)
+                judged.append(Judgement(path, "tombstone", signature=files.signature_of(status) if status else None))
     return Tombstones(list(mirrored.values()), by_name=unreadable), judged
 
 
@@ -566,6 +573,7 @@ def _ledger(workspace: Workspace, change: Change, *, whole: bool) -> None:
         change.agents.add(agent_id)
     artifacts.store_ledger(database, gone, rows)
     change.days.update((row.agent_id, row.day) for row in rows)
+    artifacts.count_days(database, None if whole else sorted(change.days))
 
 
 def _links(workspace: Workspace, change: Change, outcome: Outcome, *, whole: bool) -> None:
@@ -595,12 +603,12 @@ def _violations(workspace: Workspace, request: Request) -> set[str]:
     moment = iso(request.now_us)
     database.execute(
         "insert into violations(path, code, message, found_at, found_sha256, batch)"
-        " select path, code, message, ?, coalesce(found_sha256, ''), ? from files where verdict = 'violation'"
+        " select path, code, message, ?, coalesce(found_sha256, ''), ? from files where verdict <> 'indexed' and verdict = 'violation'"
         " on conflict(path) do update set code = excluded.code, message = excluded.message,"
         " found_sha256 = excluded.found_sha256 where code <> excluded.code or found_sha256 <> excluded.found_sha256",
         (moment, moment),
     )
-    database.execute("delete from violations where path not in (select path from files where verdict = 'violation')")
+    database.execute("delete from violations where path not in (select path from files where verdict <> 'indexed' and verdict = 'violation')")
     return {agent for _, agent in before ^ violations_open(workspace) if agent is not None}
 
 

@@ -12,6 +12,7 @@ from signet_sync import state
 from signet_sync.agent import reconcile
 from signet_sync.agent.workspace import Workspace
 from signet_sync.contracts.artifacts import Tombstone, validate_tombstone
+from signet_sync.contracts.frontmatter import FrontmatterProblem, parse
 from signet_sync.contracts.names import artifact_name, carried_token
 from signet_sync.contracts.observed import Found
 from signet_sync.contracts.places import MEMORY, OWN, TOMBSTONES, page_agent
@@ -111,10 +112,22 @@ def _paths(workspace: Workspace, agent_id: str, token: str, refs: Sequence[Sessi
             "select path from seals where agent_id = ? and session_token = ? and session_id = ?",
         ):
             found.update(row[0] for row in workspace.database.execute(sql, (agent_id, token, ref.session_id)))
+    ids = {ref.session_id for ref in refs}
     for name in files.listing(workspace.root, MEMORY, ""):
-        if carried_token(name) == token and (len(refs) and artifact_name(name) is None):
-            found.add(f"{MEMORY}/{name}")
+        path = f"{MEMORY}/{name}"
+        if carried_token(name) == token and artifact_name(name) is None and _copied_session(workspace, path) in ids:
+            found.add(path)
     return sorted(found)
+
+
+def _copied_session(workspace: Workspace, path: str) -> str | None:
+    """The session that a conflict copy says it belongs to."""
+    read = files.read(workspace.root, path, workspace.settings.max_file_bytes)
+    try:
+        session_id = parse(read.raw).fields.get("session_id") if isinstance(read, Found) else None
+    except FrontmatterProblem:
+        return None
+    return session_id if isinstance(session_id, str) else None
 
 
 def remove(workspace: Workspace, removal: Removal, reason: str, now_us: int) -> Removed:
@@ -182,10 +195,16 @@ def _needles(workspace: Workspace, removal: Removal) -> set[bytes]:
     Where other sessions of the token stay, the token and the key are theirs too; then the names of the files count.
     """
     found = {path.rpartition("/")[2] for path in removal.paths}
-    if removal.all_sessions:
-        found.add(removal.session_token)
+    under_token = workspace.database.execute(
+        "select distinct session_id, session_key from memory_artifacts where agent_id = ? and session_token = ?",
+        (removal.agent_id, removal.session_token),
+    )
+    ids = {ref.session_id for ref in removal.sessions}
+    keys = dict(under_token)
+    if keys.keys() <= ids:
+        found |= {removal.session_token, *filter(None, keys.values())}
+    found |= ids
     for ref in removal.sessions:
-        found.update(word for word in (ref.session_id, ref.session_key if removal.all_sessions else None) if word)
         for (sentence,) in workspace.database.execute(
             "select memory_sentence from memory_artifacts where agent_id = ? and session_token = ? and session_id = ?",
             ref[:3],

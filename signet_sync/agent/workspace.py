@@ -44,7 +44,6 @@ class Workspace:
             self.database.connection.close()
         self.database = open_database(self.database.path, self.state, self.own_place, self.events)
 
-
     def exchange_damaged(self, error: Exception) -> None:
         """Moves a database aside that turned out to be damaged while it was used, and makes a new one."""
         with suppress(DatabaseError):

@@ -18,7 +18,7 @@ def normalize(text: str) -> str:
     """
     if "\r" in text:
         text = text.replace("\r\n", "\n").replace("\r", "\n")
-    if " \n" in text or "\t\n" in text:
+    if " \n" in text or ("\t" in text and "\t\n" in text):
         text = _TRAILING.sub("", text)
     end = len(text)
     while end:

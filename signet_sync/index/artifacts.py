@@ -242,6 +242,20 @@ def store_ledger(database: Database, gone: Sequence[tuple[str, str, str]], rows:
     database.executemany(f"insert or replace into ledger_rows values({_marks(len(LedgerRow._fields))})", rows)
 
 
+def count_days(database: Database, days: Iterable[tuple[str, str]] | None) -> None:
+    """Sessions by agent and day, counted anew: of some days, or (None) of all."""
+    if days is None:
+        database.execute("delete from ledger_days")
+        database.execute("insert into ledger_days select agent_id, day, count(*) from ledger_rows group by 1, 2")
+        return
+    for agent_id, day in days:
+        count: int = database.value("select count(*) from ledger_rows where agent_id = ? and day = ?", (agent_id, day))
+        if count:
+            database.execute("insert or replace into ledger_days values(?, ?, ?)", (agent_id, day, count))
+        else:
+            database.execute("delete from ledger_days where agent_id = ? and day = ?", (agent_id, day))
+
+
 def unresolved_targets(database: Database, targets: Iterable[str] | None = None) -> list[str]:
     """Distinct link targets that are no known file, of all links or of some targets."""
     sql = (

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from signet_sync.contracts.observed import Signature
 from signet_sync.contracts.sentences import flatten
-from signet_sync.contracts.timestamps import day_of
+from signet_sync.contracts.timestamps import day_of, parse_instant
 from signet_sync.errors import LeaseBusy
 from signet_sync.index.database import Database
 from signet_sync.projection.head import SECTIONS, HeadItem, ProjectView
@@ -104,9 +104,8 @@ def window_months(database: Database, agent_id: str, first_us: int, last_us: int
     return [
         row[0]
         for row in database.execute(
-            "select distinct substr(day, 1, 7) from ledger_rows where agent_id = ? and membership_us between ? and ?"
-            " order by 1 desc",
-            (agent_id, first_us, last_us),
+            "select distinct substr(day, 1, 7) from ledger_days where agent_id = ? and day between ? and ? order by 1 desc",
+            (agent_id, day_of(first_us), day_of(last_us)),
         )
     ]
 
@@ -128,17 +127,20 @@ def next_change(database: Database, agent_id: str, now_us: int, window_us: int) 
 
 def projects(database: Database, agent_id: str, first_us: int, last_us: int, limit: int) -> list[ProjectView]:
     """Projects with sessions in the window, the one with the newest session first; ties by token."""
-    return [
-        ProjectView(*row)
+    views = []
+    for project, count, newest in database.execute(
+        "select project, count(*), max(membership_us) from ledger_rows"
+        " where agent_id = ? and membership_us between ? and ? and project is not null"
+        " group by project order by 3 desc, 1 limit ?",
+        (agent_id, first_us, last_us, limit),
+    ):
         for row in database.execute(
-            "select project, sessions, day, sentence, path, kind from (select *,"
-            " count(*) over (partition by project) as sessions, row_number() over"
-            " (partition by project order by membership_us desc, session_token, session_id) as place from ledger_rows"
-            " where agent_id = ? and membership_us between ? and ? and project is not null)"
-            " where place = 1 order by membership_us desc, project limit ?",
-            (agent_id, first_us, last_us, limit),
-        )
-    ]
+            "select day, sentence, path, kind from ledger_rows where agent_id = ? and membership_us = ? and project = ?"
+            " order by session_token, session_id limit 1",
+            (agent_id, newest, project),
+        ):
+            views.append(ProjectView(project, count, *row))
+    return views
 
 
 def head_items(database: Database, agent_id: str, last_us: int, limit: int) -> list[HeadItem]:
@@ -163,20 +165,21 @@ def head_items(database: Database, agent_id: str, last_us: int, limit: int) -> l
 
 def months(database: Database, agent_id: str, limit: int) -> list[MonthView]:
     """The newest months with sessions: how many, and how many compactions."""
-    compacted = dict(
-        database.execute(
-            "select strftime('%Y-%m', membership_us / 1000000, 'unixepoch'), count(*) from memory_artifacts"
-            " where agent_id = ? and source_kind = 'compaction' and noise = 0 group by 1",
-            (agent_id,),
+    found = []
+    for month, count in database.execute(
+        "select substr(day, 1, 7), sum(sessions) from ledger_days where agent_id = ? group by 1 order by 1 desc limit ?",
+        (agent_id, limit),
+    ):
+        year, number = int(month[:4]), int(month[5:])
+        following = f"{year + number // 12:04d}-{number % 12 + 1:02d}"
+        first, last = parse_instant(f"{month}-01T00:00:00Z"), parse_instant(f"{following}-01T00:00:00Z")
+        compacted: int = database.value(
+            "select count(*) from memory_artifacts where agent_id = ? and source_kind = 'compaction' and noise = 0"
+            " and membership_us >= ? and membership_us < ?",
+            (agent_id, first or 0, last if last is not None else 1 << 62),
         )
-    )
-    return [
-        MonthView(month, count, compacted.get(month, 0))
-        for month, count in database.execute(
-            "select substr(day, 1, 7), count(*) from ledger_rows where agent_id = ? group by 1 order by 1 desc limit ?",
-            (agent_id, limit),
-        )
-    ]
+        found.append(MonthView(month, count, compacted))
+    return found
 
 
 def compactions(database: Database, agent_id: str, last_us: int, limit: int) -> list[Compacted]:
@@ -196,7 +199,7 @@ def days(database: Database, agent_id: str) -> dict[str, int]:
     """Sessions of an agent by UTC day."""
     return dict(
         database.execute(
-            "select day, count(*) from ledger_rows where agent_id = ? group by day order by day desc",
+            "select day, sessions from ledger_days where agent_id = ? order by day desc",
             (agent_id,),
         )
     )

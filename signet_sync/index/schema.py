@@ -20,6 +20,7 @@ TABLES: dict[str, Literal["derived", "native"]] = {
     "links": "derived",
     "highlights": "derived",
     "ledger_rows": "derived",
+    "ledger_days": "derived",
     "pages": "derived",
     "seals": "native",
     "violations": "native",
@@ -52,6 +53,8 @@ DERIVED_DDL: tuple[str, ...] = (
         search_content text, search_sentence text, updated_at text not null, source_mtime_ms real)""",
     "create index memory_artifacts_session on memory_artifacts(agent_id, session_token, session_id)",
     "create index memory_artifacts_time on memory_artifacts(agent_id, membership_us)",
+    "create index memory_artifacts_compactions on memory_artifacts(agent_id, membership_us)"
+    " where source_kind = 'compaction' and noise = 0",
     "create index memory_artifacts_refs on memory_artifacts(agent_id) where refs is not null and refs <> ''",
     # Contentless: the text stands once, in memory_artifacts. contentless_delete would leak removed words.
     """create virtual table memory_artifacts_fts using fts5(
@@ -77,8 +80,10 @@ DERIVED_DDL: tuple[str, ...] = (
         day text not null, line text not null, tokens integer not null, project text, sentence text not null,
         path text not null, kind text not null,
         primary key(agent_id, session_token, session_id)) without rowid""",
-    "create index ledger_time on ledger_rows(agent_id, membership_us, session_token)",
+    "create index ledger_time on ledger_rows(agent_id, membership_us, session_token, project)",
     "create index ledger_day on ledger_rows(agent_id, day)",
+    """create table ledger_days(
+        agent_id text not null, day text not null, sessions integer not null, primary key(agent_id, day)) without rowid""",
     """create table pages(
         path text primary key, agent_id text not null, size integer, mtime_ns integer, ctime_ns integer, inode integer,
         inputs_sha256 text not null, next_us integer) without rowid""",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import deque
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -141,14 +142,14 @@ def fill(projects: Sequence[ProjectView], items: Iterable[HeadItem], budget: int
 
     Sections take turns, so that none starves; inside a section newest first; the same text is said once.
     """
-    queues: dict[str, list[str]] = {key: [] for key, _ in SECTIONS}
-    queues["projects"] = [project_line(view) for view in projects]
+    queues: dict[str, deque[ProjectView | HeadItem]] = {key: deque() for key, _ in SECTIONS}
+    queues["projects"].extend(projects)
     said: set[tuple[str, str]] = set()
     for item in items:
         saying = (item.section, item.text.casefold())
         if saying not in said:
             said.add(saying)
-            queues[item.section].append(item_line(item))
+            queues[item.section].append(item)
     lines: dict[str, list[str]] = {key: [] for key, _ in SECTIONS}
     used = 0
     headings = dict(SECTIONS)
@@ -156,7 +157,8 @@ def fill(projects: Sequence[ProjectView], items: Iterable[HeadItem], budget: int
         for key, queue in queues.items():
             if not queue:
                 continue
-            line = queue.pop(0)
+            entry = queue.popleft()
+            line = item_line(entry) if isinstance(entry, HeadItem) else project_line(entry)
             cost = estimate_tokens(line) + 1
             if not lines[key]:
                 cost += estimate_tokens(headings[key]) + 3
