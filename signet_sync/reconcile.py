@@ -28,7 +28,6 @@ from signet_sync.contracts.sanitizer import sanitize_line, sanitize_normalized
 from signet_sync.contracts.sentences import SessionContext, acceptable, fallback
 from signet_sync.contracts.timestamps import day_of, parse_name_stamp
 from signet_sync.contracts.tokens import token_matches, token_of
-from signet_sync.projection.head import Highlight, highlights
 
 if sys.version_info >= (3, 14):
     from compression import zstd
@@ -140,7 +139,6 @@ class Judgement:
     row: Row | None = None
     seal: Seal | None = None
     raw: bytes | None = None
-    highlights: tuple[Highlight, ...] = ()
     links: tuple[tuple[str, str], ...] = ()
     unlink: bool = False
     found_sha256: str = ""
@@ -366,7 +364,7 @@ def judge(path: str, found: Found | Trouble, bench: Bench) -> Judgement:
             None,
             bench.now_iso,
         )
-    row, row_notes, items = _content_row(path, name, record, body, bench)
+    row, row_notes = _content_row(path, name, record, body, bench)
     return Judgement(
         path,
         "indexed",
@@ -375,7 +373,6 @@ def judge(path: str, found: Found | Trouble, bench: Bench) -> Judgement:
         row=row,
         seal=new_seal,
         raw=found.raw if new_seal is not None else None,
-        highlights=items,
         links=_links(record),
         found_sha256=file_sha,
     )
@@ -542,7 +539,7 @@ def _with_sealed_row(judgement: Judgement, seal: Seal | None, bench: Bench) -> J
     sealed = sealed_judgement(seal, bench) if seal is not None else None
     if sealed is None:
         return judgement
-    return replace(judgement, row=sealed.row, highlights=sealed.highlights, links=sealed.links)
+    return replace(judgement, row=sealed.row, links=sealed.links)
 
 
 def _changes(seal: Seal, digest: str, actual: str) -> str:
@@ -604,7 +601,15 @@ def _link_notes(record: Record, body: str) -> tuple[Note, ...]:
 
 
 # The files of a session share their keys, project and sentence.
-_line = lru_cache(maxsize=2048)(sanitize_line)
+_cached_line = lru_cache(maxsize=2048)(sanitize_line)
+_UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.ASCII)
+
+
+def _line(text: str) -> str:
+    """A value of one line as it may be shown; most are ids of a form that no secret has."""
+    return text if _UUID.fullmatch(text) else _cached_line(text)
+
+
 _REDACTED = re.compile(r"\[REDACTED:([a-z0-9-]+)\]")
 
 
@@ -682,9 +687,7 @@ def _row(
     )
 
 
-def _content_row(
-    path: str, name: ArtifactName, record: Record, body: str, bench: Bench
-) -> tuple[Row, list[Note], tuple[Highlight, ...]]:
+def _content_row(path: str, name: ArtifactName, record: Record, body: str, bench: Bench) -> tuple[Row, list[Note]]:
     notes: list[Note] = []
     content = sanitize_normalized(body)
     lines = _lines(record)
@@ -701,8 +704,7 @@ def _content_row(
         notes.append(Note("sentence-below-floor", "its memory_sentence says too little; pages show a built one"))
         shown = fallback(context)
     row = _row(path, name, record, lines, shown, content, record.content_sha256 or "", bench)
-    items = highlights(content) if name.kind != "transcript" and not row.noise else ()
-    return row, notes, items
+    return row, notes
 
 
 def _manifest(

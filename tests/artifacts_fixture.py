@@ -216,3 +216,4 @@ def fill(database: Database, judgements: Sequence[Judgement], *, now_iso: str = 
         parts = artifacts.session_parts(database, sorted(sessions))
         rows = [compose(agent_id, token, session_parts) for agent_id, token, _, session_parts in parts]
         artifacts.store_ledger(database, [], [row for row in rows if row is not None])
+        artifacts.count_days(database, None)

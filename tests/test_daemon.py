@@ -453,6 +453,7 @@ def test_memory_in_no_database_is_no_agent(vault: Vault) -> None:
 @pytest.mark.parametrize("options", [("--no-watch", "--interval", "1"), ()])
 def test_without_events_it_looks_by_itself(vault: Vault, start: Start, options: tuple[str, ...]) -> None:
     environ = {} if options else {"SIGNET_WATCH_MODE": "polling", "SIGNET_WATCH_POLL_INTERVAL": "0.3"}
+    Session().write(vault)
     agent = start(*options, environ={**environ, "SIGNET_RECONCILE_SETTLE_SECONDS": "0.5"})
     found = agent.passed()
     assert (found["state"], found["watch"]) == ("polling", None if options else "polling")

@@ -6,8 +6,10 @@ import os
 import socket
 import time
 import uuid
+from collections import Counter
 from collections.abc import Collection
 from dataclasses import dataclass, field
+from functools import lru_cache
 from hashlib import sha256
 
 from signet_sync.agent import signet
@@ -21,12 +23,14 @@ from signet_sync.index import overview, pages
 from signet_sync.index.pages import PageState
 from signet_sync.projection import markers
 from signet_sync.projection.budget import shares
+from signet_sync.projection.head import SECTIONS, HeadItem, Highlight, highlights
 from signet_sync.projection.ledger import day_text, month_text
 from signet_sync.projection.render import Projection, Rendered, render, window
 from signet_sync.vault import files
 
 PAGE_LIMIT = 1 << 28
-HEAD_CANDIDATES = 40
+HEAD_CANDIDATES = 24
+HEAD_ARTIFACTS = 120
 INDEX_MONTHS = 24
 INDEX_COMPACTIONS = 20
 
@@ -145,7 +149,7 @@ def compose(workspace: Workspace, agent_id: str, now_us: int, halted: str = "") 
         agent_id,
         warning(workspace, agent_id, halted),
         pages.projects(database, agent_id, first, last, 12),
-        pages.head_items(database, agent_id, last, HEAD_CANDIDATES),
+        head_items(workspace, agent_id, last),
         in_window,
         pages.window_months(database, agent_id, first, last),
         lambda limit: pages.window_rows(database, agent_id, first, last, limit),
@@ -155,6 +159,28 @@ def compose(workspace: Workspace, agent_id: str, now_us: int, halted: str = "") 
     budget = shares(settings.budget_tokens, settings.share_head, settings.share_ledger, settings.share_index)
     rendered = render(projection, budget)
     return rendered, in_window, pages.next_change(database, agent_id, now_us, settings.window_days * DAY)
+
+
+@lru_cache(maxsize=512)
+def _highlights_of(path: str, sha256_: str, content: str) -> tuple[Highlight, ...]:
+    """The highlights of an artifact; its text is told by path and hash, so a page of yesterday's artifacts is cheap."""
+    del path, sha256_
+    return highlights(content)
+
+
+def head_items(workspace: Workspace, agent_id: str, last_us: int) -> list[HeadItem]:
+    """What the newest artifacts say under known headings, newest first: enough of each, or all of the newest."""
+    found: list[HeadItem] = []
+    counts: Counter[str] = Counter()
+    for read, told in enumerate(pages.told(workspace.database, agent_id, last_us)):
+        enough = len(counts) == len(SECTIONS) and min(counts.values()) >= HEAD_CANDIDATES
+        if enough or read == HEAD_ARTIFACTS:
+            break
+        for section, text in _highlights_of(told.path, told.sha256, told.content):
+            counts[section] += 1
+            if counts[section] <= HEAD_CANDIDATES:
+                found.append(HeadItem(section, text, told.path, told.kind, told.project, told.day))
+    return found
 
 
 def warning(workspace: Workspace, agent_id: str, halted: str = "") -> str:

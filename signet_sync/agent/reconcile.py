@@ -119,7 +119,7 @@ def run_pass(workspace: Workspace, request: Request) -> Outcome:
 
 
 def run_pass_mending(workspace: Workspace, request: Request) -> Outcome:
-    """A pass for a command: a database that turns out to be damaged is moved aside, and the pass is made over a new one."""
+    """A pass for a command: a database that turns out to be damaged is moved aside, and the pass made over a new one."""
     try:
         return run_pass(workspace, request)
     except DAMAGED as error:
@@ -596,6 +596,10 @@ def _exists(root: str, target: str) -> bool:
         return False
 
 
+# The first term is that of the partial index; SQLite does not conclude it from the second.
+_VIOLATED = "verdict <> 'indexed' and verdict = 'violation'"
+
+
 def _violations(workspace: Workspace, request: Request) -> set[str]:
     """Open violations follow the verdicts; what one pass finds together is one batch. Gives the agents concerned."""
     database = workspace.database
@@ -603,12 +607,12 @@ def _violations(workspace: Workspace, request: Request) -> set[str]:
     moment = iso(request.now_us)
     database.execute(
         "insert into violations(path, code, message, found_at, found_sha256, batch)"
-        " select path, code, message, ?, coalesce(found_sha256, ''), ? from files where verdict <> 'indexed' and verdict = 'violation'"
+        f" select path, code, message, ?, coalesce(found_sha256, ''), ? from files where {_VIOLATED}"
         " on conflict(path) do update set code = excluded.code, message = excluded.message,"
         " found_sha256 = excluded.found_sha256 where code <> excluded.code or found_sha256 <> excluded.found_sha256",
         (moment, moment),
     )
-    database.execute("delete from violations where path not in (select path from files where verdict <> 'indexed' and verdict = 'violation')")
+    database.execute(f"delete from violations where path not in (select path from files where {_VIOLATED})")
     return {agent for _, agent in before ^ violations_open(workspace) if agent is not None}
 
 

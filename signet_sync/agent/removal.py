@@ -228,7 +228,7 @@ def foreign(workspace: Workspace, words: Iterable[bytes]) -> list[str]:
             ours = relative == TOMBSTONES or (relative == MEMORY and artifact_name(name) is not None)
             if not ours and path.isprintable() and _holds(root, path, needles):
                 found.append(path)
-    return found
+    return sorted(found)
 
 
 def _holds(root: str, path: str, needles: Sequence[bytes]) -> bool:

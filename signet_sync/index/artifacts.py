@@ -60,7 +60,7 @@ def next_row_id(database: Database) -> int:
 
 
 def delete_rows(database: Database, paths: Sequence[str]) -> list[tuple[str, str, str]]:
-    """Drops rows, their full text, highlights and links; gives the sessions (agent, token, id) that they belonged to.
+    """Drops rows, their full text and links; gives the sessions (agent, token, id) that they belonged to.
 
     The full text index is told the very text that it holds: only so does it forget every word of it.
     """
@@ -82,15 +82,13 @@ def delete_rows(database: Database, paths: Sequence[str]) -> list[tuple[str, str
                 ids,
             )
             database.execute(f"delete from memory_artifacts where source_path in ({marks})", chunk)
-        database.execute(f"delete from highlights where source_path in ({marks})", chunk)
         database.execute(f"delete from links where source_path in ({marks})", chunk)
     return touched
 
 
 def insert_rows(database: Database, judgements: Sequence[Judgement], first_id: int, now_iso: str) -> int:
-    """Writes rows, highlights and links of judgements (old ones gone already), without full text; gives the next id."""
+    """Writes rows and links of judgements (old ones gone already), without full text; gives the next id."""
     rows = []
-    items: list[tuple[Any, ...]] = []
     links: list[tuple[str, str, str]] = []
     row_id = first_id
     for judgement in judgements:
@@ -101,11 +99,8 @@ def insert_rows(database: Database, judgements: Sequence[Judgement], first_id: i
         sentence = row.memory_sentence
         rows.append((row_id, *row, indexed(row.content), indexed(sentence) if sentence else None, now_iso, mtime))
         row_id += 1
-        if judgement.highlights:
-            items.append((row.source_path, row.agent_id, row.membership_us, json.dumps(judgement.highlights)))
         links.extend((row.source_path, field, target) for field, target in judgement.links)
     database.executemany(_ROW_SQL, rows)
-    database.executemany("insert into highlights values(?, ?, ?, ?)", items)
     database.executemany("insert into links(source_path, field, target_path) values(?, ?, ?)", links)
     return row_id
 
@@ -323,7 +318,6 @@ def canonical_dump(database: Database) -> list[tuple[Any, ...]]:
     dump: list[tuple[Any, ...]] = []
     for table, columns, order in (
         ("memory_artifacts", _COLUMNS, "source_path"),
-        ("highlights", "source_path, agent_id, membership_us, items", "source_path"),
         ("links", "source_path, field, target_path, broken", "source_path, field"),
         ("ledger_rows", ", ".join(LedgerRow._fields), "agent_id, session_token, session_id"),
         ("files", "path, verdict, code, message, notes", "path"),

@@ -287,9 +287,9 @@ class Database:
     def close(self) -> None:
         """Checkpoints what can be and closes; safe to call twice."""
         if not self.readonly:
-            # The log need not be empty; nobody waits here until the last reader is done.
-            self.connection.set_busy_timeout(200)
-            with suppress(DatabaseError):
+            with suppress(DatabaseError, apsw.ConnectionClosedError):
+                # The log need not be empty; nobody waits here until the last reader is done.
+                self.connection.set_busy_timeout(200)
                 self.checkpoint(truncate=True)
             with suppress(apsw.Error):
                 self.connection.execute("pragma optimize")

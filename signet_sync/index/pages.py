@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import json
+from collections.abc import Iterator
 from typing import NamedTuple
 
 from signet_sync.contracts.observed import Signature
@@ -10,7 +10,7 @@ from signet_sync.contracts.sentences import flatten
 from signet_sync.contracts.timestamps import day_of, parse_instant
 from signet_sync.errors import LeaseBusy
 from signet_sync.index.database import Database
-from signet_sync.projection.head import SECTIONS, HeadItem, ProjectView
+from signet_sync.projection.head import ProjectView
 from signet_sync.projection.render import Compacted, MonthView
 
 
@@ -21,6 +21,17 @@ class PageState(NamedTuple):
     signature: Signature | None
     inputs_sha256: str
     next_us: int | None
+
+
+class Told(NamedTuple):
+    """What an artifact tells the head: its text, and where it came from."""
+
+    path: str
+    sha256: str
+    kind: str
+    project: str | None
+    day: str
+    content: str
 
 
 class Lease(NamedTuple):
@@ -104,7 +115,8 @@ def window_months(database: Database, agent_id: str, first_us: int, last_us: int
     return [
         row[0]
         for row in database.execute(
-            "select distinct substr(day, 1, 7) from ledger_days where agent_id = ? and day between ? and ? order by 1 desc",
+            "select distinct substr(day, 1, 7) from ledger_days where agent_id = ? and day between ? and ?"
+            " order by 1 desc",
             (agent_id, day_of(first_us), day_of(last_us)),
         )
     ]
@@ -143,31 +155,23 @@ def projects(database: Database, agent_id: str, first_us: int, last_us: int, lim
     return views
 
 
-def head_items(database: Database, agent_id: str, last_us: int, limit: int) -> list[HeadItem]:
-    """What the newest artifacts say under known headings, newest first, at most `limit` items a section."""
-    found: list[HeadItem] = []
-    counts: dict[str, int] = {}
-    for path, membership, items, kind, project in database.execute(
-        "select h.source_path, h.membership_us, h.items, a.source_kind, a.project from highlights h"
-        " join memory_artifacts a on a.source_path = h.source_path where h.agent_id = ? and h.membership_us <= ?"
-        " order by h.membership_us desc, h.source_path limit ?",
-        (agent_id, last_us, 4 * limit),
+def told(database: Database, agent_id: str, last_us: int) -> Iterator[Told]:
+    """Summaries and compactions of an agent, newest first, for as long as the caller asks."""
+    for path, sha256, kind, project, membership, content in database.execute(
+        "select source_path, source_sha256, source_kind, project, membership_us, content from memory_artifacts"
+        " where agent_id = ? and membership_us <= ? and source_kind in ('summary', 'compaction') and noise = 0"
+        " order by membership_us desc, source_path",
+        (agent_id, last_us),
     ):
-        day = day_of(membership)
-        for section, text in json.loads(items):
-            counts[section] = counts.get(section, 0) + 1
-            if counts[section] <= limit:
-                found.append(HeadItem(section, text, path, kind, project, day))
-        if len(counts) == len(SECTIONS) and min(counts.values()) >= limit:
-            break
-    return found
+        yield Told(path, sha256, kind, project, day_of(membership), content)
 
 
 def months(database: Database, agent_id: str, limit: int) -> list[MonthView]:
     """The newest months with sessions: how many, and how many compactions."""
     found = []
     for month, count in database.execute(
-        "select substr(day, 1, 7), sum(sessions) from ledger_days where agent_id = ? group by 1 order by 1 desc limit ?",
+        "select substr(day, 1, 7), sum(sessions) from ledger_days where agent_id = ?"
+        " group by 1 order by 1 desc limit ?",
         (agent_id, limit),
     ):
         year, number = int(month[:4]), int(month[5:])

@@ -18,7 +18,6 @@ TABLES: dict[str, Literal["derived", "native"]] = {
     "memory_artifacts_fts": "derived",
     "files": "derived",
     "links": "derived",
-    "highlights": "derived",
     "ledger_rows": "derived",
     "ledger_days": "derived",
     "pages": "derived",
@@ -53,6 +52,8 @@ DERIVED_DDL: tuple[str, ...] = (
         search_content text, search_sentence text, updated_at text not null, source_mtime_ms real)""",
     "create index memory_artifacts_session on memory_artifacts(agent_id, session_token, session_id)",
     "create index memory_artifacts_time on memory_artifacts(agent_id, membership_us)",
+    "create index memory_artifacts_told on memory_artifacts(agent_id, membership_us)"
+    " where source_kind in ('summary', 'compaction') and noise = 0",
     "create index memory_artifacts_compactions on memory_artifacts(agent_id, membership_us)"
     " where source_kind = 'compaction' and noise = 0",
     "create index memory_artifacts_refs on memory_artifacts(agent_id) where refs is not null and refs <> ''",
@@ -71,10 +72,6 @@ DERIVED_DDL: tuple[str, ...] = (
         primary key(source_path, field)) without rowid""",
     "create index links_target on links(target_path)",
     "create index links_broken on links(broken) where broken = 1",
-    """create table highlights(
-        source_path text primary key, agent_id text not null, membership_us integer not null,
-        items text not null) without rowid""",
-    "create index highlights_time on highlights(agent_id, membership_us)",
     """create table ledger_rows(
         agent_id text not null, session_token text not null, session_id text not null, membership_us integer not null,
         day text not null, line text not null, tokens integer not null, project text, sentence text not null,
@@ -83,7 +80,8 @@ DERIVED_DDL: tuple[str, ...] = (
     "create index ledger_time on ledger_rows(agent_id, membership_us, session_token, project)",
     "create index ledger_day on ledger_rows(agent_id, day)",
     """create table ledger_days(
-        agent_id text not null, day text not null, sessions integer not null, primary key(agent_id, day)) without rowid""",
+        agent_id text not null, day text not null, sessions integer not null,
+        primary key(agent_id, day)) without rowid""",
     """create table pages(
         path text primary key, agent_id text not null, size integer, mtime_ns integer, ctime_ns integer, inode integer,
         inputs_sha256 text not null, next_us integer) without rowid""",
