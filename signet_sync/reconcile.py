@@ -44,7 +44,7 @@ HINTS: dict[str, str] = {
     "frontmatter-invalid": "mend the line that is named, or restore the file from a copy",
     "field-missing": "restore the file from a copy; every artifact carries all fields of its kind",
     "field-invalid": "restore the file from a copy, or mend the field that is named",
-    "hash-mismatch": "the text is not the one that was written: restore it from a copy or your sync service's history",
+    "hash-mismatch": "restore the file from a copy or from your sync service's history",
     "kind-mismatch": "give the file its old name back",
     "token-mismatch": "give the file its old name back; the token belongs to its agent and session",
     "captured-at-mismatch": "give the file its old name back; the name starts with captured_at",
@@ -512,7 +512,7 @@ def _checked_body(name: ArtifactName, record: Record, text: str) -> str:
             raise FieldProblem("path-escape", field_name, f"the field `{field_name}` leaves the workspace")
     body = normalize(text)
     if record.content_sha256 is not None and body_sha256(body) != record.content_sha256:
-        raise FieldProblem("hash-mismatch", "content_sha256", "the text is not the one that content_sha256 was made of")
+        raise FieldProblem("hash-mismatch", "content_sha256", "its text is not the one that was written (content_sha256 differs)")
     return body
 
 

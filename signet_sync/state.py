@@ -5,6 +5,7 @@ from __future__ import annotations
 import fcntl
 import json
 import os
+import re
 import socket
 import time
 import uuid
@@ -19,6 +20,7 @@ from signet_sync.errors import AnotherAgent, WorkspaceError
 
 _ID = frozenset("0123456789abcdef-")
 _RUN = "run.lock"
+_TEMPORARY = re.compile(r".+\.(\d{1,10})\.tmp(?:-journal|-wal|-shm)?", re.ASCII)
 _MOMENT = 0.25  # seconds: somebody who only looks holds the lock of a run for much less
 
 
@@ -202,6 +204,28 @@ def write_json(path: str, value: object) -> None:
         with suppress(OSError):
             os.unlink(temporary)
         raise
+
+
+def sweep(folder: StateFolder) -> None:
+    """Removes the temporary files that a crash left in the state folder: those whose owner is dead, or a day old."""
+    for place in (folder.path, folder.backups):
+        with suppress(OSError):
+            for name in os.listdir(place):
+                match = _TEMPORARY.fullmatch(name)
+                path = os.path.join(place, name)
+                with suppress(OSError):
+                    if match is not None and (not _alive(int(match[1])) or time.time() - os.stat(path).st_mtime > 86_400):
+                        os.unlink(path)
+
+
+def _alive(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except (ProcessLookupError, OverflowError):
+        return False
+    except PermissionError:
+        return True
+    return True
 
 
 def beat(folder: StateFolder, value: Mapping[str, object]) -> None:

@@ -201,11 +201,11 @@ class Inside(Daemon):
     def wait(self, *states: str, deadline: float = DEADLINE) -> None:
         until(lambda: self.state.startswith(states), f"{states}: {self.state}", deadline)
 
-    def settled(self) -> int:
+    def settled(self, moment: float = 0.6) -> int:
         """Waits until nothing has happened for a moment; gives the number of passes until then."""
         count, since = len(self.passes), time.monotonic()
         end = since + DEADLINE
-        while time.monotonic() - since < 1.0 or self._again:
+        while time.monotonic() - since < moment or self._again:
             if len(self.passes) != count:
                 count, since = len(self.passes), time.monotonic()
             assert time.monotonic() < end, "it never comes to rest"

@@ -98,11 +98,11 @@ def test_vectors_of_the_original_program(vectors):
 
 
 @pytest.mark.parametrize("unit", [" ", "\t", "\n", " \n", "\r", "\r\n", "x \n", "\xa0"])
-def test_a_megabyte_of_blanks_is_no_more_work_than_ten_times_a_tenth(unit):
+def test_ten_times_the_blanks_take_about_ten_times_as_long(unit):
     def seconds(size):
         text = "x \n" + unit * (size // len(unit)) + "y"
-        start = time.perf_counter()
+        start = time.process_time()
         normalize(text)
-        return time.perf_counter() - start
+        return time.process_time() - start
 
-    assert seconds(1_000_000) < 20 * max(seconds(100_000), 0.005)
+    assert any(seconds(1_000_000) < 20 * max(seconds(100_000), 0.002) for _ in range(4))

@@ -15,9 +15,9 @@ import apsw
 import pytest
 from artifacts_fixture import compaction, fill, judged, manifest, summary, transcript
 
-from signet_sync.errors import DatabaseCorrupt, DatabaseError
+from signet_sync.errors import DatabaseCorrupt, DatabaseError, DatabaseUnfinished
 from signet_sync.index import artifacts, schema
-from signet_sync.index.database import BUSY_MS, MINIMUM_SQLITE, Database, set_aside
+from signet_sync.index.database import BUSY_MS, MINIMUM_SQLITE, Database, discard, set_aside
 from signet_sync.index.search import search
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -542,3 +542,90 @@ def test_one_process_writing_and_one_checkpointing_do_no_harm(place):
     assert database.problems() == [] and artifacts.text_in_step(database)
     assert [row[0] for row in database.execute("pragma integrity_check")] == ["ok"]
     database.close()
+
+
+# ── the first index, without a journal ──
+
+
+def test_the_first_index_is_built_without_a_log_and_then_gets_one(place):
+    database = Database(place)
+    assert database.begin_build()
+    assert database.value("pragma journal_mode") == "memory" and database.value("pragma secure_delete") == 1
+    fill(database, judged(dict(session(1))))
+    for how in ({}, {"readonly": True}):
+        with pytest.raises(DatabaseUnfinished, match="being built"):
+            Database(place, wait_ms=0, **how)
+    assert not Path(place + "-wal").exists()
+    database.end_build()
+    assert database.value("pragma journal_mode") == "wal" and database.value("pragma synchronous") == 1
+    other = Database(place)
+    assert len(search(other, "lighthouse", agent_id="default")) == 3 and other.problems() == []
+    other.close()
+    database.close()
+
+
+def test_a_first_index_that_was_left_unfinished_is_told_and_can_be_discarded(place):
+    code = """
+        import os, sys
+        from artifacts_fixture import fill, judged
+        from signet_sync.index.database import Database
+        from test_database import session
+        database = Database(sys.argv[1])
+        assert database.begin_build()
+        fill(database, judged(dict(session(1))))
+        os._exit(0)
+    """
+    answer(in_child(code, place))
+    before = files_of(place)
+    with pytest.raises(DatabaseUnfinished) as caught:
+        Database(place)
+    assert caught.value.path == place and not isinstance(caught.value, DatabaseCorrupt)
+    assert files_of(place) == before
+    discard(place)
+    discard(place)
+    assert files_of(place) == {}
+
+
+def test_only_a_first_index_goes_without_a_log(filled, tmp_path):
+    memory, used, watched = Database(":memory:"), Database(filled), Database(str(tmp_path / "other.db"))
+    reader = Database(str(tmp_path / "other.db"), readonly=True)
+    reader.execute("begin")
+    reader.value("select count(*) from files")
+    watched.connection.set_busy_timeout(0)
+    for database, mode in ((memory, "memory"), (used, "wal"), (watched, "wal")):
+        assert not database.begin_build()
+        assert database.value("pragma journal_mode") == mode
+        assert database.value("pragma application_id") == schema.APPLICATION_ID
+    for database in (memory, used, reader, watched):
+        database.close()
+
+
+# ── a reader that leaves no trace ──
+
+
+def test_a_traceless_reader_puts_nothing_beside_the_file(filled):
+    before = {path.name: path.stat().st_mtime_ns for path in Path(filled).parent.iterdir()}
+    reader = Database(filled, readonly=True, traceless=True)
+    assert len(search(reader, "lighthouse", agent_id="default", limit=100)) == 36
+    during = {path.name: path.stat().st_mtime_ns for path in Path(filled).parent.iterdir()}
+    reader.close()
+    assert during == before == {path.name: path.stat().st_mtime_ns for path in Path(filled).parent.iterdir()}
+
+
+def test_a_traceless_reader_still_sees_what_only_the_log_holds(filled):
+    writer = Database(filled)
+    writer.set_meta("key", "in the log")
+    reader = Database(filled, readonly=True, traceless=True)
+    assert reader.meta("key") == "in the log"
+    reader.close()
+    writer.close()
+
+
+def test_a_place_with_odd_letters_is_no_uri(tmp_path):
+    place = str(tmp_path / "a?b=c#d%41 é.db")
+    Database(place).close()
+    for traceless in (False, True):
+        reader = Database(place, readonly=True, traceless=traceless)
+        assert reader.value("select count(*) from files") == 0
+        reader.close()
+    assert all(path.name.startswith(Path(place).name) for path in tmp_path.iterdir())

@@ -120,7 +120,7 @@ def test_ids_are_never_used_twice_while_the_last_row_stands(database):
 
 
 def test_a_judgement_without_a_row_writes_none(database):
-    nothing = replace(TEMPLATE, row=None, highlights=(), links=())
+    nothing = replace(TEMPLATE, row=None, links=())
     with database.transaction():
         assert artifacts.insert_rows(database, [nothing], 7, NOW) == 7
         artifacts.index_text(database, 7, 7)
@@ -143,8 +143,7 @@ def test_values_of_every_column_come_back_as_they_were(database):
 
 
 def test_the_desks_rows_come_back_as_they_were(database):
-    body = "# Day\n\n## Decisions\n\n- Keep the lamp lit all night\n- Oil comes on Fridays\n"
-    made = judged(session(body=body, session_key="agent:main:main"))
+    made = judged(session(session_key="agent:main:main"))
     fill(database, made)
     assert artifacts.rows_by_path(database, [j.path for j in made]) == {j.path: j.row for j in made}
     known = artifacts.known_files(database)
@@ -154,10 +153,6 @@ def test_the_desks_rows_come_back_as_they_were(database):
         seal = artifacts.seal_of(database, judgement.path)
         assert seal == (judgement.seal._replace(packed=pack(judgement.raw)) if judgement.seal else None)
     assert artifacts.seals_exist(database) and artifacts.seal_of(database, "memory/other.md") is None
-    assert [item.text for item in pages.head_items(database, "default", NOW_US, 9)] == [
-        "Keep the lamp lit all night",
-        "Oil comes on Fridays",
-    ]
 
 
 @pytest.mark.parametrize("seed", range(6))
@@ -182,8 +177,8 @@ def test_the_dump_is_the_same_in_whatever_order_rows_came(seed):
         dumps.append(artifacts.canonical_dump(database))
         database.close()
     assert dumps[0] == dumps[1]
-    assert {entry[0] for entry in dumps[0]} == {"memory_artifacts", "highlights", "links", "ledger_rows", "files"}
-    assert len(dumps[0]) > 60
+    assert {entry[0] for entry in dumps[0]} == {"memory_artifacts", "links", "ledger_rows", "files"}
+    assert len(dumps[0]) > 100
 
 
 def test_the_dump_tells_different_content_apart(database):
@@ -551,16 +546,29 @@ def test_of_sessions_at_one_instant_the_first_token_speaks_for_its_project(seed)
     database = Database(":memory:")
     fill(database, random.Random(seed).sample(made, len(made)))
     if seed % 2:
-        database.execute("drop index ledger_time")
+        for index in ("ledger_time", "ledger_day"):
+            database.execute(f"drop index {index}")
     first = min(who, key=lambda w: token_for(session_id=w["session_id"]))
     assert [view.path for view in pages.projects(database, "default", *WINDOW, 5)] == [path_for("summary", **first)]
     database.close()
 
 
-def test_highlights_months_and_compactions(month):
-    items = pages.head_items(month, "default", NOW_US, 10)
-    assert [item.text for item in items] == [f"Do the thing {n}" for n in (4, *order(2, 3), 1, 0)]
-    assert pages.head_items(month, "default", NOW_US, 2) == items[:2]
+def test_what_the_head_is_told_the_newest_first(month):
+    told = list(pages.told(month, "default", NOW_US))
+    assert [(one.kind, one.day, one.project) for one in told] == [
+        ("summary", "2026-03-29", None),
+        *[("summary", "2026-03-02", ("/code/lantern/", "/code/wick")[n - 2]) for n in order(2, 3)],
+        ("summary", "2026-03-01", "/code/lantern"),
+        ("compaction", "2026-03-01", "/code/lantern"),
+        ("summary", "2026-02-27", "/code/old"),
+    ]
+    assert told[0].content == "# Next steps\n\n- Do the thing 4"
+    assert [one.path for one in pages.told(month, "scout", NOW_US)] == [
+        path_for("summary", agent_id="scout", session_id="s-9")
+    ]
+
+
+def test_months_and_compactions(month):
     assert [(m.month, m.sessions, m.compactions) for m in pages.months(month, "default", 10)] == [
         ("2026-04", 1, 0),
         ("2026-03", 4, 1),
@@ -568,6 +576,21 @@ def test_highlights_months_and_compactions(month):
     ]
     assert [c.day for c in pages.compactions(month, "default", NOW_US, 5)] == ["2026-03-01"]
     assert pages.compactions(month, "scout", NOW_US, 5) == []
+
+
+def test_days_are_counted_anew_where_they_moved(month):
+    before = pages.days(month, "default")
+    key = ("default", token_for(session_id="s-2"), "s-2")
+    for number, left in ((2, 1), (3, 0)):
+        key = ("default", token_for(session_id=f"s-{number}"), f"s-{number}")
+        artifacts.store_ledger(month, [key], [])
+        artifacts.count_days(month, [("default", "2026-03-02"), ("default", "1999-01-01")])
+        assert pages.days(month, "default") == {
+            day: left if day == "2026-03-02" else count for day, count in before.items() if left or day != "2026-03-02"
+        }
+    counted = pages.days(month, "default")
+    artifacts.count_days(month, None)
+    assert pages.days(month, "default") == counted
 
 
 def order(*numbers):

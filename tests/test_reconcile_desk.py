@@ -235,7 +235,7 @@ def test_first_sight(made, expected, code, notes):
     assert not judgement.unlink
     if expected == "invalid":
         assert judgement.message and HINTS[code]
-        assert judgement.signature == SIGNATURE and not judgement.highlights and not judgement.links
+        assert judgement.signature == SIGNATURE and not judgement.links
 
 
 def test_every_code_of_the_contracts_has_a_hint_and_stands_in_a_table():
@@ -373,11 +373,7 @@ def test_after_the_seal(before, now, expected, code, notes):
     assert judgement.row is not None
     if expected != "indexed":
         assert judgement.message
-        assert (judgement.row, judgement.highlights, judgement.links) == (
-            original.row,
-            original.highlights,
-            original.links,
-        )
+        assert (judgement.row, judgement.links) == (original.row, original.links)
         assert (judgement.found_sha256 != "") == (code == "mutated")
     assert judgement.row.content == original.row.content
 
@@ -534,7 +530,7 @@ def test_files_of_removed_sessions(made, stones, by_name, expected, code):
     assert (judgement.verdict, judgement.code) == (expected, code)
     assert judgement.unlink == (expected == "tombstoned")
     if expected == "tombstoned":
-        assert judgement.row is None and judgement.seal is None and not judgement.highlights
+        assert judgement.row is None and judgement.seal is None
 
 
 def test_a_removed_session_is_removed_whatever_its_seal_says():
@@ -758,7 +754,7 @@ def test_files_that_are_there_but_new_or_broken_still_witness_the_folder():
 
 
 def test_the_row_of_a_summary():
-    body = "# Day\n\n## Decisions\n\n- Keep the lamp lit\n"
+    body = "# Day\n\nThe lamp was lit.\n"
     judgement = verdict(
         summary(
             session_key=KEY,
@@ -776,7 +772,6 @@ def test_the_row_of_a_summary():
     assert row.membership_us - row.captured_us == 3600 * 1_000_000
     assert row.content == body.rstrip("\n") and row.memory_sentence == row.ledger_sentence == SENTENCE
     assert (row.noise, row.refs, row.revision) == (0, None, None)
-    assert [item.text for item in judgement.highlights] == ["Keep the lamp lit"]
     assert judgement.links == (("manifest_path", path_for("manifest", session_key=KEY)),)
 
 
@@ -793,12 +788,22 @@ def test_a_sentence_below_the_floor_gives_way_on_pages_only():
     )
 
 
-def test_transcripts_and_noise_have_no_highlights():
-    body = "## Decisions\n\n- Keep the lamp lit\n"
-    assert verdict(compaction(body=body)).highlights
-    assert not verdict(transcript(body=body)).highlights
-    assert not verdict(summary(body=body, project="/tmp/x")).highlights
-    assert verdict(summary(project="/tmp/x")).row.noise == 1
+@pytest.mark.parametrize(
+    ("fields", "noise"),
+    [
+        ({}, 0),
+        ({"project": "/tmp/x"}, 1),
+        ({"project": "/private/tmp/x"}, 1),
+        ({"project": "/home/tmp/x"}, 0),
+        ({"project": None, "harness": "test"}, 1),
+        ({"project": None, "session_id": "Fixture-1"}, 1),
+        ({"project": None, "session_key": "tmp-1"}, 1),
+        ({"project": None, "session_id": "real-1"}, 0),
+        ({"session_id": "test-1"}, 0),
+    ],
+)
+def test_noise_is_told_by_its_row(fields, noise):
+    assert verdict(summary(**fields)).row.noise == noise
 
 
 def test_links_of_a_manifest_are_told_by_field():
@@ -914,7 +919,7 @@ def test_no_secret_of_any_field_reaches_a_row(name):
     judgement = verdict(made)
     assert judgement.verdict == "indexed"
     assert "secret-suspected" in [note.code for note in judgement.notes]
-    assert SECRET not in repr((judgement.row, judgement.notes, judgement.highlights, judgement.links))
+    assert SECRET not in repr((judgement.row, judgement.notes, judgement.links))
     # The file itself and its seal stay as they are.
     assert judgement.raw == made[1]
 

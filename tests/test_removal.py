@@ -124,7 +124,8 @@ def test_the_tombstone_holds_no_word_of_the_session(vault):
     }
     assert sorted(fields["removed_paths"]) == sorted(mine(k) for k in ("summary", "transcript", "manifest"))
     assert set(fields) <= {
-        "kind", "agent_id", "session_token", "removed_at", "reason", "removed_paths", "tombstone_version", "session_ids",
+        "kind", "agent_id", "session_token", "session_ids", "removed_at", "reason", "removed_paths",
+        "tombstone_version",
     }  # fmt: skip
 
 

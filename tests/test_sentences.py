@@ -228,9 +228,9 @@ BIG = {
 def test_the_fallback_of_large_bodies_comes_at_once(name):
     for project in (None, BIG[name]):
         context = session(BIG[name], project)
-        start = time.perf_counter()
+        start = time.process_time()
         sentence = fallback(context)
-        assert time.perf_counter() - start < 1
+        assert time.process_time() - start < 3
         assert passes_strict(sentence, context)
         assert len(sentence) < 1000
 
@@ -351,6 +351,7 @@ def test_ordinary_text_is_left_alone():
 def test_a_cell_forges_no_column(text):
     cell = flatten_cell(text)
     assert len(f"- t | session={cell} | project={cell} | s".split(" | ")) == 4
+    assert " |" not in cell and "| " not in cell
     assert flatten_cell(cell) == cell
 
 
@@ -415,27 +416,25 @@ FUNCTIONS = {
 }
 
 
-def seconds(function, text):
-    start = time.perf_counter()
-    function(text)
-    return time.perf_counter() - start
+def is_linear(function, unit, size):
+    """Whether ten times the text takes at most twenty times as long, in the best of four tries."""
+    small, large = unit * (size // 10 // len(unit)), unit * (size // len(unit))
+    for _ in range(4):
+        start = time.process_time()
+        function(small)
+        between = time.process_time()
+        function(large)
+        if time.process_time() - between < 20 * max(between - start, 0.001):
+            return True
+    return False
 
 
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_ten_times_the_text_takes_about_ten_times_as_long(name):
-    """10 kB against 100 kB of every unit: with a quadratic pattern the second takes a hundred times as long."""
-    slow = {}
-    for unit in UNITS:
-        small, large = (unit * (size // len(unit)) for size in (10_000, 100_000))
-        before = max(seconds(FUNCTIONS[name], small), 0.001)
-        if (after := seconds(FUNCTIONS[name], large)) > 25 * before:
-            slow[unit] = (before, after)
-    assert slow == {}
+    """With a quadratic pattern it takes a hundred times as long."""
+    assert [unit for unit in UNITS if not is_linear(FUNCTIONS[name], unit, 100_000)] == []
 
 
 @pytest.mark.parametrize("unit", ["a.", "pr-", "_", "A1", "a/"])
 def test_a_megabyte_is_judged_in_linear_time(unit):
-    small, large = (unit * (size // len(unit)) for size in (100_000, 1_000_000))
-    for name, function in FUNCTIONS.items():
-        before = max(seconds(function, small), 0.002)
-        assert seconds(function, large) < 20 * before, name
+    assert [name for name, function in FUNCTIONS.items() if not is_linear(function, unit, 1_000_000)] == []

@@ -639,6 +639,7 @@ def _clean_up(workspace: Workspace, request: Request, outcome: Outcome) -> None:
     """After the transaction: missing manifests, the scrub of removed text, what crashes left, the backup."""
     if outcome.full:
         files.sweep(workspace.root, beside=("", MEMORY))
+        state.sweep(workspace.state)
         if workspace.database.meta("manifests") is not None:
             outcome.rebuilt_manifests, complete = rebuild_missing(workspace, request.now_us)
             outcome.deferred = not complete

@@ -202,6 +202,11 @@ def _fail(code: str, message: str, hint: str, path: str | None, exit_code: int, 
     return exit_code
 
 
+def counted(number: int, noun: str) -> str:
+    """`1 session`, `2 sessions`."""
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+
+
 def emit(document: Any) -> None:
     """One JSON document on stdout."""
     text = json.dumps(document, ensure_ascii=False, indent=2)

@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from signet_sync.cli import Context, emit, json_option, now_option, pass_context, resolve_now
+from signet_sync.cli import Context, counted, emit, json_option, now_option, pass_context, resolve_now
 
 _LEVELS = {"invalid": "error", "violation": "error", "tombstoned": "error", "ignored": "warning"}
 
@@ -68,8 +68,9 @@ def _text(document: dict[str, Any]) -> None:
 
     counts = document["counts"]
     click.echo(
-        f"{counts['indexed']} valid · {counts['invalid']} invalid · {counts['violation']} violations"
-        f" · {counts['tombstoned']} should be gone · {counts['tombstones']} tombstones · {counts['ignored']} ignored"
+        f"{counts['indexed']} valid · {counts['invalid']} invalid · {counted(counts['violation'], 'violation')}"
+        f" · {counts['tombstoned']} should be gone · {counted(counts['tombstones'], 'tombstone')}"
+        f" · {counts['ignored']} ignored"
     )
     show_problems(document["problems"], document["notes"])
     click.secho("ok" if document["ok"] else "not ok", fg="green" if document["ok"] else "red", bold=True)

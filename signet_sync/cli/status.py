@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from signet_sync.cli import Context, emit, json_option, pass_context
+from signet_sync.cli import Context, counted, emit, json_option, pass_context
 
 if TYPE_CHECKING:
     from signet_sync.index.database import Database
@@ -192,12 +192,12 @@ def _show(document: dict[str, Any]) -> None:
         click.echo(f"watch      {document['watch']}")
     counts = document["counts"]
     click.echo(
-        f"indexed    {counts['artifacts']} artifacts · {counts['sessions']} sessions · {counts['agents']} "
-        f"{'agent' if counts['agents'] == 1 else 'agents'} · {counts['tombstones']} tombstones"
+        f"indexed    {counted(counts['artifacts'], 'artifact')} · {counted(counts['sessions'], 'session')}"
+        f" · {counted(counts['agents'], 'agent')} · {counted(counts['tombstones'], 'tombstone')}"
     )
     if counts["violations"] or counts["invalid"]:
         click.secho(
-            f"problems   {counts['violations']} violations · {counts['invalid']} invalid"
+            f"problems   {counted(counts['violations'], 'violation')} · {counts['invalid']} invalid"
             " → signet-sync violations list, signet-sync check",
             fg="red",
         )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import deque
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -30,12 +30,15 @@ _HEADINGS: dict[str, str] = {
     "next": "projects", "next step": "projects", "next steps": "projects", "todo": "projects", "to do": "projects",
     "action items": "projects", "follow-ups": "projects",
 }  # fmt: skip
-_FENCE = re.compile(r"^[ \t]*(?:```|~~~)", re.MULTILINE)
+_HEADING_OR_FENCE = re.compile(r"^(?:#{1,6}[ \t].*|[ \t]*(?:```|~~~).*)$", re.MULTILINE)
 _ITEM = re.compile(r"^[ \t]*(?:[-*+]|\d{1,3}[.)])[ \t]+(?:\[[ xX]\][ \t]+)?(.*)$")
 _SAYS_SOMETHING = re.compile(r"\w\W*\w\W*\w")
 _DONE = re.compile(r"^[ \t]*[-*+][ \t]+\[[xX]\]")
+# What would start a heading, a quote, a fence, a list or a task inside the list item that shows the text.
+_BLOCK = re.compile(r"^(?:(?:#{1,6}|[-*+]|\d{1,9}[.)]|\[[ xX]\])(?:[ \t]+|$)|>[ \t]*|~{3,}[ \t]*)+")
 
 ITEMS_PER_HEADING = 5
+ITEMS_PER_ARTIFACT = 60
 SECTION_LINES = 120
 ITEM_LENGTH = 280
 
@@ -50,19 +53,25 @@ class Highlight(NamedTuple):
 def highlights(body: str) -> tuple[Highlight, ...]:
     """The items under known headings of a (sanitized) body, in order; text inside code fences does not count."""
     found: list[Highlight] = []
-    start = 0 if body.startswith("#") else body.find("\n#") + 1
-    while start or body.startswith("#"):
-        line_end = body.find("\n", start)
-        line = body[start:] if line_end < 0 else body[start:line_end]
-        following = body.find("\n#", start)
-        section = _section(line)
-        if section is not None and len(_FENCE.findall(body, 0, start)) % 2 == 0:
-            text = body[start + len(line) : following if following >= 0 else len(body)]
-            found.extend(Highlight(section, item) for item in _items(text))
-        if following < 0:
+    section: str | None = None
+    begin = 0
+    for start, end in (*_headings(body), (len(body), len(body))):
+        if section is not None:
+            found.extend(Highlight(section, item) for item in _items(body[begin:start]))
+        if len(found) >= ITEMS_PER_ARTIFACT:
             break
-        start = following + 1
-    return tuple(dict.fromkeys(found))
+        section, begin = _section(body[start:end]), end
+    return tuple(dict.fromkeys(found[:ITEMS_PER_ARTIFACT]))
+
+
+def _headings(body: str) -> Iterator[tuple[int, int]]:
+    """Where each heading outside code fences begins and ends."""
+    fenced = False
+    for mark in _HEADING_OR_FENCE.finditer(body):
+        if not mark[0].startswith("#"):
+            fenced = not fenced
+        elif not fenced:
+            yield mark.span()
 
 
 def _section(line: str) -> str | None:
@@ -74,27 +83,29 @@ def _section(line: str) -> str | None:
 
 
 def _items(text: str) -> list[str]:
-    """List items and paragraphs of a section, flattened; the first few that say something."""
+    """List items and paragraphs of a section, flattened; the first few that say something and are not done."""
     items: list[str] = []
     paragraph: list[str] = []
-    fenced = False
+    fenced = done = False
     for line in [*text.split("\n", SECTION_LINES)[:SECTION_LINES], ""]:
         stripped = line.strip()
         fence = stripped.startswith(("```", "~~~"))
         item = None if fenced or fence else _ITEM.match(line)
         if stripped and not fence and not fenced and item is None and not stripped.startswith(("|", ">")):
-            paragraph.append(stripped)
+            if not done:
+                paragraph.append(stripped)
             continue
         if paragraph:
-            said = flatten(" ".join(paragraph), ITEM_LENGTH)
+            said = _BLOCK.sub("", flatten(" ".join(paragraph), ITEM_LENGTH), 1)
             if _SAYS_SOMETHING.search(said):
                 items.append(said)
             paragraph = []
         if len(items) == ITEMS_PER_HEADING:
             break
+        done = item is not None and _DONE.match(line) is not None
         if fence:
             fenced = not fenced
-        elif item is not None and not _DONE.match(line):
+        elif item is not None and not done:
             paragraph.append(item[1].strip())
     return items
 
