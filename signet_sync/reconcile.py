@@ -512,7 +512,8 @@ def _checked_body(name: ArtifactName, record: Record, text: str) -> str:
             raise FieldProblem("path-escape", field_name, f"the field `{field_name}` leaves the workspace")
     body = normalize(text)
     if record.content_sha256 is not None and body_sha256(body) != record.content_sha256:
-        raise FieldProblem("hash-mismatch", "content_sha256", "its text is not the one that was written (content_sha256 differs)")
+        message = "its text is not the one that was written (content_sha256 differs)"
+        raise FieldProblem("hash-mismatch", "content_sha256", message)
     return body
 
 

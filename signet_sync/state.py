@@ -214,7 +214,8 @@ def sweep(folder: StateFolder) -> None:
                 match = _TEMPORARY.fullmatch(name)
                 path = os.path.join(place, name)
                 with suppress(OSError):
-                    if match is not None and (not _alive(int(match[1])) or time.time() - os.stat(path).st_mtime > 86_400):
+                    old = time.time() - os.stat(path).st_mtime > 86_400
+                    if match is not None and (old or not _alive(int(match[1]))):
                         os.unlink(path)
 
 

@@ -119,7 +119,7 @@ def run_pass(workspace: Workspace, request: Request) -> Outcome:
 
 
 def run_pass_mending(workspace: Workspace, request: Request) -> Outcome:
-    """A pass for a command: a database that turns out to be damaged is moved aside, and the pass made over a new one."""
+    """A pass for a command: a damaged database is moved aside, and the pass made over a new one."""
     try:
         return run_pass(workspace, request)
     except DAMAGED as error:
