@@ -215,11 +215,12 @@ def sweep(folder: StateFolder) -> None:
                 path = os.path.join(place, name)
                 with suppress(OSError):
                     old = time.time() - os.stat(path).st_mtime > 86_400
-                    if match is not None and (old or not _alive(int(match[1]))):
+                    if match is not None and (old or not process_alive(int(match[1]))):
                         os.unlink(path)
 
 
-def _alive(pid: int) -> bool:
+def process_alive(pid: int) -> bool:
+    """Whether some process of this machine has this id now; who asks must bear that ids are used again."""
     try:
         os.kill(pid, 0)
     except (ProcessLookupError, OverflowError):

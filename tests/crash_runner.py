@@ -23,6 +23,7 @@ from signet_sync.index.database import Database
 from signet_sync.vault import files
 
 NOW = "2026-03-29T12:00:00.000Z"
+MINE = b"# What I wrote myself\n"
 KILLED = 137
 
 
@@ -172,10 +173,8 @@ def recover(root: Path, wanted: dict[str, object], removed: list[str], heal: boo
     for name, digests in wanted.items():
         check(f"lost {name}", name in present or name in removed)
         check(f"altered {name}", present.get(name) in (None, *digests))
-    page = root / "MEMORY.md"
-    if page.exists():
-        text = page.read_bytes()
-        check("torn page", text.startswith(b"<!-- signet:begin -->\n") and text.endswith(b" -->\n"))
+    text = (root / "MEMORY.md").read_bytes()
+    check("torn page", text == MINE or (text.startswith(MINE + b"\n<!-- signet:begin -->\n") and text.endswith(b" -->\n")))
     check("reindex failed", command(str(root), "reindex", "--now", NOW) == 0)
     folder = Path(state.locate(str(root)).path)
     if heal:

@@ -11,6 +11,7 @@ from hashlib import sha256
 
 import artifacts_fixture as made
 import pytest
+from crash_runner import MINE
 from workbench import ROOT, Vault, numbered
 
 from signet_sync.contracts.bodies import body_sha256, normalize
@@ -32,7 +33,7 @@ def prepare(folder, scenario):
     vault.session(3, body="# Third\n\n## Decisions\n\n- The zzxvcanary of lantern stays.\n")
     os.makedirs(os.environ["SIGNET_STATE"], exist_ok=True)
     fresh = scenario in ("first", "index-only")
-    (vault / "MEMORY.md").write_text("")
+    (vault / "MEMORY.md").write_bytes(MINE)
     if not fresh:
         vault.reindex()
         vault.hits("number1x")

@@ -7,12 +7,13 @@ import os
 import shutil
 import time
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
 import apsw
 import pytest
-from agents import LINUX, Agent, Inside, Session, page, seconds, status, until
+from agents import LINUX, Agent, Inside, Session, page, seconds, status, until, verdicts
 from workbench import Vault
 
 from signet_sync import state
@@ -114,6 +115,26 @@ def test_started_without_memory_it_halts(vault: Vault, start: Start) -> None:
 
 
 @pytest.mark.usefixtures("quick")
+def test_a_file_that_is_away_for_a_moment_is_not_missed_whatever_else_happens(vault: Vault) -> None:
+    sessions = some(vault, 2)
+    path = sessions[0].path("summary")
+    with Inside(vault, flags={"settle_seconds": 2.0}) as agent:
+        agent.wait("watching")
+        agent.settled()
+        raw = (vault / path).read_bytes()
+        (vault / path).unlink()
+        until(lambda: path in agent._again, "seen")
+        agent._everything = True
+        new = Session().write(vault)
+        until(lambda: vault.hits(new.word), "passes over others, and over everything")
+        assert verdicts(vault)[path] == ("indexed", "")
+        (vault / path).write_bytes(raw)
+        agent.settled()
+        assert verdicts(vault)[path] == ("indexed", "")
+        assert counts(vault)["violations"] == 0
+
+
+@pytest.mark.usefixtures("quick")
 def test_a_person_may_accept_the_removals_beside_a_halted_agent(vault: Vault) -> None:
     some(vault)
     with Inside(vault) as agent:
@@ -160,18 +181,19 @@ def test_stopped_while_it_waits_it_leaves_nothing(vault: Vault, start: Start) ->
 
 
 @pytest.mark.usefixtures("quick")
-def test_a_root_that_goes_and_comes_back_is_followed(vault: Vault) -> None:
+@pytest.mark.parametrize("mode", ["auto", "off"])
+def test_a_root_that_goes_and_comes_back_is_followed(vault: Vault, mode: str) -> None:
     session = Session().write(vault)
     away = vault.root.parent / "away"
-    with Inside(vault) as agent:
-        agent.wait("watching")
+    with Inside(vault, flags={"watch_mode": mode}) as agent:
+        agent.wait("watching", "polling")
         vault.root.rename(away)
         agent.wait("waiting: workspace")
-        new = Session().write(Vault(away))
+        between = Session().write(Vault(away))
         assert not vault.root.exists()
         away.rename(vault.root)
-        agent.wait("watching")
-        until(lambda: vault.hits(new.word), "what happened in between")
+        until(lambda: vault.hits(between.word), "what happened in between")
+        agent.wait("watching", "polling")
         assert vault.hits(session.word)
 
 
@@ -285,19 +307,23 @@ def test_a_pass_of_another_command_is_waited_for_without_a_word(vault: Vault) ->
         until(lambda: vault.hits(new.word), "as soon as it may")
 
 
-def test_it_ends_in_time_whoever_holds_a_lock(vault: Vault, start: Start) -> None:
+@pytest.mark.parametrize("lock", ["workspace", "database"])
+def test_it_ends_in_time_whoever_holds_a_lock(vault: Vault, start: Start, lock: str) -> None:
     Session().write(vault)
     agent = start()
     agent.passed()
-    blocker = apsw.Connection(str(vault.db))
-    with state.workspace_lock(state.locate(str(vault.root))):
+    with ExitStack() as stack:
+        if lock == "workspace":
+            stack.enter_context(state.workspace_lock(state.locate(str(vault.root))))
+        else:
+            blocker = apsw.Connection(str(vault.db))
+            stack.callback(blocker.close)
+            blocker.execute("begin immediate")
         Session().write(vault)
-        time.sleep(0.8)
-        blocker.execute("begin immediate")
+        time.sleep(0.6)
         code, took = agent.end()
     assert code == 0
     assert took < seconds(2.0)
-    blocker.close()
 
 
 @pytest.mark.usefixtures("quick")

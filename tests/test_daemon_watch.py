@@ -15,7 +15,7 @@ from typing import Any
 import apsw
 import artifacts_fixture as made
 import pytest
-from agents import LINUX, Agent, Inside, Session, heartbeat, manager, page, status, until, verdicts
+from agents import LINUX, Agent, Inside, Session, ago, heartbeat, manager, page, status, until, verdicts
 from workbench import Vault
 
 from signet_sync.agent import daemon as room
@@ -74,15 +74,17 @@ def buried(vault: Vault) -> Session:
     return session
 
 
-def overwrite(path: Path) -> None:
+def overwrite(path: Path, start: int = 0) -> None:
     with path.open("r+b") as stream:
-        stream.write(random.Random(1).randbytes(path.stat().st_size))
+        stream.seek(start)
+        stream.write(random.Random(1).randbytes(path.stat().st_size - start))
 
 
 DAMAGES = {
     "deleted": lambda db: db.unlink(),
     "log deleted": lambda db: Path(f"{db}-wal").unlink(),
     "garbage": overwrite,
+    "garbage inside": lambda db: overwrite(db, 4096),
     "exchanged": lambda db: (db.with_name("x").write_bytes(b""), db.with_name("x").replace(db)),
 }
 
@@ -98,6 +100,8 @@ def test_a_database_lost_under_it_is_made_anew_and_tombstones_stay(vault: Vault,
         assert vault.call("telemetry", "show").code == 0
         agent.settled()
         until(lambda: "checkpoint" not in agent._due, "what is lost now is what stands in the file")
+        assert agent.workspace is not None
+        before = agent.workspace.database
         DAMAGES[how](vault.db)
         new = Session().write(vault)
 
@@ -107,6 +111,8 @@ def test_a_database_lost_under_it_is_made_anew_and_tombstones_stay(vault: Vault,
 
         until(whole, "made anew")
         agent.wait("watching")
+        assert agent.workspace.database is not before
+        assert Path(f"{vault.db}-wal").exists()
         assert len(vault.hits(new.word)) == len(vault.hits(sessions[0].word)) == 2
         gone.write(vault)
         until(lambda: not list(vault.memory.glob(f"*{gone.token}*")), "what was removed stays removed")
@@ -165,6 +171,27 @@ def test_announced_changes_never_make_it_doubt_the_watch(vault: Vault) -> None:
             session = Session().write(vault)
             (vault / session.path("transcript")).unlink()
             time.sleep(0.13)
+        assert watcher._watches is watches
+
+
+@pytest.mark.usefixtures("quick")
+def test_a_change_during_a_full_pass_is_no_reason_to_doubt_the_watch(vault: Vault) -> None:
+    Session().write(vault)
+    late: list[Session] = []
+
+    class Slow(Inside):
+        def _rolling(self) -> list[str]:
+            if self.full_passes and len(late) < 3:
+                late.append(Session().write(vault))
+            return super()._rolling()
+
+    with Slow(vault, flags={"interval": 1.0, "jitter": 0.0}) as agent:
+        agent.wait("watching")
+        watcher = agent.watcher
+        assert watcher is not None
+        watches = watcher._watches
+        until(lambda: len(late) == 3 and vault.hits(late[-1].word), "three changes that the pass saw first")
+        agent.settled()
         assert watcher._watches is watches
 
 
@@ -364,6 +391,39 @@ def test_a_signet_daemon_that_comes_later_is_noticed(vault: Vault, sleeper: subp
         new = Session().write(vault)
         until(lambda: vault.hits(new.word), "indexed")
         assert page(vault) == before
+
+
+LEAVES = 30 * 86_400  # a session's time in the window, in seconds
+
+
+@pytest.mark.usefixtures("quick")
+def test_a_session_leaves_the_page_when_its_time_is_over_without_any_event(vault: Vault) -> None:
+    stays, goes = Session(), Session()
+    goes.who["captured_at"] = ago(seconds=LEAVES - 4)
+    for session in (stays, goes):
+        session.write(vault)
+    with Inside(vault) as agent:
+        agent.wait("watching")
+        assert goes.sentence in page(vault)
+        until(lambda: goes.sentence not in page(vault), "out of the window", 20)
+        assert stays.sentence in page(vault)
+        assert len(agent.passes) < 6
+
+
+@pytest.mark.usefixtures("quick")
+def test_a_page_that_is_due_but_held_back_makes_no_work(vault: Vault, sleeper: subprocess.Popen[bytes]) -> None:
+    goes = Session()
+    goes.who["captured_at"] = ago(seconds=LEAVES - 3)
+    goes.write(vault)
+    with Inside(vault) as agent:
+        agent.wait("watching")
+        signet_runs(vault, sleeper.pid)
+        agent.wait("held: signet daemon")
+        time.sleep(3)
+        count = agent.settled()
+        time.sleep(2.2)
+        assert len(agent.passes) == count
+        assert goes.sentence in page(vault)
 
 
 def test_a_person_may_take_over_from_signet(vault: Vault, start: Start, sleeper: subprocess.Popen[bytes]) -> None:

@@ -355,6 +355,10 @@ def test_a_removal_takes_agent_and_token_and_ids_and_nothing_else(database):
     assert database.value("select count(*) from seals where agent_id = 'scout'") == 0
     with database.transaction():
         assert tombstones.remove_covered(database, [stone(agent_id="scout", **shared)]) == ([], 0)
+        # A token belongs to its agent: the same letters of another agent remove nothing.
+        foreign = stone(agent_id="scout", token=token_for(**shared))
+        assert tombstones.remove_covered(database, [foreign]) == ([], 0)
+    assert left() == [("default", "s-1"), ("default", "s-3")]
 
 
 # ── sessions by name ──

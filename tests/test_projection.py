@@ -428,6 +428,24 @@ def test_a_page_stays_within_its_budget(budget, count):
     assert rendered.tokens <= budget
 
 
+@pytest.mark.parametrize("budget", range(150, 1500, 45))
+def test_the_ledger_never_takes_more_than_its_share(budget):
+    lines = [
+        (
+            ("a" * 16, f"s-{n}"),
+            f"- a row with {n} and some words of its own" + " more" * (n % 7),
+            f"2026-03-{29 - n // 3:02d}",
+        )
+        for n in range(60)
+    ]
+    lines = [(session, line, estimate_tokens(line), day) for session, line, day in lines]
+    projection = Projection("default", "", [], [], 60, ["2026-03"], lambda limit: lines[:limit], [], [])
+    rendered = render(projection, Shares(0, budget, 0))
+    assert rendered.tokens - estimate_tokens("# Working Memory\n\n") <= budget
+    more = sum(tokens + 9 for _, _, tokens, _ in lines[: rendered.rows + 2])
+    assert rendered.rows == 60 or more + 60 > budget
+
+
 def test_a_budget_of_nothing_keeps_the_ways_in():
     rendered = page(MANY, budget=Shares(0, 0, 0))
     assert rendered.text == (

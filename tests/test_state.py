@@ -443,6 +443,23 @@ def test_json_is_written_whole_and_only_if_it_differs(tmp_path, monkeypatch):
     assert path.read_bytes() == b'{"a": 1}\n' and os.listdir(tmp_path) == ["value.json"]
 
 
+def test_only_temporaries_of_the_dead_or_a_day_old_are_swept(root, environ):
+    folder = establish(root, environ)
+    process = subprocess.Popen([sys.executable, "-c", ""])
+    process.wait()
+    os.makedirs(folder.backups)
+    place = Path(folder.path)
+    swept = [place / f"heartbeat.json.{process.pid}.tmp", Path(folder.backups) / f"native.db.{process.pid}.tmp"]
+    old = place / f"workspace.json.{os.getpid()}.tmp"
+    kept = [place / f"heartbeat.json.{os.getpid()}.tmp", place / "notes.tmp", place / "signet-sync.db"]
+    for path in [*swept, old, *kept]:
+        path.touch()
+    os.utime(old, (0, 0))
+    state.sweep(folder)
+    assert not any(path.exists() for path in [*swept, old]) and all(path.exists() for path in kept)
+    state.sweep(state.StateFolder(str(place / "nowhere"), "key"))
+
+
 @pytest.mark.parametrize("mask", [0o000, 0o022, 0o077])
 def test_nothing_is_readable_by_others(root, tmp_path, mask):
     environ = {"SIGNET_STATE": str(tmp_path / "deep/er/state")}

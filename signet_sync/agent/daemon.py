@@ -590,10 +590,9 @@ class Daemon:
     def _keep_database(self) -> None:
         """Opens the database anew when its file is no longer the one that we write."""
         assert self.workspace is not None
-        lost = sweeps.database_lost(self.workspace.database)
-        if lost:
-            logger.warning("{}; it is opened anew", lost)
-        if not (lost or self._database_lost):
+        if self.workspace.database.replaced():
+            logger.warning("the database or its log was deleted or exchanged; it is opened anew")
+        elif not self._database_lost:
             return
         self._database_lost = True
         self._close_database()

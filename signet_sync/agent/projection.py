@@ -26,6 +26,7 @@ from signet_sync.projection.budget import shares
 from signet_sync.projection.head import SECTIONS, HeadItem, Highlight, highlights
 from signet_sync.projection.ledger import day_text, month_text
 from signet_sync.projection.render import Projection, Rendered, render, window
+from signet_sync.state import process_alive
 from signet_sync.vault import files
 
 PAGE_LIMIT = 1 << 28
@@ -296,6 +297,7 @@ def _write_page(
         owner=f"{socket.gethostname()}:{os.getpid()}",
         now_iso=iso(clock),
         expires_iso=iso(clock + int(workspace.settings.lease_seconds * 1_000_000)),
+        abandoned=_is_abandoned,
     )
     content_hash: str | None = None
     try:
@@ -315,6 +317,12 @@ def _write_page(
     finally:
         pages.release_lease(database, lease, content_hash=content_hash, now_iso=iso(now_us))
     return changed
+
+
+def _is_abandoned(owner: str) -> bool:
+    """Whether the lease's owner was a process of this machine that has died: a crash need not be sat out."""
+    host, _, pid = owner.rpartition(":")
+    return host == socket.gethostname() and pid.isdigit() and not process_alive(int(pid))
 
 
 def _publish(

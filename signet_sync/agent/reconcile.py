@@ -102,6 +102,10 @@ def run_pass(workspace: Workspace, request: Request) -> Outcome:
     """One pass over everything or over hinted paths. Raises `WorkspaceError`, `DatabaseError`, `Interrupted`."""
     started = time.perf_counter()
     with state.workspace_lock(workspace.state, request.patience):
+        if request.paths is None and not workspace.touch_nothing:
+            # First, because taking away a second link changes the signature of the file that a crash left published.
+            files.sweep(workspace.root, beside=("", MEMORY))
+            state.sweep(workspace.state)
         with _building(workspace, request):
             outcome = _index(workspace, request)
         _go_on(request)
@@ -636,10 +640,8 @@ def _mend_text(workspace: Workspace) -> None:
 
 
 def _clean_up(workspace: Workspace, request: Request, outcome: Outcome) -> None:
-    """After the transaction: missing manifests, the scrub of removed text, what crashes left, the backup."""
+    """After the transaction: missing manifests, the scrub of removed text, the backup."""
     if outcome.full:
-        files.sweep(workspace.root, beside=("", MEMORY))
-        state.sweep(workspace.state)
         if workspace.database.meta("manifests") is not None:
             outcome.rebuilt_manifests, complete = rebuild_missing(workspace, request.now_us)
             outcome.deferred = not complete

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-
 import apsw
 
 from signet_sync.agent.workspace import Workspace
@@ -76,15 +74,6 @@ def _present(path: str, snapshot: Snapshot) -> bool:
 def _is_ours(path: str) -> bool:
     name = path.rpartition("/")[2]
     return artifact_name(name) is not None or tombstone_name(name) is not None
-
-
-def database_lost(database: Database) -> str:
-    """Why the open connection no longer writes what others read; empty when all is well. Costs two stats."""
-    if database.replaced():
-        return "the database was deleted or exchanged"
-    if database.path != ":memory:" and not os.path.exists(database.path + "-wal"):
-        return "the database's log was deleted"
-    return ""
 
 
 def probe(database: Database, *, deeper: bool = False) -> None:

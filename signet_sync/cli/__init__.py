@@ -196,9 +196,11 @@ def _fail(code: str, message: str, hint: str, path: str | None, exit_code: int, 
         document = {"error": {"code": code, "message": message, "hint": hint, "path": path}}
         click.echo(json.dumps(document, ensure_ascii=False).encode("utf-8", "backslashreplace"))
     else:
+        from signet_sync.contracts.places import display
+
         where = f" [{path}]" if path else ""
         remedy = f" — {hint}" if hint else ""
-        click.echo(f"signet-sync: {message}{where}{remedy}", err=True)
+        click.echo(display(f"signet-sync: {message}{where}{remedy}"), err=True)
     return exit_code
 
 

@@ -65,7 +65,7 @@ class Database:
         """
         self.path = path
         self.readonly = readonly
-        self.inode: tuple[int, int] | None = None
+        self._files: list[tuple[int, int] | None] = []
         memory = path == ":memory:"
         if not memory and not os.path.exists(path):
             if readonly or not create:
@@ -83,7 +83,7 @@ class Database:
         try:
             self._protect(wait_ms)
             self._refuse_others()
-            self._configure(memory)
+            self._configure(memory, wait_ms)
             self._migrate(create)
         except apsw.Error as error:
             self.connection.close()
@@ -91,9 +91,7 @@ class Database:
         except DatabaseError:
             self.connection.close()
             raise
-        if not memory:
-            status = os.stat(path)
-            self.inode = (status.st_dev, status.st_ino)
+        self._files = self._identities()
 
     def _protect(self, wait_ms: int) -> None:
         """What keeps a hostile file from harming us; writes nothing."""
@@ -133,13 +131,13 @@ class Database:
             hint="upgrade signet-sync, or use another --db",
         )
 
-    def _configure(self, memory: bool) -> None:
+    def _configure(self, memory: bool, wait_ms: int) -> None:
         """How we write: write-ahead log, zeroes over what is deleted, checkpoints only when we say so."""
         if self.readonly:
             return
         connection = self.connection
         if not memory:
-            connection.execute("pragma journal_mode = wal")
+            self._keep_a_log(wait_ms)
         for pragma in (
             "synchronous = normal",
             "secure_delete = on",
@@ -149,6 +147,18 @@ class Database:
             "cache_size = -8000",
         ):
             connection.execute(f"pragma {pragma}")
+
+    def _keep_a_log(self, wait_ms: int) -> None:
+        """Switches to the write-ahead log; where two make one new file, SQLite refuses one of them without waiting."""
+        end = time.monotonic() + wait_ms / 1000
+        while True:
+            try:
+                self.connection.execute("pragma journal_mode = wal")
+                return
+            except apsw.BusyError:
+                if time.monotonic() >= end:
+                    raise
+                time.sleep(0.005)
 
     def _migrate(self, create: bool) -> None:
         if self.value("pragma user_version") == VERSION:
@@ -187,8 +197,10 @@ class Database:
             self.connection.execute(f"pragma application_id = {APPLICATION_ID}")
             self.connection.execute("pragma journal_mode = wal")
             self.connection.execute("pragma synchronous = normal")
+            self.value("pragma user_version")  # makes the log
         except apsw.Error as error:
             raise translate(error, self.path) from error
+        self._files = self._identities()
 
     def execute(self, sql: str, bindings: Sequence[Any] = ()) -> Iterator[tuple[Any, ...]]:
         """Rows of a statement; every value bound."""
@@ -250,14 +262,13 @@ class Database:
             self.execute(statement)
 
     def replaced(self) -> bool:
-        """Whether the file was deleted or exchanged under us."""
-        if self.inode is None:
-            return False
-        try:
-            status = os.stat(self.path)
-        except OSError:
-            return True
-        return (status.st_dev, status.st_ino) != self.inode
+        """Whether the file, or the log that we write, was deleted or exchanged under us: others read something else."""
+        return self._files != self._identities()
+
+    def _identities(self) -> list[tuple[int, int] | None]:
+        if self.path == ":memory:":
+            return []
+        return [_identity(self.path + suffix) for suffix in (("",) if self.readonly else ("", "-wal"))]
 
     def checkpoint(self, *, truncate: bool = False) -> bool:
         """Moves the WAL into the database; with `truncate` also empties it. False where a reader stood in the way."""
@@ -298,6 +309,14 @@ class Database:
     def interrupt(self) -> None:
         """Ends a running statement of another thread."""
         self.connection.interrupt()
+
+
+def _identity(path: str) -> tuple[int, int] | None:
+    try:
+        status = os.stat(path)
+    except OSError:
+        return None
+    return status.st_dev, status.st_ino
 
 
 def set_aside(path: str) -> str:

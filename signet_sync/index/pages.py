@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 from signet_sync.contracts.observed import Signature
@@ -245,15 +245,27 @@ def manifest_of(database: Database, agent_id: str, token: str, session_id: str) 
 
 
 def acquire_lease(
-    database: Database, agent_id: str, *, token: str, owner: str, now_iso: str, expires_iso: str
+    database: Database,
+    agent_id: str,
+    *,
+    token: str,
+    owner: str,
+    now_iso: str,
+    expires_iso: str,
+    abandoned: Callable[[str], bool] = lambda owner: False,
 ) -> Lease:
-    """Takes the lease of an agent's page, with the next fencing number. Raises `LeaseBusy` while another holds it."""
+    """Takes the lease of an agent's page, with the next fencing number.
+
+    Raises `LeaseBusy` while another holds it; one whose owner `abandoned` tells to be dead is not waited for.
+    """
     with database.transaction():
         for held, holder, expires in database.execute(
             "select lease_token, lease_owner, lease_expires_at from memory_md_heads where agent_id = ?",
             (agent_id,),
         ):
-            if held is not None and held != token and expires is not None and expires > now_iso:
+            if held in (None, token) or expires is None or expires <= now_iso:
+                continue
+            if not abandoned(holder or ""):
                 raise LeaseBusy(
                     f"the page of {agent_id} is being written by {holder} until {expires}",
                     hint="it is tried again by itself",
