@@ -219,22 +219,22 @@ def survey(
     """
     result = Survey()
     tokens = tombstones.tokens
-    ours = 0
+    ours = unchanged = 0
+    look_closer = bool(tokens or reread)
     for path, signature in snapshot.files.items():
-        result.scanned += 1
-        if path.startswith(_BURIED):
-            continue
         before = known.get(path)
         if (
             before is not None
             and before.signature == signature
-            and path not in reread
-            and before.verdict != "tombstoned"
-            and (not tokens or names.carried_token(path) not in tokens)
+            and (verdict := before.verdict) != "tombstoned"
+            and not (look_closer and (path in reread or (tokens and names.carried_token(path) in tokens)))
+            and not path.startswith(_BURIED)
         ):
-            result.unchanged += 1
-            if before.verdict != "ignored":
+            unchanged += 1
+            if verdict != "ignored":
                 ours += 1
+            continue
+        if path.startswith(_BURIED):
             continue
         name = path.rpartition("/")[2]
         if artifact_name(name) is not None:
@@ -247,6 +247,8 @@ def survey(
             result.read.append(path)
         else:
             result.judged.append(Judgement(path, "ignored", code, _ignored_message(code), signature))
+    result.scanned = len(snapshot.files)
+    result.unchanged = unchanged
     for path, what in snapshot.odd.items():
         folder, _, name = path.rpartition("/")
         if what == STRANGE_NAME:

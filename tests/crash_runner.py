@@ -174,7 +174,8 @@ def recover(root: Path, wanted: dict[str, object], removed: list[str], heal: boo
         check(f"lost {name}", name in present or name in removed)
         check(f"altered {name}", present.get(name) in (None, *digests))
     text = (root / "MEMORY.md").read_bytes()
-    check("torn page", text == MINE or (text.startswith(MINE + b"\n<!-- signet:begin -->\n") and text.endswith(b" -->\n")))
+    generated = text.startswith(MINE + b"\n<!-- signet:begin -->\n") and text.endswith(b" -->\n")
+    check("torn page", text == MINE or generated)
     check("reindex failed", command(str(root), "reindex", "--now", NOW) == 0)
     folder = Path(state.locate(str(root)).path)
     if heal:

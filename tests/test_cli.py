@@ -202,7 +202,7 @@ def test_interrupted_between_two_files_is_130_and_loses_nothing(vault, tmp_path)
     code = """
 import os, signal, sys
 from signet_sync import cli, reconcile
-real, count = reconcile.judge, []
+real = reconcile.judge
 def judge(*given):
     os.kill(os.getpid(), signal.SIGINT)
     return real(*given)
@@ -214,7 +214,7 @@ sys.exit(cli.run(sys.argv[1:]))
         [sys.executable, "-c", code, "--workspace", vault.root, "reindex", "--now", NOW],
         env=os.environ | {"PYTHONPATH": str(ROOT)}, capture_output=True, text=True, check=False,
     )  # fmt: skip
-    assert done.returncode == 130 and done.stderr == "signet-sync: interrupted\n"
+    assert done.returncode == 130 and done.stderr.strip() == "signet-sync: interrupted"
     assert vault.dump() == before
     assert vault.reindex()["counts"]["indexed"] == 12
 
@@ -305,9 +305,9 @@ def test_the_shape_of_remove(vault):
 def test_every_command_that_prints_data_prints_one_document(vault, tmp_path):
     for words in (
         ("reindex",), ("check",), ("render",), ("status",), ("search", "x"), ("open", numbered(1)["session_id"]),
-        ("violations", "list"), ("violations", "restore", "--all"), ("telemetry", "show"), ("telemetry", "reset", "--yes"),
-        ("doctor",), ("service", "status"), ("logs",), ("init",), ("remove", numbered(1)["session_id"], "--dry-run"),
-        ("demo", str(tmp_path / "demo")),
+        ("violations", "list"), ("violations", "restore", "--all"), ("telemetry", "show"),
+        ("telemetry", "reset", "--yes"), ("doctor",), ("service", "status"), ("logs",), ("init",),
+        ("remove", numbered(1)["session_id"], "--dry-run"), ("demo", str(tmp_path / "demo")),
     ):  # fmt: skip
         answer = vault.call(*words, "--json")
         assert answer.code in (0, 1) and isinstance(answer.json, dict), (words, answer)
@@ -334,10 +334,11 @@ def test_no_colour_in_a_pipe_nor_where_it_is_not_wanted(vault):
         pytest.skip("script is not here to play a terminal")
     command = f"{sys.executable} -m signet_sync --workspace {vault.root} status"
     shown = {}
+    here = {k: v for k, v in os.environ.items() if k != "NO_COLOR"} | {"PYTHONPATH": str(ROOT), "TERM": "xterm"}
     for name, environ in (("colour", {}), ("none", {"NO_COLOR": "1"})):
         done = subprocess.run(
             [script, "-qec", command, "/dev/null"], capture_output=True, check=False, stdin=subprocess.DEVNULL,
-            env={k: v for k, v in os.environ.items() if k != "NO_COLOR"} | {"PYTHONPATH": str(ROOT), "TERM": "xterm"} | environ,
+            env=here | environ,
         )  # fmt: skip
         shown[name] = done.stdout
     assert b"\x1b[" in shown["colour"] and b"\x1b[" not in shown["none"]
@@ -460,8 +461,8 @@ def test_doctor_names_a_remedy_for_all_that_is_not_well(vault):
     assert {finding["level"] for finding in document["findings"]} <= {"ok", "warning", "problem"}
     assert all(finding["remedy"] for finding in document["findings"] if finding["level"] != "ok")
     assert document["ok"] is True
-    path = vault / made.path_for("summary", session_id=numbered(1)["session_id"], captured_at=numbered(1)["captured_at"])
-    path.write_bytes(b"x")
+    session_id, captured_at = numbered(1)["session_id"], numbered(1)["captured_at"]
+    (vault / made.path_for("summary", session_id=session_id, captured_at=captured_at)).write_bytes(b"x")
     vault.reindex()
     before = tree(vault.root)
     answer = vault.call("doctor")

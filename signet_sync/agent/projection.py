@@ -198,11 +198,14 @@ def warning(workspace: Workspace, agent_id: str, halted: str = "") -> str:
 
 
 def _ledger_pages(workspace: Workspace, agent_id: str, moved: list[str] | None, now_us: int) -> None:
-    """Day pages and their month pages: those whose days moved, or (None) all that are not as we left them."""
+    """Day pages and their month pages: those whose days moved, or (None) all that are not as we left them.
+
+    The transaction that moved a session also marked its pages stale, so that neither a crash nor a hold loses them.
+    """
     database = workspace.database
     counts = pages.days(database, agent_id)
     states = pages.page_states(database, agent_id)
-    wanted = list(counts) if moved is None else moved
+    wanted = moved if moved is not None else _unlike(workspace, agent_id, counts, states)
     folders: set[str] = set()
     written: list[tuple[str, PageState]] = []
     for day in wanted:
@@ -221,6 +224,19 @@ def _ledger_pages(workspace: Workspace, agent_id: str, moved: list[str] | None, 
         with database.transaction():
             for path, state in written:
                 pages.store_page(database, path, state)
+
+
+def _unlike(workspace: Workspace, agent_id: str, counts: dict[str, int], states: dict[str, PageState]) -> list[str]:
+    """Days whose page, or whose month's page, is stale, missing, or not the file that we left."""
+
+    def fits(path: str) -> bool:
+        before = states.get(path)
+        return (
+            before is not None and before.inputs_sha256 != "" and before.signature == _signature(workspace.root, path)
+        )
+
+    months = {month: fits(month_page(agent_id, month)) for month in {day[:7] for day in counts}}
+    return [day for day in counts if not fits(day_page(agent_id, day)) or not months[day[:7]]]
 
 
 def _ledger_page(

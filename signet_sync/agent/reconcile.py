@@ -26,7 +26,7 @@ from signet_sync.contracts.observed import Found, Snapshot, Trouble
 from signet_sync.contracts.places import MEMORY, TOMBSTONES
 from signet_sync.contracts.timestamps import iso
 from signet_sync.errors import Interrupted, RevisionConflict, WorkspaceError
-from signet_sync.index import artifacts, overview, tombstones
+from signet_sync.index import artifacts, overview, pages, tombstones
 from signet_sync.index.database import DAMAGED
 from signet_sync.projection.ledger import LedgerRow, compose
 from signet_sync.reconcile import Bench, Cliff, CliffRule, Judgement, Known, Survey, Tombstones
@@ -578,6 +578,7 @@ def _ledger(workspace: Workspace, change: Change, *, whole: bool) -> None:
     artifacts.store_ledger(database, gone, rows)
     change.days.update((row.agent_id, row.day) for row in rows)
     artifacts.count_days(database, None if whole else sorted(change.days))
+    pages.mark_stale(database, change.days)
 
 
 def _links(workspace: Workspace, change: Change, outcome: Outcome, *, whole: bool) -> None:
@@ -641,12 +642,11 @@ def _mend_text(workspace: Workspace) -> None:
 
 def _clean_up(workspace: Workspace, request: Request, outcome: Outcome) -> None:
     """After the transaction: missing manifests, the scrub of removed text, the backup."""
-    if outcome.full:
-        if workspace.database.meta("manifests") is not None:
-            outcome.rebuilt_manifests, complete = rebuild_missing(workspace, request.now_us)
-            outcome.deferred = not complete
-            if outcome.rebuilt_manifests:
-                absorb(workspace, request, outcome, outcome.rebuilt_manifests)
+    if outcome.full and workspace.database.meta("manifests") is not None:
+        outcome.rebuilt_manifests, complete = rebuild_missing(workspace, request.now_us)
+        outcome.deferred = not complete
+        if outcome.rebuilt_manifests:
+            absorb(workspace, request, outcome, outcome.rebuilt_manifests)
     if tombstones.unscrubbed(workspace.database):
         scrub.scrub(workspace, iso(request.now_us))
     elif outcome.full:

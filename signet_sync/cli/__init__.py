@@ -18,11 +18,12 @@ if TYPE_CHECKING:
     from signet_sync.config import Settings
     from signet_sync.state import StateFolder
 
-# Name: module and one line of help; the module holds a click command of the same name ("-" as "_").
+# Name: module and one line of help; the module holds a click command of the same name ("-" as "_"). No module may be
+# called `run`: it would take the place of the function of that name.
 COMMANDS: dict[str, tuple[str, str]] = {
     "init": ("setup", "Make an empty workspace."),
     "demo": ("demo", "Make and index a workspace of sample sessions, and show what comes of it."),
-    "run": ("run", "Keep the index and MEMORY.md true: the background agent."),
+    "run": ("agent", "Keep the index and MEMORY.md true: the background agent."),
     "reindex": ("reindex", "One full pass: validate, index, write MEMORY.md."),
     "check": ("check", "Judge the files alone; write nothing."),
     "render": ("render", "Print (or write) the generated page of an agent."),
@@ -133,6 +134,8 @@ pass_context = click.make_pass_decorator(Context)
 def group(ctx: click.Context, workspace: str | None, database: str | None, verbose: int, quiet: bool) -> None:
     """Keeps a vault of agent memory valid, searchable and summed up in MEMORY.md."""
     ctx.obj = Context(workspace, database, verbose, quiet)
+    if os.environ.get("NO_COLOR"):
+        ctx.color = False
     if ctx.invoked_subcommand is None:
         click.echo(ctx.get_help())
 
@@ -156,6 +159,12 @@ def run(arguments: list[str]) -> int:
     except click.ClickException as error:
         return _fail("usage", error.format_message(), "", None, 2, wants_json)
     except BrokenPipeError:
+        _silence_stdout()
+        return 0
+    except SystemExit as ended:
+        # click ends with 1, which would say that problems were found, when the reader of a pipe has gone away.
+        if not isinstance(ended.__context__, BrokenPipeError):
+            raise
         _silence_stdout()
         return 0
     except OSError as error:

@@ -16,7 +16,8 @@ from signet_sync.index.schema import BACKED_UP
 def fingerprint(database: Database) -> str:
     """Changes whenever a row that belongs into a backup does; cheap, because the tables' sums are."""
     parts = [
-        database.value("select count(*) || ':' || coalesce(max(sealed_at), '') from seals"),
+        # A seal that is written again gets a new rowid; counting and this look at no blob.
+        database.value("select count(*) || ':' || coalesce(max(rowid), 0) from seals"),
         database.value(
             "select count(*) || ':' || coalesce(max(removed_at), '') || ':' || coalesce(sum(length(removed_paths)), 0)"
             " from memory_artifact_tombstones"

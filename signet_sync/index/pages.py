@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple
 
 from signet_sync.contracts.observed import Signature
+from signet_sync.contracts.places import day_page, month_page
 from signet_sync.contracts.sentences import flatten
 from signet_sync.contracts.timestamps import day_of, parse_instant
 from signet_sync.errors import LeaseBusy
@@ -79,6 +80,12 @@ def store_page(database: Database, path: str, state: PageState) -> None:
             state.next_us,
         ),
     )
+
+
+def mark_stale(database: Database, days: Iterable[tuple[str, str]]) -> None:
+    """Marks the ledger pages of (agent, day) pairs as to be rendered anew."""
+    paths = {page for agent_id, day in days for page in (day_page(agent_id, day), month_page(agent_id, day[:7]))}
+    database.executemany("update pages set inputs_sha256 = '' where path = ?", [(path,) for path in sorted(paths)])
 
 
 def forget_page(database: Database, path: str) -> None:

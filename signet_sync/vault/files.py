@@ -331,6 +331,8 @@ def sweep(root: str, *, beside: tuple[str, ...] = ()) -> list[str]:
         try:
             with folder(root, where) as descriptor:
                 for name in os.listdir(descriptor):
+                    if where != TEMPORARY and not name.startswith(".signet-"):
+                        continue
                     match = pattern.fullmatch(name)
                     if match is None:
                         continue
