@@ -610,7 +610,9 @@ _UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.ASCII)
 
 def _line(text: str) -> str:
     """A value of one line as it may be shown; most are ids of a form that no secret has."""
-    return text if _UUID.fullmatch(text) else _cached_line(text)
+    if _UUID.fullmatch(text):
+        return text
+    return _cached_line(text) if len(text) <= 400 else sanitize_line(text)
 
 
 _REDACTED = re.compile(r"\[REDACTED:([a-z0-9-]+)\]")

@@ -41,8 +41,8 @@ def until(look: Callable[[], Found], what: str = "", deadline: float = DEADLINE)
 
 
 def seconds(limit: float) -> float:
-    """A limit of the design in seconds of this machine: others that use it make everything slower."""
-    return limit * max(1.0, 1.5 * os.getloadavg()[0] / (os.cpu_count() or 1))
+    """A limit of the design in seconds of this machine: up to twice as many where others use it too."""
+    return limit * min(max(1.0, os.getloadavg()[0] / (os.cpu_count() or 1)), 2.0)
 
 
 def ago(**given: float) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import shutil
@@ -10,9 +11,10 @@ import sys
 from hashlib import sha256
 
 import artifacts_fixture as made
+import crash_runner
 import pytest
 from crash_runner import MINE
-from workbench import ROOT, Vault, numbered
+from workbench import NOW, ROOT, Vault, numbered, spawn
 
 from signet_sync.contracts.bodies import body_sha256, normalize
 from signet_sync.contracts.frontmatter import parse
@@ -81,13 +83,76 @@ def swept(folder, scenario, every=1):
     return [json.loads(line) for line in done.stdout.splitlines()]
 
 
-@pytest.mark.parametrize("scenario", ["first", "index-only", "changed", "full", "remove", "restore", "accept"])
-def test_a_command_killed_at_any_step_is_made_good_by_the_next_pass(tmp_path, scenario):
+SCENARIOS = ["first", "index-only", "changed", "full", "remove", "restore", "accept"]
+
+
+@pytest.mark.parametrize("every", [9, pytest.param(1, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("scenario", SCENARIOS)
+def test_a_command_killed_at_any_step_is_made_good_by_the_next_pass(tmp_path, scenario, every):
     prepare(tmp_path, scenario)
-    steps = swept(tmp_path, scenario)
+    steps = swept(tmp_path, scenario, every)
     assert [step for step in steps if step["wrong"]] == []
-    assert steps[-1]["label"] == "end" and len(steps) > 5
-    labels = {step["label"].removeprefix("before ").removeprefix("after ") for step in steps}
-    assert {"commit", "checkpoint"} <= labels
-    if scenario in ("first", "changed"):
-        assert {"fsync", "link", "write", "half a write", "mkdir"} <= labels
+    assert steps[-1]["label"] == "end" and len(steps) > 1
+    if every == 1:
+        labels = {step["label"].removeprefix("before ").removeprefix("after ") for step in steps}
+        assert len(steps) > 14 and "commit" in labels
+        if scenario in ("first", "changed"):
+            assert {"fsync", "link", "write", "half a write", "mkdir", "_rename"} <= labels
+
+
+# ── errors and kills of single system calls, SQLite's own among them ──
+
+strace = pytest.mark.skipif(shutil.which("strace") is None, reason="strace is not here to make system calls fail")
+FAULTS = {
+    "killed while SQLite writes": ("pwrite64", "signal=KILL"),
+    "killed while SQLite syncs": ("fdatasync", "signal=KILL"),
+    "disk full": ("write,pwrite64", "error=ENOSPC"),
+    "no link": ("linkat", "error=EIO"),
+    "no hard links": ("linkat", "error=EPERM"),
+    "no exchange": ("renameat2", "error=EINVAL"),
+    "fsync fails": ("fsync", "error=EIO"),
+    "fdatasync fails": ("fdatasync", "error=EIO"),
+    "rename fails": ("rename,renameat,renameat2", "error=EIO"),
+    "unlink fails": ("unlink,unlinkat", "error=EBUSY"),
+    "no folder": ("mkdir,mkdirat", "error=EROFS"),
+}
+
+
+@strace
+@pytest.mark.parametrize("whole", [False, pytest.param(True, marks=pytest.mark.slow)], ids=["few", "all"])
+@pytest.mark.parametrize("fault", FAULTS)
+def test_a_system_call_that_fails_loses_nothing(tmp_path, fault, whole):
+    prepare(tmp_path, "changed")
+    told = json.loads((tmp_path / "told.json").read_text())
+    calls, what = FAULTS[fault]
+    root = tmp_path / "vault"
+    failed = 0
+    for number in itertools.count(1, 1 if whole else 4):
+        shutil.rmtree(root, ignore_errors=True)
+        shutil.copytree(tmp_path / "before", root)
+        shutil.rmtree(os.environ["SIGNET_STATE"])
+        shutil.copytree(tmp_path / "state-before", os.environ["SIGNET_STATE"])
+        log = tmp_path / "strace.log"
+        log.unlink(missing_ok=True)
+        when = f"{number}" if "EPERM" not in what and "EINVAL" not in what else "1+"
+        inject = ["-e", f"trace={calls}", "-e", f"inject={calls}:{what}:when={when}"]
+        answer = spawn(
+            *("--quiet", "--workspace", root, "reindex", "--now", NOW),
+            prefix=["strace", "-f", "-qq", "-o", str(log), *inject],
+            environ={"PYTHONDONTWRITEBYTECODE": "1"},
+        )
+        if not log.exists() or "ptrace" in answer.err:
+            pytest.skip("strace may not trace here")
+        injected = "INJECTED" in log.read_text() or "KILL" in log.read_text()
+        assert answer.code in (0, 3, -9, 137), answer
+        assert "Traceback" not in answer.err and answer.err.count("\n") <= 1, answer.err
+        if answer.code == 0:
+            assert answer.err == ""
+        failed += injected
+        crash_runner.recover(root, told["artifacts"], [], heal=False)
+        assert json.loads((tmp_path / "wrong.json").read_text()) == [], (number, answer)
+        for leftover in tmp_path.glob("scratch.db*"):
+            leftover.unlink()
+        if not injected or when == "1+" or (not whole and number > 8):
+            break
+    assert failed or calls == "renameat2"

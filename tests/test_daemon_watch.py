@@ -80,11 +80,20 @@ def overwrite(path: Path, start: int = 0) -> None:
         stream.write(random.Random(1).randbytes(path.stat().st_size - start))
 
 
+def overwrite_table(path: Path) -> None:
+    """Leaves header and schema whole, so that it opens, but not what the agent knows of files."""
+    connection = apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READONLY)
+    root = connection.execute("select rootpage from sqlite_schema where name = 'files'").get
+    size = connection.execute("pragma page_size").get
+    connection.close()
+    overwrite(path, (root - 1) * size)
+
+
 DAMAGES = {
     "deleted": lambda db: db.unlink(),
     "log deleted": lambda db: Path(f"{db}-wal").unlink(),
     "garbage": overwrite,
-    "garbage inside": lambda db: overwrite(db, 4096),
+    "garbage inside": overwrite_table,
     "exchanged": lambda db: (db.with_name("x").write_bytes(b""), db.with_name("x").replace(db)),
 }
 
@@ -94,7 +103,7 @@ DAMAGES = {
 def test_a_database_lost_under_it_is_made_anew_and_tombstones_stay(vault: Vault, how: str) -> None:
     sessions = some(vault, 3)
     gone = buried(vault)
-    with Inside(vault) as agent:
+    with Inside(vault, flags={"interval": 1.0}) as agent:
         agent.wait("watching")
         until(lambda: counts(vault)["tombstones"] == 1, "buried")
         assert vault.call("telemetry", "show").code == 0

@@ -110,7 +110,7 @@ def test_the_rows_of_memory_md_are_the_newest_of_the_ledger(taken_over):
 
 
 def test_its_own_pages_are_recognised_kept_once_and_replaced(taken_over):
-    vault, document, _, before = taken_over
+    vault, _, _, before = taken_over
     signets = [p for p in before if p.endswith("MEMORY.md") and not p.startswith("memory/")]
     assert signets
     for path in signets:

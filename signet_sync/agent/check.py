@@ -76,7 +76,7 @@ def check(
     _notes(root, checked, now_us)
     verdicts = Counter(j.verdict for j in checked.judgements)
     checked.counts = {
-        "scanned": plan.scanned + len(stone_judgements),
+        "scanned": plan.scanned,
         "read": len(plan.read) + len(stone_judgements),
         "indexed": verdicts["indexed"],
         "unchanged": 0,

@@ -25,6 +25,7 @@ from signet_sync.contracts.names import artifact_name, carried_token, tombstone_
 from signet_sync.contracts.observed import Found, Snapshot, Trouble
 from signet_sync.contracts.places import MEMORY, TOMBSTONES
 from signet_sync.contracts.timestamps import iso
+from signet_sync.contracts.tokens import token_of
 from signet_sync.errors import Interrupted, RevisionConflict, WorkspaceError
 from signet_sync.index import artifacts, overview, pages, tombstones
 from signet_sync.index.database import DAMAGED
@@ -160,7 +161,7 @@ def _index(workspace: Workspace, request: Request) -> Outcome:
     snapshot = scan.scan(workspace.root) if request.paths is None else scan.glance(workspace.root, request.paths)
     outcome = Outcome(full=snapshot.everything)
     known = artifacts.known_files(database, None if snapshot.everything else snapshot.asked)
-    stones, stone_judgements = _tombstones(workspace, snapshot, known)
+    stones, stone_judgements, aliases = _tombstones(workspace, snapshot, known)
     outcome.tombstones = len(stones.stones)
     accepted = request.accept_removals and snapshot.ground == "missing"
     rule = (
@@ -172,7 +173,7 @@ def _index(workspace: Workspace, request: Request) -> Outcome:
         snapshot,
         known,
         stones,
-        reread=request.reread,
+        reread=request.reread | aliases,
         covered_rows=_covered(workspace, stones, known, snapshot),
         indexed=None if snapshot.everything or not _some_gone(snapshot, known) else overview.indexed_count(database),
         rule=rule,
@@ -180,7 +181,7 @@ def _index(workspace: Workspace, request: Request) -> Outcome:
     if not snapshot.everything and (plan.cliff is not None or len(plan.gone) >= workspace.settings.cliff_minimum):
         # A few hinted paths cannot tell whether the whole folder went: look at all of it before believing them.
         return _index(workspace, replace(request, paths=None))
-    outcome.scanned = plan.scanned + len(stone_judgements)
+    outcome.scanned = plan.scanned
     outcome.unchanged = plan.unchanged
     outcome.cliff = plan.cliff
     if plan.cliff is not None:
@@ -229,17 +230,26 @@ def _is_artifact(path: str) -> bool:
 
 def _tombstones(
     workspace: Workspace, snapshot: Snapshot, known: dict[str, Known]
-) -> tuple[Tombstones, list[Judgement]]:
-    """The tombstones in force from files and mirror; either one suffices, the lost one is written again."""
+) -> tuple[Tombstones, list[Judgement], frozenset[str]]:
+    """The tombstones in force from files and mirror; either one suffices, the lost one is written again.
+
+    Also gives the paths that a new tombstone makes worth another look although nothing about them changed.
+    """
     database = workspace.database
     mirrored = {(s.agent_id, s.session_token): s for s in tombstones.mirrored(database)}
     judged: list[Judgement] = []
     fresh: dict[tuple[str, str], Tombstone] = {}
     unreadable: list[tuple[str, str]] = []
+    for path, what in snapshot.odd.items():
+        parts = tombstone_name(path.removeprefix(f"{TOMBSTONES}/"))
+        if path.startswith(f"{TOMBSTONES}/") and parts is not None:
+            judged.append(desk.judge_tombstone(path, Trouble("not-a-file", f"a {what} stands under its name"))[0])
+            if parts not in mirrored:
+                unreadable.append(parts)
     for path, signature in snapshot.files.items():
-        where, _, name = path.rpartition("/")
-        if where != TOMBSTONES:
+        if not path.startswith(f"{TOMBSTONES}/"):
             continue
+        name = path.rpartition("/")[2]
         before = known.get(path)
         parts = tombstone_name(name)
         if before is not None and before.signature == signature and before.verdict == "tombstone" and parts in mirrored:
@@ -263,7 +273,19 @@ def _tombstones(
                 tombstone_files.put(workspace.root, stone)
                 status = files.look(workspace.root, path)
                 judged.append(Judgement(path, "tombstone", signature=files.signature_of(status) if status else None))
-    return Tombstones(list(mirrored.values()), by_name=unreadable), judged
+    return Tombstones(list(mirrored.values()), by_name=unreadable), judged, frozenset(_aliases(workspace, news))
+
+
+def _aliases(workspace: Workspace, news: Sequence[Tombstone]) -> set[str]:
+    """Files of newly removed sessions whose names carry the token of the session's other identity (id or key)."""
+    found: set[str] = set()
+    for agent_id in {stone.agent_id for stone in news}:
+        tokens = {stone.session_token for stone in news if stone.agent_id == agent_id}
+        for path, token, session_id, key in artifacts.identities(workspace.database, agent_id):
+            others = {token_of(agent_id, identity) for identity in (session_id, key) if identity} - {token}
+            if others & tokens:
+                found.add(path)
+    return found
 
 
 def _covered(workspace: Workspace, stones: Tombstones, known: dict[str, Known], snapshot: Snapshot) -> int:

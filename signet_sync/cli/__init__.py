@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import sys
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
@@ -15,6 +16,8 @@ from signet_sync import __version__
 from signet_sync.errors import SignetSyncError
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from signet_sync.config import Settings
     from signet_sync.state import StateFolder
 
@@ -40,8 +43,30 @@ COMMANDS: dict[str, tuple[str, str]] = {
 }
 
 
+class _ReaderGone(Exception):
+    """The reader of our stdout has gone away. click would end with 1, which says that problems were found."""
+
+
+@contextmanager
+def _noticing_the_reader() -> Iterator[None]:
+    try:
+        yield
+    except BrokenPipeError:
+        raise _ReaderGone from None
+
+
 class LazyGroup(click.Group):
     """Loads a command's module only when it is called; `--help` needs none of them."""
+
+    def make_context(
+        self, info_name: str | None, args: list[str], parent: click.Context | None = None, **extra: Any
+    ) -> click.Context:
+        with _noticing_the_reader():
+            return super().make_context(info_name, args, parent, **extra)
+
+    def invoke(self, ctx: click.Context) -> Any:
+        with _noticing_the_reader():
+            return super().invoke(ctx)
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(COMMANDS)
@@ -158,13 +183,7 @@ def run(arguments: list[str]) -> int:
         return _fail("usage", error.format_message(), f"see {command} --help", None, 2, wants_json)
     except click.ClickException as error:
         return _fail("usage", error.format_message(), "", None, 2, wants_json)
-    except BrokenPipeError:
-        _silence_stdout()
-        return 0
-    except SystemExit as ended:
-        # click ends with 1, which would say that problems were found, when the reader of a pipe has gone away.
-        if not isinstance(ended.__context__, BrokenPipeError):
-            raise
+    except _ReaderGone:
         _silence_stdout()
         return 0
     except OSError as error:

@@ -224,16 +224,19 @@ def _cleaned_lead(line: str) -> str:
 def flatten(text: str, limit: int = 1000) -> str:
     """Text as it may be shown on a page: one line that can forge no row, link, heading or marker.
 
-    Control characters become blanks, bidi overrides go, `[[ ]] <!-- -->` are taken apart, backticks become quotes.
+    Control characters become blanks, bidi overrides go, `[[ ]] <!-- -->` and what else a Markdown reader would act on
+    (links, images, HTML, Obsidian's `%%` and `$$`) are taken apart, backticks become quotes.
     """
     if not text.isprintable():
         text = _INVISIBLE.sub("", _CONTROL.sub(" ", text))
         text = text.encode("utf-8", "replace").decode("utf-8")
     if "[" in text or "]" in text:
         text = re.sub(r"\[(?=\[)", "[ ", text)
-        text = re.sub(r"\](?=\])", "] ", text)
+        text = re.sub(r"\](?=[\](])|!(?=\[)", r"\g<0> ", text)
     if "--" in text or "`" in text:
         text = text.replace("`", "'").replace("<!--", "<! --").replace("-->", "-- >")
+    if "<" in text or "%%" in text or "$$" in text:
+        text = re.sub(r"%(?=%)|\$(?=\$)", r"\g<0> ", re.sub(r"<(?=[A-Za-z/?])", "‹", text))
     if "  " in text or text[:1] == " " or text[-1:] == " " or not text.isascii():
         text = " ".join(text.split())
     return text if len(text) <= limit else text[: limit - 1].rstrip() + "…"

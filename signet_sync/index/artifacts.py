@@ -301,6 +301,14 @@ def sessions_without_manifest(database: Database) -> list[tuple[str, str, str]]:
     )
 
 
+def identities(database: Database, agent_id: str) -> Iterator[tuple[str, str, str, str | None]]:
+    """Path, token, session id and key of every artifact of an agent."""
+    yield from database.execute(
+        "select source_path, session_token, session_id, session_key from memory_artifacts where agent_id = ?",
+        (agent_id,),
+    )
+
+
 def session_rows(database: Database, agent_id: str, token: str, session_id: str) -> list[Row]:
     """Every row of a session, oldest first."""
     return [
