@@ -190,7 +190,7 @@ def test_a_change_during_a_full_pass_is_no_reason_to_doubt_the_watch(vault: Vaul
 
     class Slow(Inside):
         def _rolling(self) -> list[str]:
-            if self.full_passes and len(late) < 3:
+            if self.full_passes and len(late) < 2:
                 late.append(Session().write(vault))
             return super()._rolling()
 
@@ -199,7 +199,7 @@ def test_a_change_during_a_full_pass_is_no_reason_to_doubt_the_watch(vault: Vaul
         watcher = agent.watcher
         assert watcher is not None
         watches = watcher._watches
-        until(lambda: len(late) == 3 and vault.hits(late[-1].word), "three changes that the pass saw first")
+        until(lambda: len(late) == 2 and vault.hits(late[-1].word), "changes that the pass saw first")
         agent.settled()
         assert watcher._watches is watches
 
@@ -214,7 +214,7 @@ def test_reading_content_anew_is_no_change(vault: Vault) -> None:
         watcher = agent.watcher
         assert watcher is not None
         watches, passes = watcher._watches, agent.full_passes
-        until(lambda: agent.full_passes > passes + 2, "content was read anew")
+        until(lambda: agent.full_passes > passes + 1, "content was read anew")
         assert any(request.reread for request in agent.passes)
         assert watcher._watches is watches
 
@@ -241,9 +241,9 @@ def test_its_own_writes_never_wake_it_again_and_again(vault: Vault) -> None:
         agent.wait("watching")
         agent.settled()
         Session().write(vault)
-        count = agent.settled(1.5)
+        count = agent.settled(1.2)
         assert (vault / "agents" / "researcher" / "MEMORY.md").exists()
-        time.sleep(3.5)
+        time.sleep(3)
         assert len(agent.passes) == count
 
 
@@ -422,15 +422,15 @@ def test_a_session_leaves_the_page_when_its_time_is_over_without_any_event(vault
 @pytest.mark.usefixtures("quick")
 def test_a_page_that_is_due_but_held_back_makes_no_work(vault: Vault, sleeper: subprocess.Popen[bytes]) -> None:
     goes = Session()
-    goes.who["captured_at"] = ago(seconds=LEAVES - 3)
+    goes.who["captured_at"] = ago(seconds=LEAVES - 2)
     goes.write(vault)
     with Inside(vault) as agent:
         agent.wait("watching")
         signet_runs(vault, sleeper.pid)
         agent.wait("held: signet daemon")
-        time.sleep(3)
+        time.sleep(2)
         count = agent.settled()
-        time.sleep(2.2)
+        time.sleep(1.6)
         assert len(agent.passes) == count
         assert goes.sentence in page(vault)
 

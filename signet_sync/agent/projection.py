@@ -229,11 +229,11 @@ def _ledger_pages(workspace: Workspace, agent_id: str, moved: list[str] | None, 
 def _unlike(workspace: Workspace, agent_id: str, counts: dict[str, int], states: dict[str, PageState]) -> list[str]:
     """Days whose page, or whose month's page, is stale, missing, or not the file that we left."""
 
+    present = files.signatures(workspace.root, states)
+
     def fits(path: str) -> bool:
         before = states.get(path)
-        return (
-            before is not None and before.inputs_sha256 != "" and before.signature == _signature(workspace.root, path)
-        )
+        return before is not None and before.inputs_sha256 != "" and before.signature == present.get(path)
 
     months = {month: fits(month_page(agent_id, month)) for month in {day[:7] for day in counts}}
     return [day for day in counts if not fits(day_page(agent_id, day)) or not months[day[:7]]]

@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from signet_sync.contracts.artifacts import Tombstone
 
 BATCH = 1024
+_STRAY = f"{MEMORY}/.signet-"
 FUTURE_NS = 3600 * 10**9
 THREADED = 400
 
@@ -105,7 +106,7 @@ def run_pass(workspace: Workspace, request: Request) -> Outcome:
     with state.workspace_lock(workspace.state, request.patience):
         if request.paths is None and not workspace.touch_nothing:
             # First, because taking away a second link changes the signature of the file that a crash left published.
-            files.sweep(workspace.root, beside=("", MEMORY))
+            files.sweep(workspace.root, beside=("",))
             state.sweep(workspace.state)
         with _building(workspace, request):
             outcome = _index(workspace, request)
@@ -159,6 +160,10 @@ def _index(workspace: Workspace, request: Request) -> Outcome:
     require_root(workspace.root)
     database = workspace.database
     snapshot = scan.scan(workspace.root) if request.paths is None else scan.glance(workspace.root, request.paths)
+    strays = any(path.startswith(_STRAY) for path in snapshot.files)
+    if strays and not workspace.touch_nothing and files.sweep(workspace.root, beside=(MEMORY,)):
+        # A second link of a published file went: its signature is another one now.
+        snapshot = scan.scan(workspace.root) if request.paths is None else scan.glance(workspace.root, request.paths)
     outcome = Outcome(full=snapshot.everything)
     known = artifacts.known_files(database, None if snapshot.everything else snapshot.asked)
     stones, stone_judgements, aliases = _tombstones(workspace, snapshot, known)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import sys
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
@@ -220,15 +220,16 @@ def _silence_stdout() -> None:
 
 
 def _fail(code: str, message: str, hint: str, path: str | None, exit_code: int, wants_json: bool) -> int:
-    if wants_json:
-        document = {"error": {"code": code, "message": message, "hint": hint, "path": path}}
-        click.echo(json.dumps(document, ensure_ascii=False).encode("utf-8", "backslashreplace"))
-    else:
-        from signet_sync.contracts.places import display
+    from signet_sync.contracts.places import display
 
-        where = f" [{path}]" if path else ""
-        remedy = f" — {hint}" if hint else ""
-        click.echo(display(f"signet-sync: {message}{where}{remedy}"), err=True)
+    with suppress(OSError):  # a full disk may hold stderr too; the exit code still tells
+        if wants_json:
+            document = {"error": {"code": code, "message": message, "hint": hint, "path": path}}
+            click.echo(json.dumps(document, ensure_ascii=False).encode("utf-8", "backslashreplace"))
+        else:
+            where = f" [{path}]" if path else ""
+            remedy = f" — {hint}" if hint else ""
+            click.echo(display(f"signet-sync: {message}{where}{remedy}"), err=True)
     return exit_code
 
 

@@ -10,7 +10,7 @@ import stat
 import sys
 import time
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import TypeVar
@@ -112,6 +112,26 @@ def listing(root: str, path: str, prefix: str) -> list[str]:
             return sorted(name for name in os.listdir(descriptor) if name.startswith(prefix) and name.isprintable())
     except (OSError, WorkspaceError):
         return []
+
+
+def signatures(root: str, paths: Iterable[str]) -> dict[str, Signature]:
+    """The signatures of those paths that are regular files; each folder is opened once."""
+    by_folder: dict[str, list[str]] = {}
+    for path in paths:
+        where, name = split_path(path)
+        by_folder.setdefault(where, []).append(name)
+    found: dict[str, Signature] = {}
+    for where, names in by_folder.items():
+        try:
+            with folder(root, where) as descriptor:
+                for name in names:
+                    with suppress(FileNotFoundError):
+                        status = os.stat(name, dir_fd=descriptor, follow_symlinks=False)
+                        if stat.S_ISREG(status.st_mode):
+                            found[f"{where}/{name}" if where else name] = signature_of(status)
+        except (FileNotFoundError, WorkspaceError):
+            continue
+    return found
 
 
 def sync_descriptor(descriptor: int) -> None:
