@@ -230,7 +230,8 @@ def survey(
             and not (look_closer and (path in reread or (tokens and names.carried_token(path) in tokens)))
             and not path.startswith(_BURIED)
         ):
-            unchanged += 1
+            if verdict == "indexed":
+                unchanged += 1
             if verdict != "ignored":
                 ours += 1
             continue

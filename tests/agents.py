@@ -18,8 +18,10 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import artifacts_fixture as made
+import pytest
 from workbench import ROOT, Vault
 
+from signet_sync.agent import daemon, presence
 from signet_sync.agent.daemon import Daemon, Options
 from signet_sync.contracts.timestamps import instant_of, iso
 
@@ -99,6 +101,28 @@ def status(vault: Vault) -> dict[str, Any]:
     answer = vault.call("status", "--json")
     assert answer.code == 0, answer
     return dict(answer.json)
+
+
+def counts(vault: Vault) -> dict[str, int]:
+    """The numbers of `status --json`."""
+    return dict(status(vault)["counts"])
+
+
+def some(vault: Vault, count: int = 9) -> list[Session]:
+    """Writes so many sessions."""
+    return [Session().write(vault) for _ in range(count)]
+
+
+def known(vault: Vault, session: Session) -> Session:
+    """Waits until a session is searchable and on the page."""
+    until(lambda: len(vault.hits(session.word)) == 2, "searchable")
+    until(lambda: session.sentence in page(vault), "on the page")
+    return session
+
+
+def verdict(vault: Vault, path: str) -> tuple[str, str] | None:
+    """Verdict and code of a file, None where it is not known."""
+    return verdicts(vault).get(path)
 
 
 def verdicts(vault: Vault) -> dict[str, tuple[str, str]]:
@@ -249,6 +273,49 @@ def manager(folder: Path) -> Iterator[tuple[str, Callable[[], list[tuple[float, 
         finally:
             ended.set()
             thread.join()
+
+
+# ── fixtures, for modules that name this one in `pytest_plugins` ──
+
+
+@pytest.fixture
+def vault(tmp_path: Path) -> Vault:
+    """An empty vault."""
+    return Vault(tmp_path / "vault")
+
+
+@pytest.fixture
+def start(vault: Vault) -> Iterator[Callable[..., Agent]]:
+    """Starts agents as processes on the vault; none is left at the end."""
+    started: list[Agent] = []
+
+    def run(*options: str, **given: Any) -> Agent:
+        started.append(Agent(vault, *options, **given))
+        return started[-1]
+
+    yield run
+    for agent in started:
+        agent.close()
+
+
+@pytest.fixture
+def quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What the agent looks for four times a minute, it looks for all the time; what it waits for, it waits less."""
+    monkeypatch.setattr(daemon, "BEAT", 0.2)
+    monkeypatch.setattr(daemon, "ROOT_POLL", 0.1)
+    monkeypatch.setattr(daemon, "LONGEST_BACKOFF", 0.5)
+    monkeypatch.setattr(daemon, "CHECKPOINT_AFTER", 0.2)
+    monkeypatch.setattr(daemon, "BUSY_MS", 100)
+    monkeypatch.setattr(presence, "TOUCH", 0.05)
+
+
+@pytest.fixture
+def sleeper() -> Iterator[subprocess.Popen[bytes]]:
+    """A process that only lives."""
+    process = subprocess.Popen(["sleep", "600"])
+    yield process
+    process.kill()
+    process.wait()
 
 
 def heartbeat(vault: Vault) -> dict[str, Any] | None:

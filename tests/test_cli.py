@@ -25,6 +25,7 @@ GROUPS = {
     "service": ("install", "uninstall", "status", "print"),
     "telemetry": ("show", "reset"),
 }
+ID = numbered(1)["session_id"]
 EVERY = [(name,) for name in COMMANDS] + [(group, name) for group, names in GROUPS.items() for name in names]
 
 
@@ -91,7 +92,13 @@ def test_a_workspace_that_is_missing_or_a_file(tmp_path):
     assert sorted(path.name for path in tmp_path.iterdir()) == ["file"]
 
 
-@pytest.mark.parametrize("words", [("search", "x"), ("open", "x"), ("violations", "list"), ("telemetry", "show")])
+READERS = [
+    ("search", "x"), ("open", "x"), ("violations", "list"), ("violations", "show", "x"), ("telemetry", "show"),
+    ("render",), ("remove", "x", "--dry-run"), ("check", "--with-index"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("words", READERS, ids=" ".join)
 def test_commands_that_only_read_say_that_there_is_no_index(tmp_path, words):
     (tmp_path / "vault").mkdir()
     assert "reindex" in one_line_error(call("--workspace", tmp_path / "vault", *words), 3)
@@ -123,6 +130,23 @@ def test_wrong_flags_and_commands(vault):
         answer = vault.call(*words)
         assert answer.code == 2 and "Traceback" not in answer.err and "--help" in answer.err
     assert json_error(vault.call("reindex", "--nonsense", "--json"), 2)["code"] == "usage"
+
+
+ASKERS = [("remove", "ID", "--reason", "x"), ("violations", "restore", "--all"), ("telemetry", "reset")]
+
+
+@pytest.mark.parametrize("words", ASKERS, ids=" ".join)
+def test_where_nobody_can_answer_yes_must(vault, words):
+    path = vault / made.path_for("summary", session_id=ID, captured_at=numbered(1)["captured_at"])
+    path.write_bytes(path.read_bytes() + b"edited\n")
+    vault.reindex()
+    before = contents(vault.memory)
+    words = [ID if word == "ID" else word for word in words]
+    answer = vault.spawn(*words, stdin=subprocess.DEVNULL)
+    assert "--yes" in one_line_error(answer, 2)
+    assert "--yes" in json_error(vault.call(*words, "--json"), 2)["message"]
+    assert contents(vault.memory) == before
+    assert vault.call(*words, "--yes", "--json").code == 0
 
 
 def test_a_database_that_cannot_be_written(vault):

@@ -1,4 +1,4 @@
-"""The agent when something is wrong: it names its state, drops nothing, does not spin, and recovers by itself."""
+"""The agent when files are gone or nothing can be written: it drops nothing, does not spin, and recovers by itself."""
 
 from __future__ import annotations
 
@@ -6,61 +6,36 @@ import itertools
 import os
 import shutil
 import time
-from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
+import agents
 import apsw
 import pytest
-from agents import LINUX, Agent, Inside, Session, page, seconds, status, until, verdicts
+from agents import (
+    LINUX,
+    Inside,
+    Session,
+    counts,
+    page,
+    seconds,
+    some,
+    status,
+    until,
+    verdicts,
+)
 from workbench import Vault
 
 from signet_sync import state
 from signet_sync.agent import daemon as room
-from signet_sync.agent import presence, reconcile
+from signet_sync.agent import reconcile
 
 Start = Any
-
-
-@pytest.fixture
-def vault(tmp_path: Path) -> Vault:
-    return Vault(tmp_path / "vault")
-
-
-@pytest.fixture
-def quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What the agent looks for four times a minute, it looks for all the time; what it waits for, it waits less."""
-    monkeypatch.setattr(room, "BEAT", 0.2)
-    monkeypatch.setattr(room, "ROOT_POLL", 0.1)
-    monkeypatch.setattr(room, "LONGEST_BACKOFF", 0.5)
-    monkeypatch.setattr(room, "CHECKPOINT_AFTER", 0.2)
-    monkeypatch.setattr(presence, "TOUCH", 0.05)
-
-
-@pytest.fixture
-def start(vault: Vault) -> Iterator[Start]:
-    """Starts agents as processes; none is left at the end."""
-    started: list[Agent] = []
-
-    def run(*options: str, **given: Any) -> Agent:
-        started.append(Agent(vault, *options, **given))
-        return started[-1]
-
-    yield run
-    for agent in started:
-        agent.close()
-
-
-def counts(vault: Vault) -> Any:
-    return status(vault)["counts"]
+vault, start, quick = agents.vault, agents.start, agents.quick
 
 
 # ── files that are all gone at once ──
-
-
-def some(vault: Vault, count: int = 9) -> list[Session]:
-    return [Session().write(vault) for _ in range(count)]
 
 
 @pytest.mark.usefixtures("quick")
@@ -118,7 +93,7 @@ def test_started_without_memory_it_halts(vault: Vault, start: Start) -> None:
 def test_a_file_that_is_away_for_a_moment_is_not_missed_whatever_else_happens(vault: Vault) -> None:
     sessions = some(vault, 2)
     path = sessions[0].path("summary")
-    with Inside(vault, flags={"settle_seconds": 2.0}) as agent:
+    with Inside(vault, flags={"settle_seconds": 1.2}) as agent:
         agent.wait("watching")
         agent.settled()
         raw = (vault / path).read_bytes()
@@ -301,7 +276,7 @@ def test_a_pass_of_another_command_is_waited_for_without_a_word(vault: Vault) ->
         agent.settled()
         with state.workspace_lock(state.locate(str(vault.root))):
             new = Session().write(vault)
-            time.sleep(1.5)
+            time.sleep(1.2)
             assert agent.state == "watching"
             assert not vault.hits(new.word)
         until(lambda: vault.hits(new.word), "as soon as it may")

@@ -349,6 +349,26 @@ def test_a_persons_words_around_our_block_are_named(vault):
     assert vault.page().startswith(f"I keep {ID} in mind.\n\n<!-- signet:begin -->")
 
 
+def test_a_page_that_is_held_back_is_named(vault):
+    (vault / ".daemon").mkdir()
+    (vault / ".daemon/pid").write_text(str(os.getppid()))
+    document = remove(vault)
+    assert {"MEMORY.md", "ledger/2026/03/28.md"} <= set(document["foreign"])
+    (vault / ".daemon/pid").unlink()
+    vault.reindex()
+    assert leaks(vault.root, vault.state) == []
+
+
+def test_a_sentence_that_others_have_too_tells_nothing(vault):
+    same = "Session lantern captured durable summary context, preserved lineage metadata, and recorded this artifact."
+    for number in (4, 5):
+        vault.session(number, memory_sentence=same)
+    (vault / "note.md").write_text(same)
+    vault.reindex()
+    assert remove(vault, numbered(4)["session_id"])["foreign"] == []
+    assert remove(vault, numbered(5)["session_id"])["foreign"] == ["note.md"]
+
+
 def test_the_git_history_is_looked_at(vault):
     def git(*arguments):
         subprocess.run(

@@ -15,15 +15,15 @@ from signet_sync.contracts.artifacts import Tombstone, validate_tombstone
 from signet_sync.contracts.frontmatter import FrontmatterProblem, parse
 from signet_sync.contracts.names import artifact_name, carried_token
 from signet_sync.contracts.observed import Found
-from signet_sync.contracts.places import MEMORY, OWN, TOMBSTONES, page_agent
+from signet_sync.contracts.places import MEMORY, OWN, TOMBSTONES
 from signet_sync.contracts.records import TOMBSTONE_VERSION
 from signet_sync.contracts.sanitizer import sanitize_line
 from signet_sync.contracts.timestamps import iso
 from signet_sync.contracts.tokens import token_of
 from signet_sync.errors import UsageError, WorkspaceError
 from signet_sync.index import sessions, tombstones
+from signet_sync.index.database import Database
 from signet_sync.index.sessions import SessionRef
-from signet_sync.projection import markers
 from signet_sync.reconcile import judge_tombstone
 from signet_sync.vault import files, history
 from signet_sync.vault import tombstones as tombstone_files
@@ -189,33 +189,46 @@ def _tombstone(workspace: Workspace, removal: Removal, reason: str, now_us: int)
     )
 
 
+_MINE = "agent_id = ?1 and session_token = ?2"
+
+
 def _needles(workspace: Workspace, removal: Removal) -> set[bytes]:
     """Words by which text of the sessions is known in files that are not ours.
 
-    Where other sessions of the token stay, the token and the key are theirs too; then the names of the files count.
+    What another session has too tells nothing: token and key where other sessions of the token stay, a constant key
+    that another agent uses, a sentence made of a template.
     """
-    found = {path.rpartition("/")[2] for path in removal.paths}
-    under_token = workspace.database.execute(
-        "select distinct session_id, session_key from memory_artifacts where agent_id = ? and session_token = ?",
-        (removal.agent_id, removal.session_token),
-    )
+    database = workspace.database
+    scope = (removal.agent_id, removal.session_token)
     ids = {ref.session_id for ref in removal.sessions}
-    keys = dict(under_token)
-    if keys.keys() <= ids:
-        found |= {removal.session_token, *filter(None, keys.values())}
-    found |= ids
-    for ref in removal.sessions:
-        for (sentence,) in workspace.database.execute(
-            "select memory_sentence from memory_artifacts where agent_id = ? and session_token = ? and session_id = ?",
-            ref[:3],
-        ):
-            if sentence and len(sentence) >= 40:
-                found.add(sentence)
+    found = {path.rpartition("/")[2] for path in removal.paths} | ids
+    under_token = {
+        row[0] for row in database.execute(f"select distinct session_id from memory_artifacts where {_MINE}", scope)
+    }
+    if under_token <= ids:
+        found.add(removal.session_token)
+        found.update(_of_them_alone(database, "session_key", _MINE, scope))
+    for session_id in ids:
+        sentences = _of_them_alone(database, "memory_sentence", f"{_MINE} and session_id = ?3", (*scope, session_id))
+        found.update(sentence for sentence in sentences if len(sentence) >= 40)
     return {word.encode("utf-8", "replace") for word in found if len(word) >= 8}
 
 
+def _of_them_alone(database: Database, column: str, scope: str, bindings: Sequence[str]) -> set[str]:
+    """The values of a column inside a scope that stand nowhere outside it."""
+    rows = database.execute(
+        f"select distinct {column} from memory_artifacts where {scope} and {column} is not null and {column} not in"
+        f" (select {column} from memory_artifacts where {column} is not null and not ({scope}))",
+        bindings,
+    )
+    return {row[0] for row in rows}
+
+
 def foreign(workspace: Workspace, words: Iterable[bytes]) -> list[str]:
-    """Files of the workspace that are not ours and still hold text of a removed session: named, not touched."""
+    """Files of the workspace that are not ours and still hold text of a removed session: named, not touched.
+
+    A generated page is among them where people wrote around our part of it, or where it is held back.
+    """
     needles = list(words)
     found = []
     root = workspace.root
@@ -236,11 +249,7 @@ def _holds(root: str, path: str, needles: Sequence[bytes]) -> bool:
     if status is None or not stat.S_ISREG(status.st_mode):
         return False
     read = files.read(root, path, FOREIGN_LIMIT)
-    if not isinstance(read, Found):
-        return False
-    # Of a generated page only what people wrote around our part can still hold something.
-    raw = read.raw if page_agent(path) is None else markers.without_block(read.raw) or b""
-    return any(needle in raw for needle in needles)
+    return isinstance(read, Found) and any(needle in read.raw for needle in needles)
 
 
 def lift(workspace: Workspace, agent_id: str, name: str) -> str:

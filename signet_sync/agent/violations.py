@@ -95,8 +95,8 @@ def restore(workspace: Workspace, path: str) -> None:
         )
     found = files.read(workspace.root, path, workspace.settings.max_file_bytes)
     if isinstance(found, Found):
-        if found.raw != raw:
-            files.replace(workspace.root, path, raw, found.raw)
+        if found.raw != raw and files.replace(workspace.root, path, raw, found.raw).displaced is not None:
+            raise UsageError("it was saved again meanwhile", path=path, hint="look at it once more, then restore again")
     elif found.code == "gone":
         files.create_once(workspace.root, path, raw)
     else:

@@ -258,6 +258,15 @@ def resolve_now(text: str | None) -> int:
     return instant
 
 
+def agreed(question: str, *, yes: bool, as_json: bool) -> None:
+    """Asks a person before something is done that cannot be undone by itself; where nobody can answer, `--yes` must."""
+    if yes:
+        return
+    if as_json or not sys.stdin.isatty():
+        raise click.UsageError("this asks first; give --yes where nobody can answer")
+    click.confirm(question, abort=True, err=True)
+
+
 now_option = click.option("--now", metavar="TIME", help="Take this as the present (ISO 8601).")
 json_option = click.option("--json", "as_json", is_flag=True, help="One JSON document on stdout.")
 agent_option = click.option("--agent", metavar="ID", default="default", show_default=True, help="Whose memory.")

@@ -7,7 +7,17 @@ from typing import TYPE_CHECKING
 
 import click
 
-from signet_sync.cli import Context, agent_option, emit, json_option, now_option, pass_context, resolve_now
+from signet_sync.cli import (
+    Context,
+    agent_option,
+    agreed,
+    counted,
+    emit,
+    json_option,
+    now_option,
+    pass_context,
+    resolve_now,
+)
 
 if TYPE_CHECKING:
     from signet_sync.agent.removal import Removal
@@ -38,10 +48,13 @@ def remove(
     """Remove a session to the last byte: an id covers that session, a key or token all of its sessions."""
     from signet_sync.agent import removal
     from signet_sync.agent.workspace import opened
+    from signet_sync.cli.search import require_index
 
     if reason is None and not dry_run and not undo:
         raise click.UsageError("give a --reason; it stands in the tombstone")
     instant = resolve_now(now)
+    if dry_run:
+        require_index(context)
     with opened(context.root, context.settings(), database=context.chosen_database, touch_nothing=dry_run) as workspace:
         if undo:
             token = removal.lift(workspace, agent, session)
@@ -130,10 +143,6 @@ def _list(plans: list[Removal]) -> None:
 
 
 def _ask(plans: list[Removal], yes: bool, as_json: bool) -> None:
-    if yes:
-        return
-    if as_json or not sys.stdin.isatty():
-        raise click.UsageError("removing asks first; give --yes where nobody can answer")
-    _list(plans)
-    files = sum(len(plan.paths) for plan in plans)
-    click.confirm(f"remove {files} files for good?", abort=True, err=True)
+    if not yes and not as_json and sys.stdin.isatty():
+        _list(plans)
+    agreed(f"remove {counted(sum(len(plan.paths) for plan in plans), 'file')} for good?", yes=yes, as_json=as_json)

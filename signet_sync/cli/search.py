@@ -77,6 +77,15 @@ def database_for_reading(context: Context) -> AbstractContextManager[Database]:
         raise DatabaseError("there is no index yet", path=path, hint="run signet-sync reindex once") from None
 
 
+def require_index(context: Context) -> None:
+    """Raises `DatabaseError` where there is no index yet, so that a command that only looks makes none."""
+    from signet_sync.agent.workspace import require_root
+
+    require_root(context.root)
+    with database_for_reading(context):
+        pass
+
+
 def count_access(context: Context, found: list[tuple[str, str]]) -> None:
     """Counts accesses where the database can be written at once; an answer never waits for a counter."""
     from datetime import UTC, datetime

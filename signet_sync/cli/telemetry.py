@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from signet_sync.cli import Context, emit, json_option, pass_context
+from signet_sync.cli import Context, agreed, emit, json_option, pass_context
 from signet_sync.cli.search import database_for_reading
 
 
@@ -44,8 +44,7 @@ def reset(context: Context, agent: str | None, yes: bool, as_json: bool) -> int:
     from signet_sync.agent.workspace import opened
     from signet_sync.index import telemetry as door
 
-    if not yes:
-        click.confirm("forget all access counters?", abort=True, err=True)
+    agreed("forget all access counters?", yes=yes, as_json=as_json)
     with opened(context.root, context.settings(), database=context.chosen_database) as workspace:
         count = door.reset(workspace.database, agent)
     if as_json:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from signet_sync.cli import Context, emit, json_option, now_option, pass_context, resolve_now
+from signet_sync.cli import Context, agreed, counted, emit, json_option, now_option, pass_context, resolve_now
 
 if TYPE_CHECKING:
     from signet_sync.agent.workspace import Workspace
@@ -67,15 +67,21 @@ def list_(context: Context, as_json: bool) -> int:
 
 @violations.command()
 @click.argument("path")
+@json_option
 @pass_context
-def show(context: Context, path: str) -> int:
+def show(context: Context, path: str, as_json: bool) -> int:
     """The difference between the sealed text and the present one."""
     from signet_sync.agent import violations as agent
     from signet_sync.agent.workspace import opened
+    from signet_sync.cli.search import require_index
 
+    require_index(context)
     with opened(context.root, context.settings(), database=context.chosen_database, touch_nothing=True) as workspace:
         text = agent.diff(workspace, path)
-    click.echo(text, nl=False)
+    if as_json:
+        emit({"path": path, "diff": text})
+    else:
+        click.echo(text, nl=False)
     return 0
 
 
@@ -100,8 +106,8 @@ def restore(context: Context, path: str | None, everything: bool, yes: bool, now
     with opened(context.root, context.settings(), database=context.chosen_database) as workspace:
         _refreshed(workspace, instant)
         paths = [v.path for batch in agent.listed(workspace) for v in batch] if everything else [path or ""]
-        if everything and paths and not yes and not as_json:
-            click.confirm(f"restore {len(paths)} files to their sealed content?", abort=True)
+        if everything and paths:
+            agreed(f"restore {counted(len(paths), 'file')} to the sealed content?", yes=yes, as_json=as_json)
         restored = []
         for one in paths:
             try:

@@ -1,0 +1,257 @@
+"""The life of the agent: one a workspace, it ends in time, its settings, the service manager, polling."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import signal
+import socket
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+import agents
+import pytest
+from agents import (
+    Inside,
+    Session,
+    heartbeat,
+    known,
+    manager,
+    page,
+    seconds,
+    status,
+    until,
+    verdict,
+)
+from workbench import Vault
+
+from benchmarks.corpus import write_corpus
+from signet_sync.agent import daemon as room
+from signet_sync.agent import reconcile
+from signet_sync.agent.daemon import Options
+from signet_sync.errors import AnotherAgent
+from signet_sync.host.notify import Notifier
+
+Start = Any
+vault, start = agents.vault, agents.start
+
+
+# ── one agent a workspace ──
+
+
+def test_a_second_run_ends_with_4_within_a_second(vault: Vault, start: Start) -> None:
+    first = start()
+    first.passed()
+    begin = time.monotonic()
+    answer = vault.spawn("run")
+    took = time.monotonic() - begin
+    assert answer.code == 4
+    assert f"pid {first.process.pid}" in answer.err
+    assert took < seconds(1.0)
+    assert status(vault)["pid"] == first.process.pid
+    assert status(vault)["running"]
+
+
+def test_of_eight_starters_exactly_one_runs(vault: Vault, start: Start) -> None:
+    agents = [start() for _ in range(8)]
+    until(lambda: sum(agent.process.poll() is not None for agent in agents) == 7, "seven have ended")
+    codes = sorted(str(agent.process.poll()) for agent in agents)
+    assert codes == ["4"] * 7 + ["None"]
+    (winner,) = [agent for agent in agents if agent.process.poll() is None]
+    winner.passed()
+    assert len(list(Path(os.environ["SIGNET_STATE"]).glob("*-*-*/workspace.json"))) == 1, "one id"
+
+
+def test_killed_it_can_be_started_again_at_once(vault: Vault, start: Start) -> None:
+    session = Session().write(vault)
+    first = start()
+    first.passed()
+    assert first.end(signal.SIGKILL)[0] == -signal.SIGKILL
+    left = heartbeat(vault)
+    assert left is not None
+    found = status(vault)
+    assert (found["running"], found["pid"], found["state"], found["stale_heartbeat"]) == (False, None, "stopped", True)
+
+    second = start()
+    assert second.passed()["pid"] == second.process.pid
+    assert vault.hits(session.word)
+
+
+# ── ends ──
+
+
+def test_idle_it_ends_at_once_and_leaves_nothing_behind(vault: Vault, start: Start) -> None:
+    Session().write(vault)
+    agent = start()
+    agent.passed()
+    code, took = agent.end()
+    assert (code, agent.output().count("Traceback")) == (0, 0)
+    assert took < seconds(2.0)
+    assert heartbeat(vault) is None
+    wal = Path(f"{vault.db}-wal")
+    assert not wal.exists() or wal.stat().st_size == 0
+    assert not list((vault / ".signet" / "tmp").iterdir())
+    assert (status(vault)["state"], status(vault)["running"]) == ("stopped", False)
+
+
+def test_in_its_first_pass_it_ends_within_two_seconds(vault: Vault, start: Start) -> None:
+    write_corpus(str(vault.root), 1000)
+    agent = start()
+    until(lambda: (heartbeat(vault) or {}).get("state") == "reconciling", "it has begun")
+    time.sleep(0.2)
+    code, took = agent.end()
+    assert code == 0, agent.output()
+    assert vault.rows("select count(*) from files") == [(0,)], "it was in the midst of it"
+    assert took < seconds(2.0)
+    wal = Path(f"{vault.db}-wal")
+    assert not wal.exists() or wal.stat().st_size == 0
+    assert heartbeat(vault) is None
+
+
+# ── settings and the service manager ──
+
+
+def test_a_hangup_reads_the_settings_anew_and_bad_ones_leave_the_old(vault: Vault, start: Start) -> None:
+    config = Path(os.environ["SIGNET_CONFIG"])
+    config.parent.mkdir(parents=True, exist_ok=True)
+    for number in range(8):
+        Session(number).write(vault)
+    agent = start("--interval", "3600")
+    agent.passed()
+    before = page(vault)
+    assert "older ledger rows clipped" not in before
+
+    config.write_text("[projection]\nbudget_tokens = 1000\n")
+    agent.send(signal.SIGHUP)
+    until(lambda: "older ledger rows clipped" in page(vault), "the smaller budget")
+    assert len(page(vault)) < len(before)
+
+    small = page(vault)
+    config.write_text("[projection]\nbudget_tokens = 'plenty'\n")
+    passed = status(vault)["last_full_pass"]
+    agent.send(signal.SIGHUP)
+    found = until(lambda: (now := status(vault))["trouble"] and now["last_full_pass"] != passed and now, "told")
+    assert "budget_tokens" in found["trouble"]
+    assert "the old settings stay" in found["trouble"]
+    assert found["state"] == "watching"
+    assert page(vault) == small
+    assert found["interval"] == 3600
+
+    config.write_text("")
+    agent.send(signal.SIGHUP)
+    until(lambda: page(vault) == before and status(vault)["trouble"] is None, "the defaults are back")
+
+
+def test_the_service_manager_hears_everything_that_it_waits_for(vault: Vault, start: Start, tmp_path: Path) -> None:
+    Session().write(vault)
+    with manager(tmp_path) as (address, heard):
+
+        def texts() -> list[str]:
+            return [text for _, text in heard()]
+
+        agent = start(environ={"NOTIFY_SOCKET": address, "WATCHDOG_USEC": "600000"})
+        until(lambda: "STATUS=watching" in texts() and "READY=1" in texts(), "ready")
+        count = texts().count("WATCHDOG=1")
+        until(lambda: texts().count("WATCHDOG=1") >= count + 4, "signs of life of an idle loop", 10)
+        beats = [at for at, text in heard() if text == "WATCHDOG=1"][-4:]
+        assert max(b - a for a, b in itertools.pairwise(beats)) < seconds(0.6)
+
+        agent.send(signal.SIGHUP)
+        until(lambda: texts().count("READY=1") == 2, "ready again")
+        reloading = next(i for i, text in enumerate(texts()) if text.startswith("RELOADING=1\nMONOTONIC_USEC="))
+        assert "READY=1" in texts()[reloading:]
+
+        assert agent.end()[0] == 0
+        until(lambda: "STOPPING=1" in texts(), "stopping")
+
+
+def test_memory_in_no_database_is_no_agent(vault: Vault) -> None:
+    answer = vault.spawn("--db", ":memory:", "run")
+    assert answer.code == 2
+    assert "--db" in answer.err
+
+
+# ── polling ──
+
+
+def test_polling_finds_what_events_would_have_told(vault: Vault, start: Start) -> None:
+    environ = {
+        "SIGNET_WATCH_MODE": "polling",
+        "SIGNET_WATCH_POLL_INTERVAL": "0.3",
+        "SIGNET_RECONCILE_SETTLE_SECONDS": "0.5",
+    }
+    Session().write(vault)
+    agent = start(environ=environ)
+    found = agent.passed()
+    assert (found["state"], found["watch"]) == ("polling", "polling")
+    session = known(agent.vault, Session().write(vault))
+    path = session.path("summary")
+    (vault / path).write_bytes((vault / path).read_bytes() + b"More.\n")
+    until(lambda: verdict(agent.vault, path) == ("violation", "mutated"), "an edit")
+    (vault / path).unlink()
+    until(lambda: verdict(agent.vault, path) == ("violation", "vanished"), "a deletion")
+    (vault / "MEMORY.md").write_text("Mine.\n")
+    until(lambda: "Mine." in page(vault) and "signet:begin" in page(vault), "a page that was written over")
+    assert status(vault)["last_full_pass"] == found["last_full_pass"], "for all that no full pass was needed"
+    assert agent.end()[0] == 0
+
+
+def test_without_a_watch_full_passes_do_it_all(vault: Vault, start: Start) -> None:
+    Session().write(vault)
+    agent = start("--no-watch", "--interval", "1")
+    found = agent.passed()
+    assert (found["state"], found["watch"]) == ("polling", None)
+    known(agent.vault, Session().write(vault))
+    assert agent.end()[0] == 0
+
+
+# ── the service manager ──
+
+
+def test_signs_of_life_come_from_the_loop_that_works(
+    vault: Vault, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    Session().write(vault)
+    stuck, release = threading.Event(), threading.Event()
+    really = reconcile.run_pass
+
+    def hanging(workspace: Any, request: Any) -> Any:
+        if stuck.is_set():
+            release.wait(30)
+        return really(workspace, request)
+
+    monkeypatch.setattr(reconcile, "run_pass", hanging)
+    with manager(tmp_path) as (address, heard):
+        notifier = Notifier({"NOTIFY_SOCKET": address, "WATCHDOG_USEC": "200000"})
+
+        def beats() -> int:
+            return sum(text == "WATCHDOG=1" for _, text in heard())
+
+        with Inside(vault, notifier=notifier) as agent:
+            agent.wait("watching")
+            first = beats()
+            until(lambda: beats() > first + 3, "alive")
+            stuck.set()
+            Session().write(vault)
+            time.sleep(0.6)
+            silent = beats()
+            time.sleep(0.5)
+            assert beats() == silent, "a loop that hangs says nothing"
+            release.set()
+            until(lambda: beats() > silent + 3, "alive again")
+
+
+# ── one agent ──
+
+
+def test_a_second_one_in_the_same_process_is_refused(vault: Vault) -> None:
+    Session().write(vault)
+    with Inside(vault) as agent:
+        agent.wait("watching")
+        with pytest.raises(AnotherAgent):
+            room.Daemon(Options(str(vault.root), None, {})).run()
+        assert heartbeat(vault) is not None
+        assert agent.state == "watching"
+    assert socket.gethostname()
