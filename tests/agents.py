@@ -196,7 +196,9 @@ class Inside(Daemon):
     """The agent in a thread of this process; `passes` are the requests of its passes, oldest first."""
 
     def __init__(self, vault: Vault, *, flags: dict[str, object] | None = None, **given: Any) -> None:
-        super().__init__(Options(str(vault.root), None, flags or {}), **given)
+        super().__init__(
+            Options(str(vault.root), None, {"debounce": 0.05, "settle_seconds": 0.5} | (flags or {})), **given
+        )
         self.vault = vault
         self.passes: list[Any] = []
         self.failure: BaseException | None = None
@@ -225,7 +227,7 @@ class Inside(Daemon):
     def wait(self, *states: str, deadline: float = DEADLINE) -> None:
         until(lambda: self.state.startswith(states), f"{states}: {self.state}", deadline)
 
-    def settled(self, moment: float = 0.6) -> int:
+    def settled(self, moment: float = 0.4) -> int:
         """Waits until nothing has happened for a moment; gives the number of passes until then."""
         count, since = len(self.passes), time.monotonic()
         end = since + DEADLINE

@@ -166,7 +166,7 @@ LEAVES = 30 * 86_400  # a session's time in the window, in seconds
 @pytest.mark.usefixtures("quick")
 def test_a_session_leaves_the_page_when_its_time_is_over_without_any_event(vault: Vault) -> None:
     stays, goes = Session(), Session()
-    goes.who["captured_at"] = ago(seconds=LEAVES - 4)
+    goes.who["captured_at"] = ago(seconds=LEAVES - 2.5)
     for session in (stays, goes):
         session.write(vault)
     with Inside(vault) as agent:

@@ -119,7 +119,7 @@ def test_its_own_writes_never_wake_it_again_and_again(vault: Vault) -> None:
         agent.wait("watching")
         agent.settled()
         Session().write(vault)
-        count = agent.settled(1.2)
+        count = agent.settled(0.8)
         assert (vault / "agents" / "researcher" / "MEMORY.md").exists()
         time.sleep(3)
         assert len(agent.passes) == count
