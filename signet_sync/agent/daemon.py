@@ -98,6 +98,7 @@ class Daemon:
         self._everything = True
         self._dirty: set[str] = set()
         self._poll = False
+        self._polling = sweeps.Poll()
         self._again: dict[str, float] = {}
         self._due: dict[str, float] = {"full": 0.0, "beat": time.monotonic() + BEAT}
         self._swept = 0.0
@@ -372,7 +373,7 @@ class Daemon:
             return
         if self._poll:
             self._poll = False
-            moved = sweeps.signatures(self.workspace)
+            moved = self._polling.moved(self.workspace)
             if moved is None:
                 self._everything = True
                 return

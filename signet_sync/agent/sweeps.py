@@ -38,22 +38,40 @@ def names(workspace: Workspace) -> frozenset[str] | None:
     return frozenset(path for path in found ^ known if path != TOMBSTONES and (path in known or path.endswith(".md")))
 
 
-def signatures(workspace: Workspace) -> frozenset[str] | None:
-    """Paths whose file came, went or moved in size, time or inode, pages too; None: look at everything (polling)."""
-    snapshot = scan.scan(workspace.root)
-    if snapshot.ground != "present":
-        return None
+class Poll:
+    """Looks at every file again and again where there are no events; a look like the last one is not compared."""
+
+    def __init__(self) -> None:
+        self._seen: Snapshot | None = None
+
+    def moved(self, workspace: Workspace) -> frozenset[str] | None:
+        """Paths whose file came, went or moved in size, time or inode, pages too; None: look at everything."""
+        snapshot = scan.scan(workspace.root)
+        if snapshot.ground != "present":
+            return None
+        moved = _pages(workspace)
+        if snapshot != self._seen:
+            moved |= _differences(workspace, snapshot)
+        self._seen = snapshot
+        return frozenset(moved)
+
+
+def _differences(workspace: Workspace, snapshot: Snapshot) -> set[str]:
     known = artifacts.known_files(workspace.database)
     moved = {path for path, signature in snapshot.files.items() if _moved(known.get(path), signature)}
     moved |= {path for path, what in snapshot.odd.items() if _is_news(path, what, known.get(path))}
-    moved |= {path for path, before in known.items() if before.code != "vanished" and not _present(path, snapshot)}
+    return moved | {path for path, before in known.items() if before.code != "vanished" and not _there(path, snapshot)}
+
+
+def _pages(workspace: Workspace) -> set[str]:
+    moved = set()
     for agent_id in overview.agents(workspace.database):
         path = head_page(agent_id)
         written = pages.page_state(workspace.database, path)
         status = files.look(workspace.root, path)
         if written is not None and written.signature != (files.signature_of(status) if status is not None else None):
             moved.add(path)
-    return frozenset(moved)
+    return moved
 
 
 def _moved(before: Known | None, signature: Signature) -> bool:
@@ -67,7 +85,7 @@ def _is_news(path: str, what: str, before: Known | None) -> bool:
     return what in (STRANGE_NAME, "symlink") or artifact_name(path.rpartition("/")[2]) is not None
 
 
-def _present(path: str, snapshot: Snapshot) -> bool:
+def _there(path: str, snapshot: Snapshot) -> bool:
     return path in snapshot.files or path in snapshot.odd
 
 
