@@ -91,7 +91,7 @@ def set_up(
                 sys.stderr.write(f"<{_JOURNAL.get(record['level'].name, 6)}>{line}\n")
 
         logger.add(journald, level=level, filter=limited, diagnose=False, backtrace=False)
-    else:
+    elif sys.stderr is not None:  # None where the caller closed it
         logger.add(
             sys.stderr,
             level=level,

@@ -43,8 +43,8 @@ def until(look: Callable[[], Found], what: str = "", deadline: float = DEADLINE)
 
 
 def seconds(limit: float) -> float:
-    """A limit of the design in seconds of this machine: up to twice as many where others use it too."""
-    return limit * min(max(1.0, os.getloadavg()[0] / (os.cpu_count() or 1)), 2.0)
+    """A limit of the design in seconds of this machine: more of them where others use it too."""
+    return limit * min(max(1.0, os.getloadavg()[0] / (os.cpu_count() or 1)), 4.0)
 
 
 def ago(**given: float) -> str:
