@@ -82,7 +82,6 @@ class Daemon:
         self.settings: Settings
         self.workspace: Workspace | None = None
         self.watcher: Watcher | None = None
-        self.last_full: str | None = None
         self._folder: StateFolder | None = None
         # A queue and plain flags, no Event: a signal handler may interrupt the very lock that it would have to take.
         self._bell: queue.SimpleQueue[None] = queue.SimpleQueue()
@@ -93,6 +92,7 @@ class Daemon:
 
     def _forget(self) -> None:
         """Nothing is known yet of the workspace: all of it is to be looked at."""
+        self.last_full: str | None = None
         self._root: tuple[int, int] | None = None
         self._elsewhere = False
         self._everything = True
@@ -221,6 +221,7 @@ class Daemon:
                 return step()
             except (OSError, DatabaseError) as error:
                 if not _may_pass(error):
+                    logger.error("{}", error)
                     raise
                 self._degrade(error)
                 self.notifier.ready()
