@@ -13,6 +13,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, TypeVar
@@ -21,8 +22,10 @@ import artifacts_fixture as made
 import pytest
 from workbench import ROOT, Vault
 
-from signet_sync.agent import daemon, presence
+from signet_sync.agent import connection, daemon, presence, rounds
 from signet_sync.agent.daemon import Daemon, Options
+from signet_sync.agent.rounds import Rounds
+from signet_sync.agent.workspace import Workspace
 from signet_sync.contracts.timestamps import instant_of, iso
 
 DEADLINE = 60.0
@@ -192,14 +195,31 @@ class Agent:
         return (self.vault.state / "logs" / "signet-sync.log").read_text(encoding="utf-8")
 
 
-class Inside(Daemon):
-    """The agent in a thread of this process; `passes` are the requests of its passes, oldest first."""
+class Counted(Rounds):
+    """Rounds that keep the requests of their passes, oldest first."""
 
-    def __init__(self, vault: Vault, *, flags: dict[str, object] | None = None, **given: Any) -> None:
-        super().__init__(
-            Options(str(vault.root), None, {"debounce": 0.05, "settle_seconds": 0.5} | (flags or {})), **given
-        )
+    passes: list[Any]
+
+    def _run(self, request: Any) -> Any:
+        self.passes.append(request)
+        return super()._run(request)
+
+
+class Inside(Daemon):
+    """The agent in a thread of this process; `passes` are the requests of its passes, oldest first.
+
+    `interval` is the time between two full passes, shorter than any settings may have it.
+    """
+
+    kind = Counted
+
+    def __init__(
+        self, vault: Vault, *, flags: dict[str, object] | None = None, interval: float | None = None, **given: Any
+    ) -> None:
+        settings = {"debounce": 0.05, "settle_seconds": 0.5, **(flags or {})}
+        super().__init__(Options(str(vault.root), None, settings), **given)
         self.vault = vault
+        self.interval = interval
         self.passes: list[Any] = []
         self.failure: BaseException | None = None
         self.code: int | None = None
@@ -211,9 +231,21 @@ class Inside(Daemon):
         except BaseException as error:  # noqa: BLE001 - shown by the test's thread
             self.failure = error
 
-    def _run(self, request: Any) -> Any:
-        self.passes.append(request)
-        return super()._run(request)
+    def _configure(self) -> list[str]:
+        warnings = super()._configure()
+        if self.interval is not None:
+            self.settings = replace(self.settings, interval=self.interval, jitter=0.0)
+        return warnings
+
+    def _rounds(self, workspace: Workspace) -> Rounds:
+        counted = self.kind(workspace, self.presence, self._alive, lambda: self._stopping)
+        counted.passes = self.passes
+        return counted
+
+    @property
+    def work(self) -> Rounds:
+        assert self.rounds is not None
+        return self.rounds
 
     @property
     def full_passes(self) -> int:
@@ -231,7 +263,7 @@ class Inside(Daemon):
         """Waits until nothing has happened for a moment; gives the number of passes until then."""
         count, since = len(self.passes), time.monotonic()
         end = since + DEADLINE
-        while time.monotonic() - since < moment or self._again:
+        while time.monotonic() - since < moment or self.work._again:
             if len(self.passes) != count:
                 count, since = len(self.passes), time.monotonic()
             assert time.monotonic() < end, "it never comes to rest"
@@ -303,11 +335,11 @@ def start(vault: Vault) -> Iterator[Callable[..., Agent]]:
 @pytest.fixture
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     """What the agent looks for four times a minute, it looks for all the time; what it waits for, it waits less."""
-    monkeypatch.setattr(daemon, "BEAT", 0.2)
+    monkeypatch.setattr(rounds, "BEAT", 0.2)
+    monkeypatch.setattr(rounds, "LONGEST_BACKOFF", 0.5)
+    monkeypatch.setattr(rounds, "CHECKPOINT_AFTER", 0.2)
     monkeypatch.setattr(daemon, "ROOT_POLL", 0.1)
-    monkeypatch.setattr(daemon, "LONGEST_BACKOFF", 0.5)
-    monkeypatch.setattr(daemon, "CHECKPOINT_AFTER", 0.2)
-    monkeypatch.setattr(daemon, "BUSY_MS", 100)
+    monkeypatch.setattr(connection, "BUSY_MS", 100)
     monkeypatch.setattr(presence, "TOUCH", 0.05)
 
 

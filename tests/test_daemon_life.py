@@ -1,9 +1,10 @@
-"""The life of the agent: one a workspace, it ends in time, its settings, the service manager, polling."""
+"""The life of the agent: one a workspace, ends in time, settings, the service manager, polling, a root that goes."""
 
 from __future__ import annotations
 
 import itertools
 import os
+import shutil
 import signal
 import socket
 import subprocess
@@ -37,7 +38,7 @@ from signet_sync.errors import AnotherAgent
 from signet_sync.host.notify import Notifier
 
 Start = Any
-vault, start = agents.vault, agents.start
+vault, start, quick = agents.vault, agents.start, agents.quick
 
 
 # ── one agent a workspace ──
@@ -274,3 +275,74 @@ def test_a_second_one_in_the_same_process_is_refused(vault: Vault) -> None:
         assert heartbeat(vault) is not None
         assert agent.state == "watching"
     assert socket.gethostname()
+
+
+# ── the root ──
+
+
+def test_a_root_that_is_not_there_yet_is_waited_for(vault: Vault, start: Start) -> None:
+    root = vault.root
+    shutil.rmtree(root)
+    agent = start()
+    found = agent.wait("waiting: workspace")
+    assert found["running"]
+    assert vault.spawn("run").code == 4, "a second one does not wait beside it"
+    time.sleep(0.3)
+    assert not root.exists()
+
+    elsewhere = Vault(root.parent / "mounted")
+    session = Session().write(elsewhere)
+    (elsewhere / "signet-sync.toml").write_text("[reconcile]\ninterval = 77\n")
+    elsewhere.root.rename(root)
+    assert agent.passed()["interval"] == 77, "its own settings count"
+    assert len(vault.hits(session.word)) == 2
+    assert agent.end()[0] == 0
+    assert not list(Path(os.environ["SIGNET_STATE"]).glob("*/heartbeat.json"))
+
+
+def test_stopped_while_it_waits_it_leaves_nothing(vault: Vault, start: Start) -> None:
+    shutil.rmtree(vault.root)
+    agent = start()
+    agent.wait("waiting: workspace")
+    code, took = agent.end()
+    assert code == 0
+    assert took < seconds(2.0)
+    assert not vault.root.exists()
+    assert not list(Path(os.environ["SIGNET_STATE"]).glob("*/heartbeat.json"))
+
+
+@pytest.mark.usefixtures("quick")
+@pytest.mark.parametrize("mode", ["auto", "off"])
+def test_a_root_that_goes_and_comes_back_is_followed(vault: Vault, mode: str) -> None:
+    session = Session().write(vault)
+    away = vault.root.parent / "away"
+    with Inside(vault, flags={"watch_mode": mode}) as agent:
+        agent.wait("watching", "polling")
+        vault.root.rename(away)
+        agent.wait("waiting: workspace")
+        between = Session().write(Vault(away))
+        assert not vault.root.exists()
+        away.rename(vault.root)
+        until(lambda: vault.hits(between.word), "what happened in between")
+        agent.wait("watching", "polling")
+        assert vault.hits(session.word)
+
+
+@pytest.mark.usefixtures("quick")
+def test_another_workspace_in_its_place_gets_its_own_state(vault: Vault) -> None:
+    mine = Session().write(vault)
+    other = Vault(vault.root.parent / "other")
+    theirs = Session().write(other)
+    other.reindex()
+    with Inside(vault) as agent:
+        agent.wait("watching")
+        first = vault.state
+        vault.root.rename(vault.root.parent / "away")
+        agent.wait("waiting: workspace")
+        other.root.rename(vault.root)
+        agent.wait("watching")
+        assert vault.state != first
+        assert vault.hits(theirs.word)
+        assert not vault.hits(mine.word)
+        assert not (first / "heartbeat.json").exists()
+    assert agent.code == 0

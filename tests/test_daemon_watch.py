@@ -9,6 +9,7 @@ import agents
 import pytest
 from agents import (
     LINUX,
+    Counted,
     Inside,
     Session,
     some,
@@ -17,8 +18,8 @@ from agents import (
 )
 from workbench import Vault
 
-from signet_sync.agent import daemon as room
-from signet_sync.agent import presence
+from signet_sync.agent import presence, rounds
+from signet_sync.config import Settings
 
 vault, quick = agents.vault, agents.quick
 
@@ -29,35 +30,33 @@ vault, quick = agents.vault, agents.quick
 @pytest.mark.usefixtures("quick")
 def test_a_full_pass_that_finds_an_unannounced_change_sets_the_watch_anew(vault: Vault) -> None:
     Session().write(vault)
-    with Inside(vault, flags={"interval": 1.0}) as agent:
+    with Inside(vault, interval=0.4) as agent:
         agent.wait("watching")
         agent.settled()
-        watcher = agent.watcher
-        assert watcher is not None
-        watches = watcher._watches
-        hear = watcher._inbox.add
+        watcher = agent.work.watcher
         watcher._inbox.add = lambda _paths: None  # type: ignore[method-assign]
         lost = Session().write(vault)
         until(lambda: vault.hits(lost.word), "found by a full pass")
-        until(lambda: watcher._watches is not watches, "set anew")
-        watcher._inbox.add = hear  # type: ignore[method-assign]
-        agent.settings = agent.settings.__class__(interval=3600.0)
-        agent.wait("watching")
+        until(lambda: agent.work.watcher is not watcher, "set anew")
+        agent.work.workspace.settings = Settings(interval=3600.0)
+        agent.settled()
+        new = Session().write(vault)
+        until(lambda: vault.hits(new.word), "it hears again")
 
 
 @pytest.mark.usefixtures("quick")
 def test_announced_changes_never_make_it_doubt_the_watch(vault: Vault) -> None:
     Session().write(vault)
-    with Inside(vault, flags={"interval": 1.0, "jitter": 0.0}) as agent:
+    with Inside(vault, interval=0.4) as agent:
         agent.wait("watching")
         agent.settled()
-        watcher = agent.watcher
-        assert watcher is not None
+        watcher = agent.work.watcher
         watches = watcher._watches
         for _ in range(12):
             session = Session().write(vault)
             (vault / session.path("transcript")).unlink()
             time.sleep(0.13)
+        assert agent.work.watcher is watcher
         assert watcher._watches is watches
 
 
@@ -66,34 +65,37 @@ def test_a_change_during_a_full_pass_is_no_reason_to_doubt_the_watch(vault: Vaul
     Session().write(vault)
     late: list[Session] = []
 
-    class Slow(Inside):
+    class Late(Counted):
         def _rolling(self) -> list[str]:
-            if self.full_passes and len(late) < 2:
+            if self.passes and len(late) < 2:
                 late.append(Session().write(vault))
             return super()._rolling()
 
-    with Slow(vault, flags={"interval": 1.0, "jitter": 0.0}) as agent:
+    class Slow(Inside):
+        kind = Late
+
+    with Slow(vault, interval=0.4) as agent:
         agent.wait("watching")
-        watcher = agent.watcher
-        assert watcher is not None
+        watcher = agent.work.watcher
         watches = watcher._watches
         until(lambda: len(late) == 2 and vault.hits(late[-1].word), "changes that the pass saw first")
         agent.settled()
+        assert agent.work.watcher is watcher
         assert watcher._watches is watches
 
 
 @pytest.mark.usefixtures("quick")
 def test_reading_content_anew_is_no_change(vault: Vault) -> None:
     some(vault, 3)
-    with Inside(vault, flags={"interval": 1.0, "reread_days": 0.00001}) as agent:
+    with Inside(vault, interval=0.4) as agent:
         agent.wait("watching")
-        agent.settings = agent.settings.__class__(interval=1.0, reread_days=0.00001)
+        agent.work.workspace.settings = Settings(interval=1.0, reread_days=0.00001)
         agent.settled()
-        watcher = agent.watcher
-        assert watcher is not None
+        watcher = agent.work.watcher
         watches, passes = watcher._watches, agent.full_passes
         until(lambda: agent.full_passes > passes + 1, "content was read anew")
         assert any(request.reread for request in agent.passes)
+        assert agent.work.watcher is watcher
         assert watcher._watches is watches
 
 
@@ -104,8 +106,8 @@ def test_waking_from_sleep_it_looks_at_everything(vault: Vault) -> None:
         agent.wait("watching")
         agent.settled()
         passes = agent.full_passes
-        wall, monotonic = agent._clocks
-        agent._clocks = wall - 8 * 3600, monotonic  # eight hours that the one clock did not count
+        wall, monotonic = agent.work._clocks
+        agent.work._clocks = wall - 8 * 3600, monotonic  # eight hours that the one clock did not count
         until(lambda: agent.full_passes > passes, "a full pass")
         agent.settled()
         assert agent.full_passes == passes + 1
@@ -141,6 +143,39 @@ def test_another_programs_busy_file_makes_no_work(vault: Vault) -> None:
 
 
 @pytest.mark.usefixtures("quick")
+def test_full_passes_without_an_end_put_no_verdict_off(vault: Vault) -> None:
+    doomed = Session().write(vault)
+    path = doomed.path("summary")
+    with Inside(vault) as agent:
+        agent.wait("watching")
+        agent.settled()
+        (vault / path).unlink()
+
+        def missed() -> bool:
+            agent.work.everything = True
+            agent.work.watcher.wake()
+            return verdicts(vault)[path] == ("violation", "vanished")
+
+        until(missed, "confirmed", 10)
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("quick")
+def test_a_full_pass_over_a_file_in_the_making_is_no_reason_to_doubt_the_watch(vault: Vault) -> None:
+    Session().write(vault)
+    name, raw = Session().summary()
+    with Inside(vault, interval=0.4, flags={"settle_seconds": 3.0}) as agent:
+        agent.wait("watching")
+        agent.settled()
+        watcher = agent.work.watcher
+        (vault.memory / name).write_bytes(raw[:-20])
+        passes = agent.full_passes
+        until(lambda: agent.full_passes >= passes + 2, "full passes")
+        time.sleep(0.7)
+        assert agent.work.watcher is watcher
+
+
+@pytest.mark.usefixtures("quick")
 def test_changes_without_an_end_starve_nothing(vault: Vault) -> None:
     doomed = Session().write(vault)
     note = vault / "memory" / "note.md"
@@ -160,10 +195,7 @@ def test_changes_without_an_end_starve_nothing(vault: Vault) -> None:
         thread.start()
         try:
             until(lambda: verdicts(vault).get(doomed.path("summary")) == ("violation", "vanished"), "confirmed", 20)
-            assert agent.workspace is not None
-            database = agent.workspace.database
-            until(lambda: "checkpoint" not in agent._due, "a checkpoint", 20)
-            assert database.path
+            until(lambda: "checkpoint" not in agent.work._due, "a checkpoint", 20)
         finally:
             ended.set()
             thread.join()
@@ -172,7 +204,7 @@ def test_changes_without_an_end_starve_nothing(vault: Vault) -> None:
 
 @pytest.mark.skipif(not LINUX, reason="prlimit is Linux's")
 def test_a_heartbeat_grows_old_only_when_the_agent_does_nothing(vault: Vault, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(room, "BEAT", 0.2)
+    monkeypatch.setattr(rounds, "BEAT", 0.2)
     monkeypatch.setattr(presence, "TOUCH", 0.05)
     Session().write(vault)
     with Inside(vault) as agent:

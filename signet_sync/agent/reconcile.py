@@ -134,10 +134,17 @@ def run_pass_mending(workspace: Workspace, request: Request) -> Outcome:
         return run_pass(workspace, request)
 
 
+def _is_much(workspace: Workspace) -> bool:
+    """Whether there is nothing in the index and much in the vault; a small first index is as quick with its journal."""
+    if workspace.database.value("select exists(select 1 from files)"):
+        return False
+    return len(scan.names(workspace.root) or ()) > THREADED
+
+
 @contextmanager
 def _building(workspace: Workspace, request: Request) -> Iterator[None]:
     """A first index goes without a journal on disk, and without the garbage collector: it makes much and no cycles."""
-    building = request.paths is None and workspace.database.begin_build()
+    building = request.paths is None and _is_much(workspace) and workspace.database.begin_build()
     collecting = building and gc.isenabled()
     if collecting:
         gc.disable()

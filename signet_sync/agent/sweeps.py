@@ -1,16 +1,12 @@
-"""Looks that need no event: which paths differ from what the index knows, and whether the database is still ours."""
+"""Looks that need no event: which paths differ from what the index knows."""
 
 from __future__ import annotations
-
-import apsw
 
 from signet_sync.agent.workspace import Workspace
 from signet_sync.contracts.names import artifact_name, tombstone_name
 from signet_sync.contracts.observed import STRANGE_NAME, Signature, Snapshot
 from signet_sync.contracts.places import MEMORY, TOMBSTONES, head_page, page_agent
-from signet_sync.errors import DatabaseCorrupt, DatabaseError
 from signet_sync.index import artifacts, overview, pages
-from signet_sync.index.database import Database, translate
 from signet_sync.reconcile import Known
 from signet_sync.vault import files, scan
 
@@ -92,26 +88,3 @@ def _there(path: str, snapshot: Snapshot) -> bool:
 def _is_ours(path: str) -> bool:
     name = path.rpartition("/")[2]
     return artifact_name(name) is not None or tombstone_name(name) is not None
-
-
-def probe(database: Database, *, deeper: bool = False) -> None:
-    """Reads as another program would, past what our connection has cached. Raises `DatabaseCorrupt`.
-
-    Never by opening the file: closing it would take SQLite's locks away. Any other trouble is left to whoever meets it.
-    """
-    try:
-        other = Database(database.path, readonly=True, wait_ms=200)
-    except DatabaseCorrupt:
-        raise
-    except (FileNotFoundError, DatabaseError):
-        return
-    try:
-        if deeper:
-            overview.verdict_counts(other)
-            overview.sessions(other)
-    except apsw.Error as error:
-        translated = translate(error, database.path)
-        if isinstance(translated, DatabaseCorrupt):
-            raise translated from error
-    finally:
-        other.connection.close()

@@ -1,0 +1,83 @@
+"""The agent's one connection: opened anew when its file is lost, put aside when damaged, never long in waiting."""
+
+from __future__ import annotations
+
+import os
+from contextlib import suppress
+
+import apsw
+from loguru import logger
+
+from signet_sync.agent.workspace import Workspace
+from signet_sync.errors import DatabaseCorrupt, DatabaseError
+from signet_sync.index import overview
+from signet_sync.index.database import Database, set_aside, translate
+
+# SIGTERM must end the agent within two seconds, whoever holds a lock.
+BUSY_MS = 800
+
+
+class Connection:
+    """Cares for the database of a workspace for as long as the agent runs."""
+
+    def __init__(self, workspace: Workspace) -> None:
+        self.workspace = workspace
+        self.lost = False
+        self._tame()
+
+    def keep(self) -> bool:
+        """Opens the database anew when its file is no longer the one that we write, or `lost` was set; True if so.
+
+        Raises `DatabaseError`; then the next call tries again.
+        """
+        if self.workspace.database.replaced():
+            logger.warning("the database or its log was deleted or exchanged; it is opened anew")
+        elif not self.lost:
+            return False
+        self.lost = True
+        self._close()
+        self.workspace.reopen()
+        self._tame()
+        self.lost = False
+        return True
+
+    def probe(self, *, deeper: bool = False) -> None:
+        """Reads as another program would, past what our connection has cached. Raises `DatabaseCorrupt`.
+
+        Never by opening the file: closing it would take SQLite's locks away. Other trouble is left to whoever meets it.
+        """
+        path = self.workspace.database.path
+        try:
+            other = Database(path, readonly=True, wait_ms=200)
+        except DatabaseCorrupt:
+            raise
+        except (FileNotFoundError, DatabaseError):
+            return
+        try:
+            if deeper:
+                overview.verdict_counts(other)
+                overview.sessions(other)
+        except apsw.Error as error:
+            translated = translate(error, path)
+            if isinstance(translated, DatabaseCorrupt):
+                raise translated from error
+        finally:
+            other.connection.close()
+
+    def put_aside(self, error: DatabaseCorrupt) -> None:
+        """Moves a damaged database away, so that the next `keep` makes it anew."""
+        self.lost = True
+        self._close()
+        try:
+            moved = set_aside(self.workspace.database.path)
+        except OSError as trouble:
+            logger.error("the damaged database cannot be moved aside: {}", trouble)
+        else:
+            logger.warning("{}; moved aside as {}", error.message, os.path.basename(moved))
+
+    def _close(self) -> None:
+        with suppress(apsw.Error):
+            self.workspace.database.connection.close()
+
+    def _tame(self) -> None:
+        self.workspace.database.connection.set_busy_timeout(BUSY_MS)
