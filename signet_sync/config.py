@@ -13,16 +13,19 @@ import os
 import stat
 from collections.abc import Mapping
 from dataclasses import MISSING, Field, dataclass, field, fields
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
+from signet_sync.contracts.identities import is_rule
 from signet_sync.contracts.places import display
 from signet_sync.errors import ConfigError
+from signet_sync.whereabouts import DEFAULT_WORKSPACE as DEFAULT_WORKSPACE
+from signet_sync.whereabouts import locate_workspace as locate_workspace
+from signet_sync.whereabouts import user_file as user_file
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
 WORKSPACE_FILE = "signet-sync.toml"
-DEFAULT_WORKSPACE = "~/.agents"
 FILE_LIMIT = 64 * 1024
 DOTS_LIMIT = 100
 
@@ -34,6 +37,11 @@ def _setting(default: Any, key: str, doc: str, *, workspace: bool = True) -> Any
     if isinstance(default, tuple):
         return field(default_factory=lambda: default, metadata=metadata | {"default": default})
     return field(default=default, metadata=metadata | {"default": default})
+
+
+def _of_provider(default: Any, key: str, doc: str) -> Any:
+    """A setting that runs a program or sends text somewhere: never a workspace's to make."""
+    return _setting(default, key, doc, workspace=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -110,6 +118,16 @@ class Settings:
         "noise.sessions",
         "More prefixes of session ids and keys, without a project, that are not shown on pages.",
     )
+    capture_idle: float = _setting(
+        900.0,
+        "capture.idle",
+        "A harness's transcript that no hook ended is captured when nothing was added for this long, in seconds.",
+    )
+    agents_projects: tuple[str, ...] = _setting(
+        (),
+        "agents.projects",
+        "Whose sessions a project's are, as `PATH=AGENT`; the longest path that holds the project counts.",
+    )
     log_level: str = _setting("INFO", "log.level", "`DEBUG`, `INFO`, `WARNING` or `ERROR`.", workspace=False)
     log_rotation_bytes: int = _setting(
         5_000_000, "log.rotation_bytes", "A log file is rotated at this size, in bytes.", workspace=False
@@ -117,6 +135,62 @@ class Settings:
     log_keep: int = _setting(5, "log.keep", "Rotated log files that are kept.", workspace=False)
     backup_keep: int = _setting(
         3, "backup.keep", "Backups of native rows that are kept in the state folder.", workspace=False
+    )
+    extraction_enabled: bool = _of_provider(
+        True, "extraction.enabled", "`false`: a `[synthesis]` without a provider of its own asks no language model."
+    )
+    extraction_provider: str = _of_provider(
+        "",
+        "extraction.provider",
+        "Who answers (see below); empty: `none`, but for what Signet's `agent.yaml` may name (see below).",
+    )
+    extraction_model: str = _of_provider("", "extraction.model", "Name of the model, as the server knows it.")
+    extraction_endpoint: str = _of_provider(
+        "",
+        "extraction.endpoint",
+        "Base URL of the server, such as `http://127.0.0.1:11434/v1`; empty: the provider's own.",
+    )
+    extraction_timeout: float = _of_provider(
+        60.0, "extraction.timeout", "Longest time that a write flow waits for answers, in seconds."
+    )
+    extraction_command: tuple[str, ...] = _of_provider(
+        (), "extraction.command", "Program and arguments for `command`: the prompt on stdin, the answer on stdout."
+    )
+    extraction_api_key_env: str = _of_provider(
+        "", "extraction.api_key_env", "Name of the environment variable that holds the key."
+    )
+    extraction_api_key_file: str = _of_provider(
+        "", "extraction.api_key_file", "File that holds nothing but the key, readable by you alone (mode 0600)."
+    )
+    synthesis_enabled: bool = _of_provider(
+        True, "synthesis.enabled", "`false`: no language model is asked for summaries and sentences."
+    )
+    synthesis_provider: str = _of_provider(
+        "",
+        "synthesis.provider",
+        "Who answers (see below); empty: what `[extraction]` says; with one this block stands alone.",
+    )
+    synthesis_model: str = _of_provider(
+        "",
+        "synthesis.model",
+        "Name of the model, as the server knows it; empty: that of `[extraction]`, if the provider is.",
+    )
+    synthesis_endpoint: str = _of_provider(
+        "",
+        "synthesis.endpoint",
+        "Base URL of the server, such as `http://127.0.0.1:11434/v1`; empty: the provider's own.",
+    )
+    synthesis_timeout: float = _of_provider(
+        0.0, "synthesis.timeout", "Longest time that a write flow waits for answers, in seconds; 0 as `[extraction]`."
+    )
+    synthesis_command: tuple[str, ...] = _of_provider(
+        (), "synthesis.command", "Program and arguments for `command`: the prompt on stdin, the answer on stdout."
+    )
+    synthesis_api_key_env: str = _of_provider(
+        "", "synthesis.api_key_env", "Name of the environment variable that holds the key."
+    )
+    synthesis_api_key_file: str = _of_provider(
+        "", "synthesis.api_key_file", "File that holds nothing but the key, readable by you alone (mode 0600)."
     )
 
 
@@ -132,20 +206,25 @@ def environment_name(f: Field[Any]) -> str:
     return "SIGNET_" + str(f.metadata["key"]).replace(".", "_").upper()
 
 
-def locate_workspace(flag: str | None, environ: Mapping[str, str] = os.environ) -> Path:
-    """The workspace root as an absolute path: `--workspace`, else `SIGNET_WORKSPACE`, else `~/.agents`."""
-    chosen = flag or environ.get("SIGNET_WORKSPACE") or DEFAULT_WORKSPACE
-    return os.path.abspath(os.path.expanduser(chosen))
+def agent_rules(root: Path, environ: Mapping[str, str] = os.environ) -> tuple[str, ...]:
+    """The setting `agents.projects` alone, without the price of all the others: a hook asks for nothing else.
 
-
-def user_file(environ: Mapping[str, str] = os.environ) -> Path:
-    """Path of the user's own settings file; `SIGNET_CONFIG` moves it."""
-    moved = environ.get("SIGNET_CONFIG")
-    if moved:
-        return os.path.abspath(os.path.expanduser(moved))
-    import platformdirs
-
-    return os.path.join(platformdirs.user_config_dir("signet-sync", appauthor=False), "config.toml")
+    Raises `ConfigError`.
+    """
+    f = next(f for f in fields(Settings) if f.name == "agents_projects")
+    key, value, source = f.metadata["key"], environ.get(environment_name(f)), environment_name(f)
+    found: object = None if value is None else _texts(value)
+    for path, of_workspace in ((user_file(environ), False), (os.path.join(root, WORKSPACE_FILE), True)):
+        if found is None:
+            found, source = dict(_entries(path, of_workspace=of_workspace)).get(key), path
+    if found is None:
+        return ()
+    if not isinstance(found, list) or not all(isinstance(rule, str) for rule in found):
+        raise ConfigError(
+            f"{key} = {found!r} is not a list of texts", path=source, hint=f"set {key} to a list of texts"
+        )
+    _check_rules(found, source)
+    return tuple(found)
 
 
 def load(
@@ -185,7 +264,7 @@ def load(
     for f in fields(Settings):
         raw = environ.get(environment_name(f))
         if raw is not None:
-            value_: object = [p.strip() for p in raw.split(",") if p.strip()] if isinstance(spec(f)[1], tuple) else raw
+            value_: object = _texts(raw) if isinstance(spec(f)[1], tuple) else raw
             values[f.name] = _checked(f, value_, environment_name(f))
 
     by_name = {f.name: f for f in fields(Settings)}
@@ -200,7 +279,21 @@ def load(
             f"projection.share_head + share_ledger + share_index is {total:.2f}",
             hint="the shares of the budget may add up to 1 at most",
         )
+    resolve(settings, None)
     return settings, warnings
+
+
+def _texts(raw: str) -> list[str]:
+    """A list of texts as the environment gives it: between commas."""
+    return [part.strip() for part in raw.split(",") if part.strip()]
+
+
+def _check_rules(rules: Iterable[str], source: str) -> None:
+    for rule in rules:
+        if not is_rule(rule):
+            raise ConfigError(
+                f"agents.projects holds {rule!r}", path=source, hint='write each as "~/path/of/project=agent-id"'
+            )
 
 
 def _entries(path: Path, *, of_workspace: bool = False) -> list[tuple[str, object]]:
@@ -249,12 +342,26 @@ def _flatten(tree: Mapping[str, object], prefix: str = "") -> Iterable[tuple[str
             yield f"{prefix}{key}", value
 
 
+# The names under which OpenAI-compatible servers are known, each with where it listens and the usual name of its key.
+# Source: the servers' own documentation; `openai-compatible` is any other one.
+SERVERS: Mapping[str, tuple[str, str]] = {
+    "openai-compatible": ("", ""),
+    "ollama": ("http://127.0.0.1:11434/v1", ""),
+    "lm-studio": ("http://127.0.0.1:1234/v1", ""),
+    "llama-cpp": ("http://127.0.0.1:8080/v1", ""),
+    "vllm": ("http://127.0.0.1:8000/v1", ""),
+    "openrouter": ("https://openrouter.ai/api/v1", "OPENROUTER_API_KEY"),
+    "openai": ("https://api.openai.com/v1", "OPENAI_API_KEY"),
+}
+PROVIDERS = ("", "none", *SERVERS, "command")
+
 _LIMITS: dict[str, tuple[float, float]] = {
     "debounce": (0.0, 60.0),
     "longest_wait": (0.0, 600.0),
     "poll_interval": (0.1, 3600.0),
     "sweep_interval": (0.0, 3600.0),
     "interval": (1.0, 7 * 86400.0),
+    "capture_idle": (1.0, 7 * 86400.0),
     "jitter": (0.0, 1.0),
     "reread_days": (0.0, 3650.0),
     "max_file_bytes": (1024, 4 * 1024**3),
@@ -270,10 +377,14 @@ _LIMITS: dict[str, tuple[float, float]] = {
     "log_rotation_bytes": (10_000, 10**10),
     "log_keep": (0, 1000),
     "backup_keep": (1, 1000),
+    "extraction_timeout": (0.1, 3600.0),
+    "synthesis_timeout": (0.0, 3600.0),
 }
 _CHOICES: dict[str, tuple[str, ...]] = {
     "watch_mode": ("auto", "polling", "off"),
     "log_level": ("DEBUG", "INFO", "WARNING", "ERROR"),
+    "extraction_provider": PROVIDERS,
+    "synthesis_provider": PROVIDERS,
 }
 
 
@@ -302,7 +413,176 @@ def _checked(f: Field[Any], value: object, source: str) -> object:
             path=source,
             hint=f"it may lie between {limits[0]:g} and {limits[1]:g}",
         )
+    if f.name == "agents_projects":
+        _check_rules(typed, source)
     choices = _CHOICES.get(f.name)
     if choices is not None and typed not in choices:
-        raise ConfigError(f"{key} = {value!r} is unknown", path=source, hint="one of: " + ", ".join(choices))
+        raise ConfigError(
+            f"{key} = {value!r} is unknown", path=source, hint="one of: " + ", ".join(filter(None, choices))
+        )
     return typed
+
+
+# --- who writes summaries and sentences -----------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Block:
+    """Who is asked for summaries and sentences, resolved: nobody (`kind` is "none", `why` tells), a server, a program.
+
+    `timeout` is seconds; at most one of `api_key_env` and `api_key_file` is set.
+    """
+
+    kind: Literal["none", "http", "command"]
+    provider: str = "none"
+    model: str = ""
+    endpoint: str = ""
+    timeout: float = 0.0
+    command: tuple[str, ...] = ()
+    api_key_env: str = ""
+    api_key_file: str = ""
+    why: str = ""
+
+
+def asks_signet(settings: Settings) -> bool:
+    """Whether Signet's agent.yaml has a say: no provider is named, but there is an endpoint or a command for one."""
+    named = settings.synthesis_provider or settings.extraction_provider
+    return not named and bool(settings.extraction_endpoint or settings.extraction_command)
+
+
+def resolve(settings: Settings, agent_yaml: Mapping[str, Any] | None) -> Block:
+    """The synthesis block (seed 001, *Provider Resolution*).
+
+    Explicit settings win; without a provider of its own it is the extraction block, with model and timeout its own
+    where they are given. Only where neither names a provider does `agent_yaml` count, Signet's `memory.pipelineV2`
+    as texts: it may turn off, or name a provider whose endpoint or command the *user* gave in `[extraction]`. It comes
+    from the workspace, so it can neither say where text goes nor choose what runs.
+
+    Raises `ConfigError` for a block that lacks what its provider needs.
+    """
+    timeout = settings.synthesis_timeout or settings.extraction_timeout
+    if not settings.synthesis_enabled:
+        return _nobody("synthesis.enabled is false")
+    if settings.synthesis_provider:
+        return _given(settings, "synthesis", settings.synthesis_provider, settings.synthesis_model, timeout)
+    _refuse_halves(settings)
+    if not settings.extraction_enabled:
+        return _nobody("extraction.enabled is false")
+    model = settings.synthesis_model or settings.extraction_model
+    if settings.extraction_provider:
+        return _given(settings, "extraction", settings.extraction_provider, model, timeout)
+    if not asks_signet(settings):
+        return _nobody("no provider is set")
+    name, why = _named_by_signet(agent_yaml or {})
+    if name in SERVERS and settings.extraction_endpoint and model:
+        return _given(settings, "extraction", name, model, timeout)
+    if name == "command" and settings.extraction_command:
+        return _given(settings, "extraction", name, model, timeout)
+    return _nobody(why or f"agent.yaml names {display(name[:60])}, for which there are no settings of yours")
+
+
+def _nobody(why: str) -> Block:
+    return Block(kind="none", why=why)
+
+
+def _refuse_halves(settings: Settings) -> None:
+    """A server, a program or a key of `[synthesis]` must not be mixed with those of another block."""
+    for name in ("endpoint", "command", "api_key_env", "api_key_file"):
+        if getattr(settings, f"synthesis_{name}"):
+            raise ConfigError(
+                f"synthesis.{name} is set, but synthesis.provider is not", hint="set synthesis.provider as well"
+            )
+
+
+def _given(settings: Settings, block: str, provider: str, model: str, timeout: float) -> Block:
+    """One block of the settings as it stands, held to what its provider needs."""
+    if provider == "none":
+        return _nobody(f"{block}.provider is none")
+    if provider == "command":
+        command: tuple[str, ...] = getattr(settings, f"{block}_command")
+        _check_command(block, command)
+        return Block(kind="command", provider=provider, command=command, timeout=timeout)
+    endpoint, usual_key = SERVERS[provider]
+    own: str = getattr(settings, f"{block}_endpoint")
+    key_env: str = getattr(settings, f"{block}_api_key_env")
+    key_file: str = getattr(settings, f"{block}_api_key_file")
+    if not own and not key_env and not key_file:
+        key_env = usual_key
+    if key_env and key_file:
+        raise ConfigError(f"{block}.api_key_env and {block}.api_key_file are both set", hint="keep one of them")
+    if not model:
+        raise ConfigError(
+            f"{block}.provider is {provider}, but {block}.model is not set", hint="name a model that the server has"
+        )
+    _check_endpoint(block, own or endpoint)
+    _check_key_file(block, key_file)
+    return Block(
+        kind="http",
+        provider=provider,
+        model=model,
+        endpoint=(own or endpoint).rstrip("/"),
+        timeout=timeout,
+        api_key_env=key_env,
+        api_key_file=key_file,
+    )
+
+
+def _check_command(block: str, command: tuple[str, ...]) -> None:
+    if not command or not command[0]:
+        raise ConfigError(
+            f"{block}.provider is command, but {block}.command is not set",
+            hint='give program and arguments: command = ["llm", "-m", "small"]',
+        )
+    program = os.path.expanduser(command[0])
+    if "/" in program and not os.path.isabs(program):
+        # It would be looked for in the folder in which we happen to run, and that may be a checkout.
+        raise ConfigError(
+            f"{block}.command names a program by a relative path", hint="give its absolute path, or a name on PATH"
+        )
+    if any("\0" in part for part in command):
+        raise ConfigError(f"{block}.command holds a NUL character", hint="remove it")
+
+
+def _check_endpoint(block: str, endpoint: str) -> None:
+    """An http(s) URL with a host and nothing that may hide a secret; the value itself is never shown."""
+    from urllib.parse import urlsplit
+
+    try:
+        parts = urlsplit(endpoint)
+        host, _ = parts.hostname, parts.port
+    except ValueError:
+        parts, host = None, None
+    plain = endpoint.isascii() and endpoint.isprintable() and " " not in endpoint
+    if parts is None or not host or not plain or parts.scheme not in ("http", "https"):
+        raise ConfigError(
+            f"{block}.endpoint is not the URL of a server" if endpoint else f"{block}.endpoint is not set",
+            hint="give the base URL, such as http://127.0.0.1:11434/v1",
+        )
+    if "@" in parts.netloc or parts.query or parts.fragment:
+        raise ConfigError(
+            f"{block}.endpoint holds more than host and path",
+            hint=f"keys belong into {block}.api_key_env or {block}.api_key_file",
+        )
+
+
+def _check_key_file(block: str, path: str) -> None:
+    if path and not os.path.isabs(os.path.expanduser(path)):
+        raise ConfigError(f"{block}.api_key_file is a relative path", hint="give its absolute path")
+
+
+def _named_by_signet(pipeline: Mapping[str, Any]) -> tuple[str, str]:
+    """The provider that Signet's agent.yaml names, and why there is none."""
+    blocks = [part if isinstance(part := pipeline.get(key), Mapping) else {} for key in ("synthesis", "extraction")]
+    switches = [pipeline, blocks[0]] if blocks[0] else [pipeline, blocks[1]]
+    if any(str(switch.get("enabled")).strip().lower() in _OFF for switch in switches):
+        return "", "agent.yaml turns it off"
+    for block in (*blocks, {"provider": pipeline.get("extractionProvider")}):
+        name = block.get("provider")
+        if isinstance(name, str) and name.strip():
+            name = name.strip().lower()
+            return ("", "agent.yaml says provider: none") if name == "none" else (name, "")
+    return "", "no provider is set"
+
+
+# Every spelling of *no* that some reader of YAML knows.
+_OFF = frozenset({"false", "no", "off", "n", "0"})

@@ -64,6 +64,19 @@ class DatabaseUnfinished(DatabaseError):
     code = "database-unfinished"
 
 
+class HarnessError(SignetSyncError):
+    """A transcript or store of a harness cannot be read: missing, not a regular file of the user's, of unknown shape."""
+
+    code = "transcript-unreadable"
+    exit_code = 2
+
+
+class ProviderError(SignetSyncError):
+    """A language model gave no usable answer in time; the message never holds a key, a prompt or an answer."""
+
+    code = "provider-failed"
+
+
 class AnotherAgent(SignetSyncError):
     """Another `run` holds this workspace."""
 

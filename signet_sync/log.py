@@ -72,10 +72,17 @@ def _is_journal(environ: Mapping[str, str]) -> bool:
 
 
 def set_up(
-    level: str, *, folder: str | None, rotation_bytes: int, keep: int, environ: Mapping[str, str] = os.environ
+    level: str,
+    *,
+    folder: str | None,
+    rotation_bytes: int,
+    keep: int,
+    name: str = "signet-sync",
+    environ: Mapping[str, str] = os.environ,
 ) -> str | None:
     """Configures the sinks; gives the path of the log file, if there is one.
 
+    Every kind of process has a file of its own `name`: two that rotate one file lose lines.
     Under systemd (`JOURNAL_STREAM`) stderr carries journald's level prefixes and no time of its own.
     """
     from loguru import logger
@@ -104,7 +111,7 @@ def set_up(
     path = None
     if folder is not None:
         private_folder(folder)
-        path = os.path.join(folder, "signet-sync.log")
+        path = os.path.join(folder, f"{name}.log")
         logger.add(
             path,
             level=level,

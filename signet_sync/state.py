@@ -11,68 +11,21 @@ import time
 import uuid
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import dataclass
-from hashlib import sha256
-from typing import Any
 
-from signet_sync.contracts.places import MEMORY, WORKSPACE_ID
+from signet_sync import whereabouts
+from signet_sync.contracts.places import MEMORY
 from signet_sync.errors import AnotherAgent, WorkspaceError
+from signet_sync.whereabouts import StateFolder as StateFolder
+from signet_sync.whereabouts import base as base
+from signet_sync.whereabouts import boot_id as boot_id
+from signet_sync.whereabouts import locate as locate
+from signet_sync.whereabouts import private_folder as private_folder
+from signet_sync.whereabouts import process_alive as process_alive
+from signet_sync.whereabouts import read_heartbeat as read_heartbeat
 
-_ID = frozenset("0123456789abcdef-")
 _RUN = "run.lock"
 _TEMPORARY = re.compile(r".+\.(\d{1,10})\.tmp(?:-journal|-wal|-shm)?", re.ASCII)
 _MOMENT = 0.25  # seconds: somebody who only looks holds the lock of a run for much less
-
-
-@dataclass(frozen=True, slots=True)
-class StateFolder:
-    """Paths of one workspace's state; nothing is made before it is needed."""
-
-    path: str
-    key: str
-
-    @property
-    def database(self) -> str:
-        return os.path.join(self.path, "signet-sync.db")
-
-    @property
-    def heartbeat(self) -> str:
-        return os.path.join(self.path, "heartbeat.json")
-
-    @property
-    def logs(self) -> str:
-        return os.path.join(self.path, "logs")
-
-    @property
-    def backups(self) -> str:
-        return os.path.join(self.path, "backups")
-
-    @property
-    def locks(self) -> str:
-        return os.path.join(self.path, "locks")
-
-
-def base(environ: Mapping[str, str] = os.environ) -> str:
-    """The folder that holds every workspace's state folder; `SIGNET_STATE` moves it."""
-    moved = environ.get("SIGNET_STATE")
-    if moved:
-        return os.path.abspath(os.path.expanduser(moved))
-    chosen = environ.get("XDG_STATE_HOME", "")
-    if os.path.isabs(chosen):
-        return os.path.join(chosen, "signet-sync")
-    import platformdirs
-
-    return platformdirs.user_state_dir("signet-sync", appauthor=False)
-
-
-def locate(root: str, environ: Mapping[str, str] = os.environ) -> StateFolder:
-    """The state folder of a workspace, reading only: by its id, else by its real path. Nothing is written."""
-    real = os.path.realpath(root)
-    where = base(environ)
-    folder = _identified(where, real)
-    if folder is None and _read_id(real) is None:
-        folder = _remembered(where, real)
-    return folder or _by_path(where, real)
 
 
 def establish(
@@ -87,31 +40,23 @@ def establish(
     """
     real = os.path.realpath(root)
     where = base(environ)
-    folder = _identified(where, real)
+    folder = whereabouts.identified(where, real)
     if folder is None:
-        remembered = _remembered(where, real) if _read_id(real) is None else None
+        remembered = whereabouts.remembered(where, real) if whereabouts.read_id(real) is None else None
         if remembered is not None and not os.path.isdir(os.path.join(real, MEMORY)):
             # The id went together with memory/: a root that is not mounted, not a new workspace. Nothing is written.
             return remembered
         # Two commands that meet a new workspace at the same time must not give it two ids.
         with _held(where, "establish.lock", 10.0, "another signet-sync command is setting up this workspace"):
-            folder = _identified(where, real) or _adopt(where, real, write_id)
+            folder = whereabouts.identified(where, real) or _adopt(where, real, write_id)
     _record(folder, real)
     return folder
 
 
-def _identified(where: str, real: str) -> StateFolder | None:
-    """The state folder of the workspace's id, unless there is none or it is the id of the workspace copied from."""
-    found = _read_id(real)
-    if found is None or _is_copy(os.path.join(where, found), real):
-        return None
-    return StateFolder(os.path.join(where, found), found)
-
-
 def _adopt(where: str, real: str, write_id: Callable[[str, str | None], None]) -> StateFolder:
-    found = _read_id(real)
-    keyed = _by_path(where, real)
-    remembered = _remembered(where, real) if found is None else None
+    found = whereabouts.read_id(real)
+    keyed = whereabouts.by_path(where, real)
+    remembered = whereabouts.remembered(where, real) if found is None else None
     fresh = remembered.key if remembered is not None else str(uuid.uuid4())
     try:
         write_id(fresh, found)
@@ -125,67 +70,9 @@ def _adopt(where: str, real: str, write_id: Callable[[str, str | None], None]) -
     return folder
 
 
-def _remembered(where: str, real: str) -> StateFolder | None:
-    """The state folder that recorded this real path, where the workspace itself has lost its id."""
-    try:
-        names = sorted(os.listdir(where))
-    except OSError:
-        return None
-    for name in names:
-        if len(name) == 36 and _recorded(os.path.join(where, name)) == real:
-            return StateFolder(os.path.join(where, name), name)
-    return None
-
-
-def _recorded(folder: str) -> str | None:
-    try:
-        with open(os.path.join(folder, "workspace.json"), encoding="utf-8") as handle:
-            path = json.load(handle).get("path")
-    except (OSError, ValueError, AttributeError):
-        return None
-    return path if isinstance(path, str) else None
-
-
-def _by_path(where: str, real: str) -> StateFolder:
-    key = "path-" + sha256(os.fsencode(real)).hexdigest()[:32]
-    return StateFolder(os.path.join(where, key), key)
-
-
-def _read_id(real: str) -> str | None:
-    try:
-        handle = os.open(os.path.join(real, WORKSPACE_ID), os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK)
-    except OSError:
-        return None
-    try:
-        text = os.read(handle, 200).decode("ascii", "replace").strip().lower()
-    except OSError:
-        return None
-    finally:
-        os.close(handle)
-    return text if len(text) == 36 and _ID.issuperset(text) else None
-
-
-def _is_copy(folder: str, real: str) -> bool:
-    recorded = _recorded(folder)
-    if recorded is None or recorded == real or _read_id(recorded) != os.path.basename(folder):
-        return False
-    try:
-        return not os.path.samefile(recorded, real)  # one folder may be reached by several paths
-    except OSError:
-        return False
-
-
 def _record(folder: StateFolder, real: str) -> None:
     private_folder(folder.path)
     write_json(os.path.join(folder.path, "workspace.json"), {"path": real})
-
-
-def private_folder(path: str) -> None:
-    """Makes a folder and its missing parents for the user alone; `os.makedirs` leaves the parents to the umask."""
-    parent = os.path.dirname(path)
-    if parent and not os.path.isdir(parent):
-        private_folder(parent)
-    os.makedirs(path, mode=0o700, exist_ok=True)
 
 
 def write_json(path: str, value: object) -> None:
@@ -219,17 +106,6 @@ def sweep(folder: StateFolder) -> None:
                         os.unlink(path)
 
 
-def process_alive(pid: int) -> bool:
-    """Whether some process of this machine has this id now; who asks must bear that ids are used again."""
-    try:
-        os.kill(pid, 0)
-    except (ProcessLookupError, OverflowError):
-        return False
-    except PermissionError:
-        return True
-    return True
-
-
 def beat(folder: StateFolder, value: Mapping[str, object]) -> None:
     """Writes the heartbeat: pid, host, boot, time, and what the agent says of itself."""
     status = {
@@ -241,25 +117,6 @@ def beat(folder: StateFolder, value: Mapping[str, object]) -> None:
     }
     private_folder(folder.path)
     write_json(folder.heartbeat, status)
-
-
-def read_heartbeat(folder: StateFolder) -> dict[str, Any] | None:
-    """The last heartbeat, or None."""
-    try:
-        with open(folder.heartbeat, encoding="utf-8") as handle:
-            value = json.load(handle)
-    except (OSError, ValueError):
-        return None
-    return value if isinstance(value, dict) else None
-
-
-def boot_id() -> str:
-    """What tells one boot of this machine from another; empty where the system does not say."""
-    try:
-        with open("/proc/sys/kernel/random/boot_id", encoding="ascii") as handle:
-            return handle.read().strip()
-    except OSError:
-        return ""
 
 
 def run_lock_holder(folder: StateFolder) -> bool:
@@ -322,6 +179,13 @@ def _flocked(handle: int) -> bool:
 def workspace_lock(folder: StateFolder, timeout: float = 60.0) -> Iterator[None]:
     """Passes and flows of one workspace, one after the other. Raises `WorkspaceError` after `timeout` seconds."""
     with _held(folder.locks, "workspace.lock", timeout, "another signet-sync command is working on this workspace"):
+        yield
+
+
+@contextmanager
+def intake_lock(folder: StateFolder) -> Iterator[None]:
+    """Whoever works off the spool of a workspace. Raises `WorkspaceError` (`busy`) at once where somebody does."""
+    with _held(folder.locks, "intake.lock", 0.0, "another process takes in this workspace's transcripts"):
         yield
 
 

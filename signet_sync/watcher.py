@@ -46,8 +46,9 @@ Identity = tuple[int, int]
 class Hint:
     """What may have changed since the last hint; `a | b` is both.
 
-    `paths` are workspace-relative with `/`, bytes that are no UTF-8 surrogate-escaped. `everything` says that
-    `paths` may be incomplete: an overflow, a polling tick, a watch lost or set anew.
+    `paths` are workspace-relative with `/` (absolute for folders outside the workspace), bytes that are no
+    UTF-8 surrogate-escaped. `everything` says that `paths` may be incomplete: an overflow, a polling tick, a
+    watch lost or set anew.
     """
 
     paths: frozenset[str]
@@ -65,9 +66,10 @@ class Watcher:
 
     `root` is the workspace's path and may be a symlink, missing, or replaced while watching. `folders()`
     gives the workspace-relative folders that should be watched (`""` is the root); it is asked at the start
-    and in each `check`. A folder that is missing, unreadable or reached through a symlink below the root is
-    not watched until that changes. `mode` is one of `MODES` (else `ConfigError`); `poll_interval` is in
-    seconds and counts from the end of one pass to the next tick.
+    and in each `check`. An absolute path (a real one) names a folder outside the workspace: what happens in
+    it is hinted at by absolute paths, nothing above it is watched. A folder that is missing, unreadable or
+    reached through a symlink below the root is not watched until that changes. `mode` is one of `MODES` (else
+    `ConfigError`); `poll_interval` is in seconds and counts from the end of one pass to the next tick.
 
     `start`, `check`, `gather` and `stop` belong to one thread; `wake` may be called from any, and from a
     signal handler. Folders between the root and a watched one are watched too, only for the coming and going
@@ -274,6 +276,9 @@ def _survey(root: str, folders: Sequence[str]) -> _Survey:
     base = os.path.realpath(root)
     found = {"": _identity(base)}
     for folder in folders:
+        if os.path.isabs(folder):
+            found[folder] = _identity(folder)
+            continue
         parent = ""
         for name in filter(None, folder.split("/")):
             path = f"{parent}/{name}" if parent else name
@@ -389,8 +394,10 @@ def _listener(survey: _Survey, inbox: _Inbox) -> FileSystemEventHandler:
                     relative = ""
                 elif path.startswith(inside):
                     relative = path[len(inside) :]
+                elif os.path.isabs(path):
+                    relative = path
                 else:
-                    continue
+                    continue  # most events have no destination
                 if relative in survey.found:
                     inbox.add_everything()
                 elif not event.is_directory and relative.rpartition("/")[0] in survey.wanted:

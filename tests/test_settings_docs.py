@@ -6,7 +6,7 @@ import os
 from dataclasses import fields
 from pathlib import Path
 
-from signet_sync.config import Settings, environment_name, spec
+from signet_sync.config import SERVERS, Settings, environment_name, spec
 
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "settings.md"
 
@@ -25,16 +25,64 @@ Besides these, `SIGNET_WORKSPACE` (or `--workspace`) names the workspace, `SIGNE
 |---|---|---|---|
 """
 
+TAIL = """
+## A language model
+
+Without one everything works: summaries and sentences are made from the session's own words. With one they are
+proposed by it, and checked; where it is slow, broken or says nothing of use, the session is written without it after
+`timeout` seconds at most. A summary costs one call, a sentence another.
+
+```toml
+[synthesis]
+provider = "ollama"
+model = "qwen3:4b"
+```
+
+| provider | endpoint | environment variable of the key |
+|---|---|---|
+{servers}
+| `command` | – (a program of yours: `command = ["llm", "-m", "small"]`) | – |
+| `none` | – | – |
+
+All but the last two speak to a server with OpenAI's `/chat/completions` and need `pip install 'signet-sync[llm]'`. An
+`endpoint` of your own takes the place of the usual one; with it no key is sent but the one that `api_key_env` or
+`api_key_file` names.
+
+`[synthesis]` says who is asked. Without a `provider` of its own it is `[extraction]`, but for `model` and `timeout`
+where it gives them. Where neither names a provider, Signet's `agent.yaml` in the workspace is looked at, for `enabled`
+and `provider` under `memory.pipelineV2` and nothing else: it may turn off, or name a provider for which your
+`[extraction]` holds the `endpoint` (with a `model`) or the `command`. So a checkout can never decide where your
+sessions are sent.
+
+A program gets the prompt on stdin and prints the answer. It runs in your home folder with `SIGNET_SYNC_CHILD=1` set,
+and is killed with all that it started when the time is over.
+"""
+
+
+def servers() -> str:
+    def cell(text: str) -> str:
+        return f"`{text}`" if text else "–"
+
+    return "\n".join(f"| `{name}` | {cell(url)} | {cell(key)} |" for name, (url, key) in SERVERS.items())
+
 
 def generated() -> str:
     rows = []
     for field in fields(Settings):
         key, default, doc, allowed = spec(field)
-        plain = "[]" if default == () else str(default).lower() if isinstance(default, bool) else str(default)
+        plain = (
+            "[]"
+            if default == ()
+            else '""'
+            if default == ""
+            else str(default).lower()
+            if isinstance(default, bool)
+            else str(default)
+        )
         shown = f"`{plain}`"
         own = "" if allowed else " *Not in a workspace's file.*"
         rows.append(f"| `{key}` | {shown} | `{environment_name(field)}` | {doc}{own} |")
-    return HEAD + "\n".join(rows) + "\n"
+    return HEAD + "\n".join(rows) + "\n" + TAIL.format(servers=servers())
 
 
 def test_the_settings_page_is_what_the_model_says() -> None:

@@ -181,6 +181,7 @@ class Daemon:
         self.presence.say("stopping")
         if self.rounds is not None:
             self.rounds.watcher.stop()
+            self.rounds.worker.leave()
             self.rounds = None
 
     def _ended(self) -> None:

@@ -162,6 +162,23 @@ def compose(workspace: Workspace, agent_id: str, now_us: int, halted: str = "") 
     return rendered, in_window, pages.next_change(database, agent_id, now_us, settings.window_days * DAY)
 
 
+def is_current(workspace: Workspace, agent_id: str) -> bool:
+    """Whether an agent's pages are what its rows make of them now, or are held back anyway."""
+    database = workspace.database
+    if signet.holds(workspace, [agent_id]):
+        return True
+    if any(state.inputs_sha256 == "" for state in pages.page_states(database, agent_id).values()):
+        return False
+    path = head_page(agent_id)
+    before = pages.page_state(database, path)
+    text = compose(workspace, agent_id, now_us())[0].text
+    return (
+        before is not None
+        and before.inputs_sha256 == sha256(text.encode("utf-8", "replace")).hexdigest()
+        and before.signature == _signature(workspace.root, path)
+    )
+
+
 @lru_cache(maxsize=512)
 def _highlights_of(path: str, sha256_: str, content: str) -> tuple[Highlight, ...]:
     """The highlights of an artifact; its text is told by path and hash, so a page of yesterday's artifacts is cheap."""

@@ -18,12 +18,14 @@ from typing import TYPE_CHECKING, Any
 
 from signet_sync import reconcile as desk
 from signet_sync import state
-from signet_sync.agent import projection, scrub
+from signet_sync.agent import flows, projection, scrub
+from signet_sync.agent.flows import Flow
 from signet_sync.agent.manifests import rebuild_missing
 from signet_sync.agent.workspace import Workspace, back_up, require_root
 from signet_sync.contracts.names import artifact_name, carried_token, tombstone_name
 from signet_sync.contracts.observed import Found, Snapshot, Trouble
 from signet_sync.contracts.places import MEMORY, TOMBSTONES
+from signet_sync.contracts.sanitizer import sanitizer_stamp
 from signet_sync.contracts.timestamps import iso
 from signet_sync.contracts.tokens import token_of
 from signet_sync.errors import Interrupted, RevisionConflict, WorkspaceError
@@ -52,7 +54,8 @@ class Request:
 
     With `settle_seconds` (the daemon), a file that is younger and looks broken, or a name that is gone and not yet
     `confirmed`, is left for another look: it may be half-written, or half of a rename. `patience` is how long another
-    command's pass is waited for, in seconds; then `WorkspaceError` (`busy`).
+    command's pass is waited for, in seconds; then `WorkspaceError` (`busy`). With `resume` write flows whose caller
+    died are finished.
     """
 
     now_us: int
@@ -66,6 +69,7 @@ class Request:
     progress: Callable[[int, int], None] | None = None
     should_stop: Callable[[], bool] = lambda: False
     patience: float = 60.0
+    resume: bool = True
 
 
 @dataclass(slots=True)
@@ -102,26 +106,68 @@ class Outcome:
 
 def run_pass(workspace: Workspace, request: Request) -> Outcome:
     """One pass over everything or over hinted paths. Raises `WorkspaceError`, `DatabaseError`, `Interrupted`."""
-    started = time.perf_counter()
     with state.workspace_lock(workspace.state, request.patience):
-        if request.paths is None and not workspace.touch_nothing:
-            # First, because taking away a second link changes the signature of the file that a crash left published.
-            files.sweep(workspace.root, beside=("",))
-            state.sweep(workspace.state)
-        with _building(workspace, request):
-            outcome = _index(workspace, request)
-        _go_on(request)
-        if outcome.full and outcome.cliff is None:
-            _mend_text(workspace)
-        if not workspace.touch_nothing:
-            if outcome.cliff is None:
-                _clean_up(workspace, request, outcome)
-            if request.project:
-                _project(workspace, request, outcome)
-        if outcome.full and outcome.cliff is None:
-            _remember_pass(workspace, request, outcome)
+        return run_locked(workspace, request)
+
+
+def run_locked(workspace: Workspace, request: Request) -> Outcome:
+    """A pass by somebody who holds the workspace's lock already."""
+    started = time.perf_counter()
+    if request.paths is None and not workspace.touch_nothing:
+        # First, because taking away a second link changes the signature of the file that a crash left published.
+        files.sweep(workspace.root, beside=("",))
+        state.sweep(workspace.state)
+    begun = _resume(workspace) if request.resume and not workspace.touch_nothing else []
+    if begun and request.paths is not None:
+        request = replace(request, paths=request.paths.union(*(flow.paths for flow in begun)))
+    try:
+        outcome = _pass(workspace, request)
+        if outcome.cliff is None:
+            for flow in begun:
+                flow.reconciled = True
+                _go_on_with(workspace, flow)
+    finally:
+        for flow in begun:
+            flow.held.release()
     outcome.elapsed_ms = (time.perf_counter() - started) * 1000
     return outcome
+
+
+def _pass(workspace: Workspace, request: Request) -> Outcome:
+    with _building(workspace, request):
+        outcome = _index(workspace, request)
+    _go_on(request)
+    if outcome.full and outcome.cliff is None:
+        _mend_text(workspace)
+    if not workspace.touch_nothing:
+        if outcome.cliff is None:
+            _clean_up(workspace, request, outcome)
+        if request.project:
+            _project(workspace, request, outcome)
+    if outcome.full and outcome.cliff is None:
+        _remember_pass(workspace, request, outcome)
+    return outcome
+
+
+def index_paths(workspace: Workspace, request: Request) -> Outcome:
+    """Disk to rows for some paths, no pages; by somebody who holds the workspace's lock."""
+    return _index(workspace, request)
+
+
+def _resume(workspace: Workspace) -> list[Flow]:
+    """Write flows whose caller died, walked as far as they go without rows."""
+    return [flow for flow in flows.resume(workspace) if _go_on_with(workspace, flow)]
+
+
+def _go_on_with(workspace: Workspace, flow: Flow) -> bool:
+    """Walks a flow; one that cannot go on now is left to the next pass and does not hold up this one."""
+    try:
+        flows.advance(workspace, flow)
+    except (OSError, WorkspaceError, RevisionConflict) as error:
+        workspace.events.append(f"a write flow could not be finished, the next pass tries again: {error}")
+        flow.held.release()
+        return False
+    return True
 
 
 def run_pass_mending(workspace: Workspace, request: Request) -> Outcome:
@@ -173,6 +219,9 @@ def _index(workspace: Workspace, request: Request) -> Outcome:
         snapshot = scan.scan(workspace.root) if request.paths is None else scan.glance(workspace.root, request.paths)
     outcome = Outcome(full=snapshot.everything)
     known = artifacts.known_files(database, None if snapshot.everything else snapshot.asked)
+    if outcome.full and known and artifacts.sanitizer_of_rows(database) != sanitizer_stamp():
+        # Another sanitizer made these rows: each is made anew, though no file changed.
+        request = replace(request, reread=request.reread.union(snapshot.files))
     stones, stone_judgements, aliases = _tombstones(workspace, snapshot, known)
     outcome.tombstones = len(stones.stones)
     accepted = request.accept_removals and snapshot.ground == "missing"
@@ -359,6 +408,7 @@ def _apply(
         return
     change = outcome.change
     unsettled: set[str] = set()
+    first = not (outcome.full or database.value("select exists(select 1 from files)"))
     with database.transaction():
         if request.rebuild:
             database.reset_derived()
@@ -388,6 +438,8 @@ def _apply(
         if change.paths:
             # A manifest may be missing now; only the next full writing pass looks, after a crash or for CI's pass.
             database.set_meta("manifests", "due")
+        if (outcome.full or first) and not unsettled:
+            artifacts.set_sanitizer_of_rows(database, sanitizer_stamp())
     outcome.unsettled = frozenset(unsettled)
 
 

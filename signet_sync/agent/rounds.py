@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import math
+import os
 import random
 import sys
 import time
@@ -12,11 +13,13 @@ from contextlib import suppress
 
 from loguru import logger
 
+from signet_sync import spool
 from signet_sync.agent import projection, reconcile, signet, sweeps
 from signet_sync.agent.connection import Connection
 from signet_sync.agent.presence import Presence
 from signet_sync.agent.projection import now_us
 from signet_sync.agent.reconcile import Outcome, Request
+from signet_sync.agent.worker import Worker, due
 from signet_sync.agent.workspace import Workspace
 from signet_sync.contracts.places import MEMORY, TOMBSTONES, agent_folder, head_page
 from signet_sync.contracts.timestamps import SECOND, iso
@@ -65,6 +68,9 @@ class Rounds:
         self._swept = 0.0
         self._clocks = time.time(), time.monotonic()
         self._agents: tuple[str, ...] = tuple(overview.agents(workspace.database))
+        with suppress(OSError):
+            spool.prepare(workspace.state.spool)
+        self.worker = Worker(workspace)
         self.watcher = self._watcher()
         self.watcher.start()
         self._tell(())
@@ -94,7 +100,8 @@ class Rounds:
 
     def _folders(self) -> list[str]:
         pages = [agent_folder(agent).rstrip("/") for agent in self._agents]
-        return ["", MEMORY, TOMBSTONES, *(page for page in pages if page)]
+        spooled = os.path.realpath(self.workspace.state.spool)
+        return ["", MEMORY, TOMBSTONES, *(page for page in pages if page), spooled]
 
     # ── what is to be done ──
 
@@ -119,7 +126,17 @@ class Rounds:
             self.everything = True
 
     def round(self) -> None:
-        """One round: what is due now. Hinted paths are answered first, then sweeps and the like."""
+        """One round: what is due now. Hinted paths are answered first, then sweeps and the like, then hooks' jobs."""
+        self._keep_up()
+        if not self.worker.working() and spool.waiting(self.workspace.state.spool):
+            self._take_spool()
+
+    def _take_spool(self) -> None:
+        """Has what harness hooks have left worked off; what that writes comes back as changes."""
+        if next(due(self.workspace, now_us()), None) is not None:
+            self.worker.start(sweep=False)
+
+    def _keep_up(self) -> None:
         looked = self.connection.keep(), self.watcher.check(), self._clocks_jumped()
         if any(looked):
             self.everything = True
@@ -180,6 +197,8 @@ class Rounds:
         self._swept = time.monotonic()
         if outcome.cliff is None:
             self.last_full = iso(request.now_us)
+        if os.path.exists(self.workspace.state.harnesses):
+            self.worker.start(sweep=True)
         self.presence.write()
         if outcome.read > BIG_BATCH:
             _give_memory_back()

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from signet_sync import journal
 from signet_sync.agent.workspace import Workspace, back_up
 from signet_sync.contracts.observed import Found
 from signet_sync.contracts.places import KEPT_COPY
@@ -23,6 +25,7 @@ def scrub(workspace: Workspace, now_iso: str) -> None:
     A reader that stands in the way of the WAL leaves the scrub pending: the next pass tries again.
     """
     stones = tombstones.mirrored(workspace.database)
+    journal.drop(workspace.state.journal, lambda document: _covered(document, stones))
     clean_kept_copies(workspace, stones)
     back_up(workspace, now_iso, force=True)
     folder = os.path.dirname(workspace.database.path)
@@ -37,6 +40,11 @@ def scrub(workspace: Workspace, now_iso: str) -> None:
     with workspace.database.transaction():
         tombstones.mark_scrubbed(workspace.database)
     workspace.database.checkpoint(truncate=True)
+
+
+def _covered(document: Mapping[str, Any], stones: Sequence[Tombstone]) -> bool:
+    token, agent_id, session_id = (document.get(name) for name in ("token", "agent_id", "session_id"))
+    return any(stone.session_token == token and stone.covers(agent_id, session_id) for stone in stones)
 
 
 def clean_kept_copies(workspace: Workspace, stones: list[Tombstone]) -> None:

@@ -12,6 +12,8 @@ import click
 
 from signet_sync.cli import Context, emit, json_option, pass_context
 
+_ABOUT = {"intake": "transcripts of harnesses", "hook": "hooks that failed"}
+
 
 @click.command()
 @click.option("-f", "--follow", is_flag=True, help="Wait for more.")
@@ -27,6 +29,10 @@ def logs(context: Context, follow: bool, lines: int, as_json: bool) -> int:
         emit({"path": path, "exists": os.path.exists(path)})
         return 0
     click.echo(path, err=True)
+    for name in ("intake", "hook"):
+        other = os.path.join(context.state().logs, f"{name}.log")
+        if os.path.exists(other):
+            click.echo(f"{other} ({_ABOUT[name]})", err=True)
     try:
         handle = open(path, encoding="utf-8", errors="replace")  # noqa: SIM115 - followed for as long as a person likes
     except FileNotFoundError:

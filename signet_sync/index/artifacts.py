@@ -41,6 +41,19 @@ def _known(row: Sequence[Any]) -> Known:
     return tuple.__new__(Known, (signature, row[5], row[6]))
 
 
+_SANITIZER = "sanitizer"
+
+
+def sanitizer_of_rows(database: Database) -> str | None:
+    """The stamp of the sanitizer that every row went through; None where some may have seen another one."""
+    return database.meta(_SANITIZER)
+
+
+def set_sanitizer_of_rows(database: Database, stamp: str) -> None:
+    """Says that no row is left that went through another sanitizer."""
+    database.set_meta(_SANITIZER, stamp)
+
+
 def known_files(database: Database, paths: Iterable[str] | None = None) -> dict[str, Known]:
     """What the last pass knew: of every path, or of some."""
     sql = "select path, size, mtime_ns, ctime_ns, inode, verdict, code from files"

@@ -26,6 +26,7 @@ def fingerprint(database: Database) -> str:
             "select count(*) || ':' || coalesce(sum(accesses), 0) || ':' || coalesce(max(last_accessed_at), '')"
             " from artifact_telemetry"
         ),
+        database.value("select count(*) || ':' || coalesce(max(at), '') from flow_results"),
     ]
     return "|".join(str(part) for part in parts)
 

@@ -26,6 +26,9 @@ TABLES: dict[str, Literal["derived", "native"]] = {
     "memory_artifact_tombstones": "native",
     "artifact_telemetry": "native",
     "memory_md_heads": "native",
+    "flow_results": "native",
+    "session_transcripts": "native",
+    "captures": "native",
     "meta": "native",
 }
 
@@ -37,6 +40,9 @@ BACKED_UP: dict[str, tuple[str, ...]] = {
     ),
     "memory_artifact_tombstones": ("agent_id", "session_token", "removed_at", "reason", "removed_paths", "session_ids"),
     "artifact_telemetry": ("agent_id", "source_path", "accesses", "last_accessed_at"),
+    "flow_results": (
+        "agent_id", "flow_key", "kind", "request_sha256", "session_token", "session_id", "answer", "refused", "at",
+    ),
 }  # fmt: skip
 
 DERIVED_DDL: tuple[str, ...] = (
@@ -106,6 +112,23 @@ NATIVE_DDL: tuple[str, ...] = (
     """create table memory_md_heads(
         agent_id text primary key, content_hash text, revision integer not null default 0, updated_at text,
         lease_token text, lease_owner text, lease_expires_at text, fence integer not null default 0) without rowid""",
+    # The first answer of every flow: a replay gets it again. `flow_key` is a hash, `answer` the JSON that was told.
+    """create table flow_results(
+        agent_id text not null, flow_key text not null, kind text not null, request_sha256 text not null,
+        session_token text not null, session_id text not null, answer text not null,
+        refused integer not null default 0, at text not null,
+        primary key(agent_id, flow_key)) without rowid""",
+    "create index flow_results_session on flow_results(agent_id, session_token, session_id)",
+    # Which transcripts of harnesses were read, and as they were then: what did not move is not read again.
+    """create table captures(
+        harness text not null, path text not null, session_id text not null, size integer not null,
+        mtime_ns integer not null, agent_id text not null, outcome text not null, at text not null,
+        primary key(harness, path, session_id)) without rowid""",
+    # Turns of sessions that still run, sanitized; reset when their canonical files are written (seed 000).
+    """create table session_transcripts(
+        agent_id text not null, session_key text not null, turn integer not null, role text not null,
+        content text not null, at text not null,
+        primary key(agent_id, session_key, turn)) without rowid""",
     "create table meta(key text primary key, value text not null) without rowid",
 )
 

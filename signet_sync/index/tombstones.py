@@ -6,8 +6,10 @@ import json
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from signet_sync.contracts.tokens import token_of
 from signet_sync.index.artifacts import delete_rows, forget_files
 from signet_sync.index.database import Database
+from signet_sync.index.live import reset
 
 if TYPE_CHECKING:
     from signet_sync.contracts.artifacts import Tombstone
@@ -77,6 +79,8 @@ def remove_covered(database: Database, stones: Sequence[Tombstone]) -> tuple[lis
         if stone.session_ids:
             scope += f" and session_id in ({', '.join('?' * len(stone.session_ids))})"
             bindings += stone.session_ids
+        database.execute(f"delete from flow_results where {scope}", bindings)
+        _forget_live(database, stone)
         paths = {
             row[0] for row in database.execute(f"select source_path from memory_artifacts where {scope}", bindings)
         }
@@ -103,6 +107,17 @@ def remove_covered(database: Database, stones: Sequence[Tombstone]) -> tuple[lis
             database.execute("delete from meta where key = ?", (f"accepted:{path}",))
         forget_files(database, gone)
     return touched, removed
+
+
+def _forget_live(database: Database, stone: Tombstone) -> None:
+    """Buffered turns are known by key alone: they go unless the tombstone covers only other sessions of the key."""
+    keys = database.execute(
+        "select distinct session_key from session_transcripts where agent_id = ?", (stone.agent_id,)
+    )
+    for (key,) in list(keys):
+        whole = not stone.session_ids and token_of(stone.agent_id, key) == stone.session_token
+        if whole or key in stone.session_ids:
+            reset(database, stone.agent_id, key)
 
 
 def unscrubbed(database: Database) -> bool:

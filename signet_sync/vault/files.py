@@ -344,6 +344,18 @@ def remove_empty_folders(root: str, path: str, stop: str) -> None:
         path = where
 
 
+def unwritable(root: str, path: str) -> str:
+    """Why no file can be made in a folder of the workspace, or empty where one can; writes nothing."""
+    for where in (os.path.join(root, path), root):
+        if os.path.isdir(where):
+            if os.access(where, os.W_OK | os.X_OK):
+                return ""
+            return (
+                "it is on a read-only file system" if os.statvfs(where).f_flag & os.ST_RDONLY else "permission denied"
+            )
+    return "its folder is gone"
+
+
 def sweep(root: str, *, beside: tuple[str, ...] = ()) -> list[str]:
     """Removes temporary files whose owner is dead, or that are older than a day; gives their paths."""
     swept = []

@@ -1,0 +1,235 @@
+"""From a harness's transcript to artifacts of the vault: what it says since the last segment, and its compactions."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from signet_sync.agent import sessions
+from signet_sync.agent.proposals import Propose
+from signet_sync.agent.workspace import Workspace
+from signet_sync.contracts.identities import agent_for
+from signet_sync.contracts.inputs import CompactionInput, SessionInput, compaction_input, session_input
+from signet_sync.contracts.sanitizer import sanitize_transcript_v1
+from signet_sync.contracts.timestamps import SECOND, iso
+from signet_sync.contracts.tokens import derive_token
+from signet_sync.harness import claude_code, codex, gemini, openclaw, opencode
+from signet_sync.harness.compactions import compaction_text
+from signet_sync.harness.markdown import render, since
+from signet_sync.harness.records import Conversation, Entry
+from signet_sync.host import stores
+from signet_sync.host.stores import Source
+from signet_sync.index import artifacts, captures
+from signet_sync.index.captures import Mark
+from signet_sync.reconcile import Row
+
+READERS: Mapping[str, Callable[..., Conversation]] = {
+    module.NAME: module.read for module in (claude_code, codex, gemini, openclaw)
+}
+# A record so near to the hook's time is the record of the compaction that the hook told of.
+SAME_COMPACTION_US = 120 * SECOND
+
+
+@dataclass(frozen=True, slots=True)
+class Handed:
+    """A compaction's summary as a hook handed it over, sanitized; `at` is microseconds since 1970 UTC.
+
+    It is written where the transcript itself holds no record of this compaction; unless `final`, that may still come.
+    """
+
+    text: str
+    at: int
+    final: bool
+
+
+@dataclass(slots=True)
+class Captured:
+    """What became of one transcript: paths of what was written, or why nothing was (`remark`)."""
+
+    source: Source
+    session_id: str = ""
+    agent_id: str = ""
+    segments: list[str] = field(default_factory=list)
+    compactions: list[str] = field(default_factory=list)
+    redactions: dict[str, int] = field(default_factory=dict)
+    remark: str = ""
+
+    @property
+    def wrote(self) -> bool:
+        """Whether the vault has more than before."""
+        return bool(self.segments or self.compactions)
+
+
+def read(source: Source) -> Conversation:
+    """A transcript, read as its harness wrote it. Raises `HarnessError`."""
+    if source.harness == opencode.NAME:
+        return opencode.read(*stores.opencode_session(source.path, source.session_id))
+    return READERS[source.harness](stores.lines(source.path), file_name=os.path.basename(source.path))
+
+
+def capture(
+    workspace: Workspace,
+    source: Source,
+    *,
+    now_us: int,
+    agent_id: str | None = None,
+    propose: Propose | None = None,
+    end: bool = True,
+    handed: Handed | None = None,
+    environ: Mapping[str, str] = os.environ,
+) -> Captured:
+    """Writes what a transcript says since its last segment, and each of its compactions once.
+
+    With `end` false the session goes on: its compactions alone are written, `handed` among them. The names follow the
+    records' own times, so that two machines which read the same transcript write the same files. Raises `HarnessError`,
+    and what `sessions.end` raises.
+    """
+    conversation = read(source)
+    done = Captured(source, conversation.session_id)
+    done.remark = _nothing_in(conversation)
+    if not done.remark:
+        done.agent_id = agent_id or agent_for(conversation.project, environ, workspace.settings.agents_projects)
+        _write(workspace, conversation, done, now_us, propose, end=end, handed=handed)
+    if end:
+        outcome = done.remark or ("written" if done.wrote else "nothing new")
+        seen = Mark(source.size, source.mtime_ns, done.agent_id, outcome)
+        captures.mark(workspace.database, source.harness, source.path, source.session_id, seen, iso(now_us))
+    return done
+
+
+def _nothing_in(conversation: Conversation) -> str:
+    """Why nothing of a transcript is kept; empty where it is worth keeping."""
+    if conversation.parent is not None:
+        return "a sub-agent's transcript: it is part of another session"
+    if not conversation.turns:
+        return conversation.remark or "no words of a user or an assistant in it"
+    if not conversation.session_id:
+        return "it names no session"
+    return ""
+
+
+def _write(
+    workspace: Workspace,
+    conversation: Conversation,
+    done: Captured,
+    now_us: int,
+    propose: Propose | None,
+    *,
+    end: bool,
+    handed: Handed | None,
+) -> None:
+    rows = _rows(workspace, conversation, done.agent_id)
+    for entry in (*_compactions(conversation), *_unrecorded(conversation, handed)):
+        if not _is_kept(entry, rows):
+            _add(done, sessions.compact(workspace, _compaction(conversation, entry, done, now_us), now_us=now_us))
+    if not end:
+        done.remark = "" if done.compactions else "no compaction in it that was not kept before"
+        return
+    fresh = _fresh(conversation, rows)
+    if not fresh:
+        done.remark = "" if done.compactions else "nothing new since it was captured"
+        return
+    for chunk in _chunks(fresh, workspace.settings.max_file_bytes - sessions.HEADROOM):
+        given = _segment(conversation, chunk, done, now_us)
+        _add(done, sessions.end(workspace, given, now_us=now_us, propose=propose))
+
+
+def _chunks(entries: Sequence[Entry], limit: int) -> Iterator[Sequence[Entry]]:
+    """Entries in segments of at most some `limit` bytes, cut only where time moves on.
+
+    So each segment has a time of its own, and one that a crash left as the last tells where to go on.
+    """
+    start = size = 0
+    for number, entry in enumerate(entries):
+        length = len(entry.text.encode("utf-8", "replace")) + 200
+        if size + length > limit and number > start and entry.at // 1000 > entries[number - 1].at // 1000:
+            yield entries[start:number]
+            start, size = number, 0
+        size += length
+    yield entries[start:]
+
+
+def _compactions(conversation: Conversation) -> list[Entry]:
+    return [entry for entry in conversation.entries if entry.kind == "compaction" and entry.text.strip()]
+
+
+def _unrecorded(conversation: Conversation, handed: Handed | None) -> list[Entry]:
+    """The summary that a hook handed over, where the transcript will not tell of it."""
+    if handed is None or not handed.final:
+        return []
+    if any(abs(entry.at - handed.at) <= SAME_COMPACTION_US for entry in _compactions(conversation)):
+        return []
+    return [Entry("compaction", handed.at, compaction_text(handed.text))]
+
+
+def _rows(workspace: Workspace, conversation: Conversation, agent_id: str) -> list[Row]:
+    token = derive_token(agent_id, conversation.session_id, conversation.session_id)
+    sessions.refresh(workspace, agent_id, token)
+    return artifacts.session_rows(workspace.database, agent_id, token, conversation.session_id)
+
+
+def _fresh(conversation: Conversation, rows: Sequence[Row]) -> tuple[Entry, ...]:
+    """The entries that no segment holds yet; none where they are nobody's words and no work."""
+    kept = [row for row in rows if row.source_kind == "transcript"]
+    if not kept:
+        return conversation.entries
+    newest = max(kept, key=lambda row: row.captured_us)
+    fresh = since(conversation.entries, newest.captured_us, newest.content)
+    spoken = any(entry.kind in ("user", "assistant", "tool") and entry.text.strip() for entry in fresh)
+    return fresh if spoken else ()
+
+
+def _is_kept(entry: Entry, rows: Sequence[Row]) -> bool:
+    moment = entry.at // 1000 * 1000
+    text = sanitize_transcript_v1(entry.text)
+    return any(row.source_kind == "compaction" and (row.captured_us == moment or row.content == text) for row in rows)
+
+
+def _segment(conversation: Conversation, fresh: Sequence[Entry], done: Captured, now_us: int) -> SessionInput:
+    return session_input(
+        {
+            **_identity(conversation, done),
+            "transcript": render(fresh),
+            "transcript_is": "tail",
+            "captured_at": iso(fresh[-1].at),
+            "started_at": iso(fresh[0].at),
+            "ended_at": iso(fresh[-1].at),
+        },
+        now_us=now_us,
+    )
+
+
+def _compaction(conversation: Conversation, entry: Entry, done: Captured, now_us: int) -> CompactionInput:
+    return compaction_input(
+        {
+            **_identity(conversation, done),
+            "compaction": entry.text,
+            "captured_at": iso(entry.at),
+            "ended_at": iso(entry.at),
+        },
+        now_us=now_us,
+    )
+
+
+def _identity(conversation: Conversation, done: Captured) -> dict[str, object]:
+    return {
+        "agent_id": done.agent_id,
+        "session_id": conversation.session_id,
+        "session_key": conversation.session_id,
+        "project": conversation.project,
+        "harness": conversation.harness,
+    }
+
+
+def _add(done: Captured, answer: Mapping[str, object]) -> None:
+    if answer["idempotent_replay"]:
+        return
+    if "compaction" in answer:
+        done.compactions.append(str(answer["compaction"]))
+    else:
+        done.segments.append(str(answer["summary"]))
+    redactions = answer["redactions"]
+    if isinstance(redactions, dict):
+        for rule, number in redactions.items():
+            done.redactions[rule] = done.redactions.get(rule, 0) + number

@@ -1,0 +1,396 @@
+"""One write flow, walked step by step: look at what is done, do what follows, look again."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import Any, cast
+
+from signet_sync import journal, state
+from signet_sync.agent import projection
+from signet_sync.agent.manifests import manifest_body
+from signet_sync.agent.workspace import Workspace
+from signet_sync.contracts.artifacts import validate
+from signet_sync.contracts.bodies import HASH_SCOPE, body_sha256, normalize
+from signet_sync.contracts.frontmatter import FrontmatterProblem, parse, write
+from signet_sync.contracts.names import artifact_file_name, artifact_name
+from signet_sync.contracts.observed import Found, Signature
+from signet_sync.contracts.places import MEMORY, artifact_path
+from signet_sync.contracts.records import SENTENCE_VERSION, FieldProblem
+from signet_sync.contracts.sanitizer import SANITIZER_VERSION
+from signet_sync.contracts.sentences import SessionContext, fallback, passes_strict
+from signet_sync.contracts.timestamps import iso, parse_instant, parse_name_stamp
+from signet_sync.contracts.wikilinks import targets, wikilink
+from signet_sync.errors import SignetSyncError, UsageError, WorkspaceError
+from signet_sync.index import flows as results
+from signet_sync.index import live, tombstones
+from signet_sync.reconcile import judge_tombstone
+from signet_sync.sessions import ARTIFACTS, Facts, FlowKind, Quality, Standing, State, Step, next_step, observe
+from signet_sync.vault import files, manifests
+from signet_sync.vault import tombstones as tombstone_files
+
+VERSION = 1
+# A flow has seven steps; who needs more than these goes round in circles.
+_MOST_STEPS = 24
+_LINKS = re.compile(r"(?:\[\[[^\[\]\n]+\]\] *)+")
+
+
+@dataclass(slots=True)
+class Flow:
+    """A session end or compaction on its way. Everything that outlives a crash is in the journal's document.
+
+    `wording` is a model's sentence, worth trying before the fallback; `reconciled` says that a pass went over it.
+    """
+
+    held: journal.Held
+    wording: str | None = None
+    sentence: str | None = None
+    quality: Quality | None = None
+    generated_at: str = ""
+    reconciled: bool = False
+    manifest_tried: bool = False
+    refusal: SignetSyncError | None = None
+    bodies: dict[str, str] = field(default_factory=dict)
+    _seen: dict[str, tuple[Signature, Standing]] = field(default_factory=dict)
+
+    @property
+    def document(self) -> dict[str, Any]:
+        """The journalled inputs."""
+        return self.held.document
+
+    @property
+    def kind(self) -> FlowKind:
+        """`end` or `compact`."""
+        return cast(FlowKind, self.document["kind"])
+
+    def path(self, kind: str) -> str:
+        """Where an artifact of the flow stands."""
+        return artifact_path(artifact_file_name(self.document["captured_at"], self.document["token"], kind))
+
+    @property
+    def paths(self) -> list[str]:
+        """Every file that the flow writes, the manifest last."""
+        return [*(self.path(kind) for kind in ARTIFACTS[self.kind]), self.document["manifest"]]
+
+    def answer(self) -> dict[str, Any]:
+        """What the caller is told."""
+        document = self.document
+        return {
+            "agent_id": document["agent_id"],
+            "session_id": document["session_id"],
+            "session_token": document["token"],
+            **{kind: self.path(kind) for kind in reversed(ARTIFACTS[self.kind])},
+            "manifest": document["manifest"],
+            "sentence": self.sentence or "",
+            "sentence_quality": self.quality or "fallback",
+            "idempotent_replay": False,
+            "redactions": document["redactions"],
+        }
+
+
+def flow_of(held: journal.Held) -> Flow:
+    """A flow from its journal. Raises `KeyError`, `TypeError` or `ValueError` for a document that is none of ours."""
+    document = held.document
+    if document["v"] != VERSION or document["kind"] not in ARTIFACTS:
+        raise ValueError("a journal of another version")
+    flow = Flow(held)
+    flow.bodies = {kind: document["bodies"][kind] for kind in ARTIFACTS[flow.kind]}
+    flow.generated_at = document["now"]
+    return flow
+
+
+def resume(workspace: Workspace) -> list[Flow]:
+    """Takes hold of every flow whose caller has died; damaged journals are named and left."""
+    found = []
+    for key in journal.keys(workspace.state.journal):
+        held = journal.take(workspace.state.journal, key)
+        if held is None:
+            continue
+        try:
+            found.append(flow_of(held))
+        except (KeyError, TypeError, ValueError) as error:
+            held.release()
+            workspace.events.append(f"a journalled flow cannot be read and is left alone: {error!r} [{held.path}]")
+    return found
+
+
+def advance(workspace: Workspace, flow: Flow) -> State:
+    """Walks a flow as far as it goes by itself: to its end, or to where a pass over the vault is needed.
+
+    The caller holds the workspace's lock. Raises `OSError`, `WorkspaceError`, `DatabaseError`, `RevisionConflict`; what
+    was done stays done, and the next pass goes on.
+    """
+    for _ in range(_MOST_STEPS):
+        seen = observe(look(workspace, flow))
+        step = next_step(seen, flow.kind)
+        if step is Step.NOTHING or (step is Step.RECONCILE and not flow.reconciled):
+            return seen
+        _do(workspace, flow, step, seen)
+        if step is Step.REFUSE or step is Step.FORGET:
+            return seen
+    raise SignetSyncError("a write flow does not come to its end", path=flow.path(ARTIFACTS[flow.kind][0]))
+
+
+def look(workspace: Workspace, flow: Flow) -> Facts:
+    """What disk and index say about a flow now."""
+    document = flow.document
+    answered = results.recorded(workspace.database, document["agent_id"], document["flow_key"]) is not None
+    standing = tuple((kind, _standing(workspace, flow, kind)) for kind in ARTIFACTS[flow.kind])
+    indexed = flow.reconciled or _indexed(workspace, flow)
+    return Facts(
+        flow.kind,
+        standing,
+        sentence=flow.quality,
+        linked=flow.manifest_tried or _linked(workspace, flow),
+        indexed=indexed,
+        projected=flow.reconciled or (indexed and projection.is_current(workspace, document["agent_id"])),
+        live=live.any_buffered(workspace.database, document["agent_id"], _live_key(document)),
+        answered=answered,
+        journalled=True,
+        removed=is_removed(workspace, document["agent_id"], document["token"], document["session_id"]),
+    )
+
+
+def is_removed(workspace: Workspace, agent_id: str, token: str, session_id: str) -> bool:
+    """Whether a tombstone covers the session: one that the index knows, or a file that it has not seen yet."""
+    stones = [stone for stone in tombstones.mirrored(workspace.database) if stone.session_token == token]
+    path = tombstone_files.path_of(agent_id, token)
+    if not stones and files.look(workspace.root, path) is not None:
+        _, stone = judge_tombstone(path, files.read(workspace.root, path, 1 << 20))
+        # What cannot be read covers all of its token (contracts, *Tombstones*).
+        return stone is None or stone.covers(agent_id, session_id)
+    return any(stone.covers(agent_id, session_id) for stone in stones)
+
+
+def _live_key(document: dict[str, Any]) -> str:
+    key: str = document["session_key"] or document["session_id"]
+    return key
+
+
+def _standing(workspace: Workspace, flow: Flow, kind: str) -> Standing:
+    path = flow.path(kind)
+    status = files.look(workspace.root, path)
+    if status is None:
+        return "absent"
+    known = flow._seen.get(path)
+    if known is not None and known[0] == files.signature_of(status):
+        return known[1]
+    found = files.read(workspace.root, path, workspace.settings.max_file_bytes)
+    if not isinstance(found, Found):
+        if found.code == "gone":
+            return "absent"
+        raise WorkspaceError(found.message, path=path, hint="check its permissions; the flow goes on by itself")
+    ours: Standing = "ours" if _is_ours(flow, kind, found.raw) else "other"
+    flow._seen[path] = (found.signature, ours)
+    return ours
+
+
+def _is_ours(flow: Flow, kind: str, raw: bytes) -> bool:
+    """Whether a file is this flow's artifact: same session, same words. Its sentence is taken over."""
+    try:
+        source = parse(raw)
+    except FrontmatterProblem:
+        return False
+    document, fields = flow.document, source.fields
+    same = all(fields.get(name) == document[name] for name in ("agent_id", "session_id", "session_key"))
+    if not same or fields.get("kind") != kind or normalize(source.body) != flow.bodies[kind]:
+        return False
+    quality = fields.get("memory_sentence_quality")
+    if flow.sentence is None and quality in ("ok", "fallback") and fields.get("memory_sentence"):
+        flow.sentence, flow.quality = fields["memory_sentence"], cast(Quality, quality)
+        flow.generated_at = fields.get("memory_sentence_generated_at") or flow.generated_at
+    return True
+
+
+def _linked(workspace: Workspace, flow: Flow) -> bool:
+    found = files.read(workspace.root, flow.document["manifest"], workspace.settings.max_file_bytes)
+    if not isinstance(found, Found):
+        return False
+    try:
+        manifest = validate("manifest", parse(found.raw).fields)
+    except (FrontmatterProblem, FieldProblem):
+        return False
+    return all(not _leads(manifest.fields(), flow, kind) for kind in ARTIFACTS[flow.kind])
+
+
+def _leads(fields: dict[str, Any], flow: Flow, kind: str) -> bool:
+    """Whether the flow's artifact is newer than what the manifest leads to."""
+    present = fields.get(f"{kind}_path")
+    if present == flow.path(kind):
+        return False
+    named = artifact_name((present or "").removeprefix(f"{MEMORY}/"))
+    if named is None:
+        return True
+    return max(parse_name_stamp(named.stamp), default=0) < (parse_instant(flow.document["captured_at"]) or 0)
+
+
+def _indexed(workspace: Workspace, flow: Flow) -> bool:
+    paths = flow.paths
+    marks = ", ".join("?" * len(paths))
+    count: int = workspace.database.value(f"select count(*) from files where path in ({marks})", paths)
+    return count == len(paths)
+
+
+# ── the steps ──
+
+
+def _do(workspace: Workspace, flow: Flow, step: Step, seen: State) -> None:
+    if step is Step.SENTENCE:
+        flow.sentence, flow.quality = sentence(flow)
+    elif step in (Step.TRANSCRIPT, Step.SUMMARY, Step.COMPACTION):
+        _write_artifact(workspace, flow, step.value)
+    elif step is Step.MANIFEST:
+        flow.manifest_tried = True
+        _write_manifest(workspace, flow)
+    elif step is Step.RESET:
+        with workspace.database.transaction(durable=True):
+            live.reset(workspace.database, flow.document["agent_id"], _live_key(flow.document))
+    elif step is Step.ANSWER:
+        _record(workspace, flow, flow.answer(), refused=False)
+    elif step is Step.REFUSE:
+        _refuse(workspace, flow, seen)
+    elif step is Step.FORGET:
+        flow.held.finish()
+
+
+def sentence(flow: Flow) -> tuple[str, Quality]:
+    """The flow's one sentence: the caller's or the model's if it passes the gate, else the fallback, which does."""
+    contexts = [_context(flow, kind) for kind in ARTIFACTS[flow.kind]]
+    for proposal in (flow.document["proposal"], flow.wording):
+        if proposal and all(passes_strict(proposal, context) for context in contexts):
+            return proposal, "ok"
+    return fallback(contexts[-1]), "fallback"
+
+
+def _context(flow: Flow, kind: str) -> SessionContext:
+    document = flow.document
+    day = (document["ended_at"] or document["captured_at"])[:10]
+    return SessionContext(flow.bodies[kind], document["project"], kind, document["harness"], day, document["token"])
+
+
+def _write_artifact(workspace: Workspace, flow: Flow, kind: str) -> None:
+    document, body = flow.document, flow.bodies[kind]
+    fields: dict[str, Any] = {
+        "kind": kind,
+        **{name: document[name] for name in ("agent_id", "session_id", "session_key", "project", "harness")},
+        **{name: document[name] for name in ("captured_at", "started_at", "ended_at")},
+        "manifest_path": document["manifest"],
+        "source_node_id": None,
+        "content_sha256": body_sha256(body),
+        "hash_scope": HASH_SCOPE,
+        "memory_sentence": flow.sentence,
+        "memory_sentence_version": SENTENCE_VERSION,
+        "memory_sentence_quality": flow.quality,
+        "memory_sentence_generated_at": flow.generated_at,
+    }
+    if kind == "transcript":
+        fields["sanitizer_version"] = SANITIZER_VERSION
+    with suppress(FileExistsError):  # the next look tells whose it is
+        files.create_once(workspace.root, flow.path(kind), write(fields, body))
+
+
+def _write_manifest(workspace: Workspace, flow: Flow) -> None:
+    document = flow.document
+    links = [(kind, flow.path(kind)) for kind in reversed(ARTIFACTS[flow.kind])]
+    if files.look(workspace.root, document["manifest"]) is None:
+        fields: dict[str, Any] = {
+            "kind": "manifest",
+            **{name: document[name] for name in ("agent_id", "session_id", "session_key", "project", "harness")},
+            "captured_at": _stamp_of(document["manifest"]),
+            **{name: document[name] for name in ("started_at", "ended_at")},
+            **{f"{kind}_path": path for kind, path in links},
+            "memory_md_refs": [],
+            "updated_at": document["now"],
+            "revision": 1,
+        }
+        with suppress(FileExistsError):
+            files.create_once(workspace.root, document["manifest"], manifests.text_of(fields, manifest_body(links)))
+            return
+
+    def change(fields: dict[str, Any], body: str) -> tuple[dict[str, Any], str] | None:
+        if fields.get("session_id") != document["session_id"]:
+            return None  # another session's: ours is written anew by the next full pass
+        newer = [(kind, path) for kind, path in links if _leads(fields, flow, kind)]
+        linked = with_links(body, links)
+        if not newer and linked == body:
+            return None
+        fields.update({f"{kind}_path": path for kind, path in newer})
+        if newer and document["ended_at"]:
+            fields["ended_at"] = _later(fields.get("ended_at"), document["ended_at"])
+        fields["updated_at"] = document["now"]
+        return fields, linked
+
+    manifests.swap(
+        workspace.root,
+        document["manifest"],
+        change,
+        lambda: state.session_lock(workspace.state, document["token"]),
+        limit=workspace.settings.max_file_bytes,
+    )
+
+
+def _stamp_of(path: str) -> str:
+    """The instant in a manifest's name, as frontmatter has it."""
+    named = artifact_name(path.removeprefix(f"{MEMORY}/"))
+    return iso(min(parse_name_stamp(named.stamp), default=0)) if named is not None else ""
+
+
+def _later(one: str | None, other: str) -> str:
+    return max((one, other), key=lambda text: parse_instant(text or "") or 0) or other
+
+
+def with_links(body: str, links: Sequence[tuple[str, str]]) -> str:
+    """A manifest's body with links to more files: behind a line of nothing but links, else at its end."""
+    present = set(targets(body))
+    added = " ".join(wikilink(path, kind) for kind, path in links if path not in present)
+    if not added:
+        return body
+    lines = body.split("\n")
+    for number, line in enumerate(lines):
+        if _LINKS.fullmatch(line):
+            lines[number] = f"{line.rstrip()} {added}"
+            return "\n".join(lines)
+    return f"{body.rstrip()}\n\n{added}\n" if body.strip() else added
+
+
+def _record(workspace: Workspace, flow: Flow, answer: dict[str, Any], *, refused: bool) -> None:
+    document = flow.document
+    with workspace.database.transaction(durable=True):
+        results.record(
+            workspace.database,
+            agent_id=document["agent_id"],
+            flow_key=document["flow_key"],
+            kind=flow.kind,
+            session=(document["token"], document["session_id"]),
+            answer=results.Answer(document["request"], answer, refused),
+            at=document["now"],
+        )
+
+
+def _refuse(workspace: Workspace, flow: Flow, seen: State) -> None:
+    """Ends a flow that can never be finished. What another file holds under its name stays as it is."""
+    if seen is State.REMOVED:
+        flow.refusal = removed_session(flow.document["session_id"])
+    else:
+        taken = next(path for path in flow.paths if flow._seen.get(path, (None, ""))[1] == "other")
+        flow.refusal = UsageError(
+            "another artifact with other content stands under this name",
+            path=taken,
+            hint="it was left as it is; end the session with another captured_at",
+            code="name-taken",
+        )
+        error = {"code": flow.refusal.code, "message": flow.refusal.message, "hint": flow.refusal.hint, "path": taken}
+        _record(workspace, flow, error, refused=True)
+        workspace.events.append(f"{taken}: an ending was refused: {flow.refusal.message}")
+    flow.held.finish()
+
+
+def removed_session(session_id: str) -> UsageError:
+    """The refusal of an ending whose session was removed."""
+    return UsageError(
+        f"session {session_id[:80]!r} was removed; nothing of it is written again",
+        hint="signet-sync remove SESSION --undo lifts the removal",
+        code="removed-session",
+    )

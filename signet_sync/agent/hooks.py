@@ -1,0 +1,171 @@
+"""Plugging into harnesses: our hooks into their settings and out again, and which harnesses feed a workspace."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from functools import partial
+
+from signet_sync import state
+from signet_sync.agent.workspace import establish, require_root
+from signet_sync.config import DEFAULT_WORKSPACE
+from signet_sync.errors import SignetSyncError
+from signet_sync.host.settings import HARNESSES, files
+from signet_sync.host.settings.condition import Condition, Plan
+from signet_sync.host.settings.program import Program
+
+AUTO = "auto"
+FED_BY = "harnesses.json"
+NOTHING = Plan(())
+_ATTEMPTS = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What was done (or would be) at one harness; with an `error` nothing was.
+
+    `before` is how it stood, `events` are those that call us afterwards.
+    """
+
+    harness: str
+    before: Condition
+    plan: Plan = NOTHING
+    events: tuple[str, ...] = ()
+    error: SignetSyncError | None = None
+
+
+def chosen(name: str, environ: Mapping[str, str] = os.environ) -> list[str]:
+    """The harnesses that a name means: itself, or with `auto` every one whose folder is there."""
+    if name != AUTO:
+        return [name]
+    return [each for each, harness in HARNESSES.items() if os.path.isdir(harness.folder(environ))]
+
+
+def install(
+    root: str,
+    names: Iterable[str],
+    *,
+    now: str,
+    trust: bool = False,
+    dry_run: bool = False,
+    environ: Mapping[str, str] = os.environ,
+) -> list[Outcome]:
+    """Our hooks into each harness, pointing at this workspace, which remembers since when (`now`, ISO 8601).
+
+    Settings that cannot be edited safely are left alone and told as the outcome's `error`; the others go on. Raises
+    `WorkspaceError` without a workspace, `UsageError` for paths that settings cannot name, `OSError`.
+    """
+    require_root(root)
+    program = program_for(root)
+    outcomes = []
+    for name in names:
+        harness = HARNESSES[name]
+        before = harness.look(program, environ)
+        outcome = _carried_out(name, before, partial(harness.install, program, environ, trust=trust), dry_run)
+        outcomes.append(outcome)
+        if outcome.error is None and not dry_run:
+            if before.events and not _same(_fed_root(before), root):
+                _forget(_fed_root(before), name)
+            _remember(root, name, now)
+    return [_with_events(outcome, program, environ) for outcome in outcomes]
+
+
+def uninstall(
+    root: str,
+    names: Iterable[str],
+    *,
+    dry_run: bool = False,
+    environ: Mapping[str, str] = os.environ,
+) -> list[Outcome]:
+    """Our hooks out of each harness, whatever workspace they fed; no workspace needs to be there. Raises `OSError`."""
+    program = program_for(root)
+    outcomes = []
+    for name in names:
+        harness = HARNESSES[name]
+        before = harness.look(program, environ)
+        outcome = _carried_out(name, before, partial(harness.uninstall, environ), dry_run)
+        outcomes.append(outcome)
+        if outcome.error is None and not dry_run:
+            for edit in outcome.plan.edits:
+                if edit.kind == "removed":
+                    files.remove_empty_folders(edit.path, harness.folder(environ))
+            _forget(root, name)
+            if before.events:
+                _forget(_fed_root(before), name)
+    return outcomes
+
+
+def conditions(root: str, names: Iterable[str], environ: Mapping[str, str] = os.environ) -> list[Condition]:
+    """How our hooks stand at each harness, seen from this workspace."""
+    program = program_for(root)
+    return [HARNESSES[name].look(program, environ) for name in names]
+
+
+def program_for(root: str) -> Program:
+    """What a harness calls; the workspace is named only where it is not the default one. Raises `UsageError`."""
+    return Program.here(None if _same(root, os.path.expanduser(DEFAULT_WORKSPACE)) else root)
+
+
+def fed_by(folder: state.StateFolder) -> dict[str, str]:
+    """The harnesses that feed a workspace, each with the moment (ISO 8601) since when."""
+    try:
+        with open(os.path.join(folder.path, FED_BY), encoding="utf-8") as file:
+            document = json.load(file)
+    except (OSError, ValueError):
+        return {}
+    entries = document.items() if isinstance(document, dict) else ()
+    return {
+        name: entry["since"]
+        for name, entry in entries
+        if isinstance(entry, dict) and isinstance(entry.get("since"), str)
+    }
+
+
+def _carried_out(name: str, before: Condition, plan: Callable[[], Plan], dry_run: bool) -> Outcome:
+    for attempt in range(1, _ATTEMPTS + 1):
+        try:
+            planned = plan()
+            if not dry_run:
+                for edit in planned.edits:
+                    if edit.kind != "unchanged":
+                        files.apply(edit)
+            return Outcome(name, before, planned)
+        except files.Changed as error:
+            if attempt == _ATTEMPTS:
+                return Outcome(name, before, error=error)
+        except SignetSyncError as error:
+            return Outcome(name, before, error=error)
+    raise AssertionError("the last attempt returns")
+
+
+def _with_events(outcome: Outcome, program: Program, environ: Mapping[str, str]) -> Outcome:
+    after = HARNESSES[outcome.harness].look(program, environ)
+    return Outcome(outcome.harness, outcome.before, outcome.plan, after.events, outcome.error)
+
+
+def _same(one: str, other: str) -> bool:
+    return os.path.realpath(one) == os.path.realpath(other)
+
+
+def _fed_root(condition: Condition) -> str:
+    return condition.workspace or os.path.expanduser(DEFAULT_WORKSPACE)
+
+
+def _remember(root: str, name: str, now: str) -> None:
+    folder = establish(root)
+    fed = fed_by(folder)
+    _write(folder, {**fed, name: fed.get(name, now)})
+
+
+def _forget(root: str, name: str) -> None:
+    folder = state.locate(root)
+    fed = fed_by(folder)
+    if fed.pop(name, None) is not None:
+        _write(folder, fed)
+
+
+def _write(folder: state.StateFolder, fed: Mapping[str, str]) -> None:
+    state.private_folder(folder.path)
+    state.write_json(os.path.join(folder.path, FED_BY), {name: {"since": since} for name, since in fed.items()})

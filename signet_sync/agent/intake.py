@@ -1,0 +1,198 @@
+"""Works off what hooks have spooled, and sweeps the transcripts that no hook told of."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+from loguru import logger
+
+from signet_sync import spool, state
+from signet_sync.agent import capture as capturing
+from signet_sync.agent.capture import Captured, Handed
+from signet_sync.agent.proposals import Propose, proposer
+from signet_sync.agent.worker import due
+from signet_sync.agent.workspace import Workspace
+from signet_sync.contracts.timestamps import SECOND, iso, parse_instant
+from signet_sync.errors import HarnessError, SignetSyncError, UsageError, WorkspaceError
+from signet_sync.harness import opencode
+from signet_sync.host import stores
+from signet_sync.host.stores import Source
+from signet_sync.index import captures
+from signet_sync.index.captures import Mark
+from signet_sync.spool import Job
+
+# At the hook's time a harness has not yet written the record of its compaction.
+RECORD_WAIT, RECORD_LOOKS = 0.5, 4
+
+
+@dataclass(slots=True)
+class Intake:
+    """What was taken: one outcome a transcript; `failed` is what has to be tried again."""
+
+    captured: list[Captured] = field(default_factory=list)
+    failed: list[str] = field(default_factory=list)
+
+
+def take(
+    workspace: Workspace,
+    *,
+    now_us: Callable[[], int],
+    sweep: bool = False,
+    environ: Mapping[str, str] = os.environ,
+    rest: Callable[[float], None] = time.sleep,
+) -> Intake:
+    """Works off the jobs that are due; with `sweep`, or where a session has begun, looks for forgotten transcripts.
+
+    One process at a time does this for a workspace; another one finds nothing to do. Trouble with one job never stops
+    the others: it is tried again later, a bounded number of times.
+    """
+    done = Intake()
+    propose = proposer(workspace.settings, workspace.root, environ)
+    waiting = True
+    while waiting:
+        try:
+            with state.intake_lock(workspace.state):
+                for job in due(workspace, now_us()):
+                    sweep |= job.event == "session-start"
+                    _job(workspace, job, done, now_us(), propose, environ, rest)
+                if sweep:
+                    _sweep(workspace, done, now_us(), propose, environ)
+                    sweep = False
+        except WorkspaceError as error:
+            if error.code != "busy":
+                raise
+            return done
+        # One that came while we held the lock has found nobody to take it.
+        waiting = any(True for _ in due(workspace, now_us()))
+    return done
+
+
+def _job(
+    workspace: Workspace,
+    job: Job,
+    done: Intake,
+    now_us: int,
+    propose: Propose | None,
+    environ: Mapping[str, str],
+    rest: Callable[[float], None],
+) -> None:
+    try:
+        source = _source(job)
+        if source is not None:
+            for look in range(RECORD_LOOKS if job.event == "compact" else 1):
+                captured = capturing.capture(
+                    workspace,
+                    source,
+                    now_us=now_us,
+                    agent_id=job.agent_id,
+                    propose=propose,
+                    end=job.event != "compact",
+                    handed=_handed(job, last=look == RECORD_LOOKS - 1),
+                    environ=environ,
+                )
+                if captured.wrote or job.event != "compact":
+                    break
+                rest(RECORD_WAIT)
+            done.captured.append(captured)
+        spool.finish(job)
+    except UsageError as error:
+        # Nothing that waits can help: the session was removed, the transcript is none.
+        logger.warning("{} of {} {}: {}", job.event, job.harness, job.session_id[:80], error.message)
+        done.failed.append(error.message)
+        spool.finish(job)
+    except (OSError, SignetSyncError) as error:
+        logger.warning("{} of {} {}: {}; tried again later", job.event, job.harness, job.session_id[:80], error)
+        done.failed.append(str(error))
+        spool.retry_later(job, type(error).__name__, now_us)
+
+
+def _source(job: Job) -> Source | None:
+    """The transcript of a job; None where the job tells of none. Raises `HarnessError` where it is gone."""
+    if job.event == "session-start" or job.transcript_path is None:
+        return None
+    found = next(iter(stores.sources(job.harness, where=job.transcript_path)), None)
+    if job.harness == opencode.NAME:
+        matching = (s for s in stores.sources(job.harness, where=job.transcript_path) if s.session_id == job.session_id)
+        found = next(matching, None)
+    if found is None:
+        raise HarnessError("the transcript is gone", path=job.transcript_path, hint="nothing of it can be captured")
+    return found
+
+
+def _handed(job: Job, *, last: bool) -> Handed | None:
+    """The summary that a hook handed over, once no record of it is waited for any more."""
+    if job.compaction is None:
+        return None
+    return Handed(job.compaction, parse_instant(job.at) or 0, final=last)
+
+
+def _sweep(
+    workspace: Workspace, done: Intake, now_us: int, propose: Propose | None, environ: Mapping[str, str]
+) -> None:
+    """Transcripts of the harnesses that feed this workspace, changed since they were plugged in, idle and unread."""
+    for harness, since_us in feeding(workspace).items():
+        try:
+            sources = list(stores.sources(harness, environ))
+        except SignetSyncError as error:
+            logger.warning("{}: {}", harness, error.message)
+            continue
+        for source in sources:
+            quiet_us = now_us - source.mtime_ns // 1000
+            if source.mtime_ns // 1000 < since_us or quiet_us < workspace.settings.capture_idle * SECOND:
+                continue
+            if is_read(workspace, source):
+                continue
+            one(workspace, source, done, now_us=now_us, propose=propose, environ=environ)
+
+
+def one(
+    workspace: Workspace,
+    source: Source,
+    done: Intake,
+    *,
+    now_us: int,
+    agent_id: str | None = None,
+    propose: Propose | None = None,
+    environ: Mapping[str, str] = os.environ,
+) -> Captured | None:
+    """Captures one transcript; what can't be read or is refused is remembered, so that it is not read again as it is.
+
+    Gives None where it failed; other trouble is raised.
+    """
+    try:
+        captured = capturing.capture(
+            workspace, source, now_us=now_us, agent_id=agent_id, propose=propose, environ=environ
+        )
+    except (UsageError, HarnessError) as error:
+        done.failed.append(f"{source.path}: {error.message}")
+        logger.warning("{}: {}", source.path, error.message)
+        seen = Mark(source.size, source.mtime_ns, agent_id or "", error.code)
+        captures.mark(workspace.database, source.harness, source.path, source.session_id, seen, iso(now_us))
+        return None
+    done.captured.append(captured)
+    return captured
+
+
+def is_read(workspace: Workspace, source: Source) -> bool:
+    """Whether a transcript was read as it is now."""
+    mark = captures.mark_of(workspace.database, source.harness, source.path, source.session_id)
+    return mark is not None and (mark.size, mark.mtime_ns) == (source.size, source.mtime_ns)
+
+
+def feeding(workspace: Workspace) -> dict[str, int]:
+    """The harnesses whose hooks were installed for this workspace, and since when (µs since 1970 UTC)."""
+    try:
+        with open(workspace.state.harnesses, encoding="utf-8") as handle:
+            document = json.load(handle)
+    except (OSError, ValueError):
+        return {}
+    found = {}
+    for harness, entry in document.items() if isinstance(document, dict) else ():
+        since = entry.get("since") if isinstance(entry, dict) else None
+        if harness in stores.HARNESSES and isinstance(since, str):
+            found[harness] = parse_instant(since) or 0
+    return found

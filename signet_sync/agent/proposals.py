@@ -1,0 +1,54 @@
+"""What a language model offers for a write flow: asked outside every lock, never trusted, never waited for long."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Protocol
+
+from loguru import logger
+
+from signet_sync import llm
+from signet_sync.agent import synthesis
+from signet_sync.config import Settings
+from signet_sync.errors import ConfigError
+from signet_sync.sessions import FlowKind
+
+
+@dataclass(frozen=True, slots=True)
+class Proposals:
+    """A summary and a sentence, sanitized; either None where the model has nothing to offer."""
+
+    summary: str | None = None
+    sentence: str | None = None
+
+
+class Propose(Protocol):
+    """Asks a model about new words of a session; `summary` is the caller's, where there is one. Never raises."""
+
+    def __call__(
+        self, words: str, *, kind: FlowKind, summary: str | None, project: str | None, harness: str | None
+    ) -> Proposals: ...
+
+
+def proposer(settings: Settings, root: str, environ: Mapping[str, str]) -> Propose | None:
+    """Who is asked, by the settings; None where nobody is, or the provider cannot be used (which is said once)."""
+    try:
+        provider = synthesis.provider_for(settings, root, environ)
+    except ConfigError as error:
+        logger.warning("no language model is asked: {} ({})", error.message, error.hint)
+        return None
+    if isinstance(provider, llm.NullProvider):
+        return None
+
+    def propose(
+        words: str, *, kind: FlowKind, summary: str | None, project: str | None, harness: str | None
+    ) -> Proposals:
+        asked = synthesis.for_one_flow(provider)
+        offered = None
+        if kind == "end" and summary is None:
+            offered = synthesis.propose_summary(asked, words, project=project, harness=harness)
+        sentence = synthesis.propose_sentence(asked, summary or offered or words, project=project)
+        return Proposals(offered, sentence)
+
+    return propose

@@ -1,0 +1,391 @@
+"""Session ends and compactions: sanitize, journal, then let the flow be walked; every ending is answered once."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from hashlib import sha256
+from typing import Any
+
+from signet_sync import journal, state
+from signet_sync.agent import flows, projection, reconcile
+from signet_sync.agent.flows import Flow
+from signet_sync.agent.proposals import Proposals, Propose
+from signet_sync.agent.workspace import Workspace
+from signet_sync.contracts.bodies import body_sha256
+from signet_sync.contracts.inputs import CompactionInput, SessionInput
+from signet_sync.contracts.names import artifact_file_name
+from signet_sync.contracts.places import MEMORY, artifact_path
+from signet_sync.contracts.sanitizer import redact, sanitize_counted, sanitize_line_counted
+from signet_sync.contracts.timestamps import iso, parse_instant
+from signet_sync.errors import SignetSyncError, UsageError, WorkspaceError
+from signet_sync.index import artifacts, pages
+from signet_sync.index import flows as results
+from signet_sync.reconcile import Row
+from signet_sync.sessions import ARTIFACTS, FlowKind, parts, unheard
+from signet_sync.vault import files, tombstones
+
+# Writers of a busy machine wait for each other; an ending that was begun is not given up because a first index is made.
+PATIENCE = 600.0
+# What head and fence may take of the largest file that is read.
+HEADROOM = 128 * 1024
+# A first `captured_at` that is taken is moved on by so many milliseconds at most.
+_MOST_MOVES = 10_000
+
+
+@dataclass(slots=True)
+class _Request:
+    """A sanitized input: nothing behind this point sees raw text."""
+
+    kind: FlowKind
+    identity: dict[str, Any]
+    token: str
+    bodies: dict[str, str | None]
+    proposal: str | None
+    tail: bool
+    flow_key: str
+    request: str
+    redactions: dict[str, int] = field(default_factory=dict)
+    captured_us: int | None = None
+
+    @property
+    def session(self) -> tuple[str, str, str]:
+        return self.identity["agent_id"], self.token, self.identity["session_id"]
+
+
+def end(workspace: Workspace, given: SessionInput, *, now_us: int, propose: Propose | None = None) -> dict[str, Any]:
+    """Writes the end of a session: transcript, summary, manifest, rows and pages. Gives the answer of `session end`.
+
+    A replay gives the first answer with `idempotent_replay`, and writes nothing. Raises `UsageError`
+    (`idempotency-conflict`, `removed-session`, `name-taken`, `input-invalid`), `WorkspaceError`, `DatabaseError`,
+    `OSError`: then nothing is half-written, and what was journalled is finished by the next pass.
+    """
+    return _run(workspace, _session_request(given), now_us, propose)
+
+
+def compact(
+    workspace: Workspace, given: CompactionInput, *, now_us: int, propose: Propose | None = None
+) -> dict[str, Any]:
+    """Writes a compaction artifact of a session, as `end` does."""
+    return _run(workspace, _compaction_request(given), now_us, propose)
+
+
+# ── from raw input to a sanitized request ──
+
+
+def _session_request(given: SessionInput) -> _Request:
+    counts: dict[str, int] = {}
+    transcript = _clean(given.transcript, counts)
+    summary = _clean(given.summary, counts) if given.summary is not None else None
+    if not transcript and not summary:
+        raise UsageError(
+            "there is neither a transcript nor a summary to keep",
+            hint="give the session's transcript as text",
+            code="input-invalid",
+        )
+    bodies = {"transcript": transcript, "summary": summary or None}
+    return _request("end", given, bodies, given.tail, counts)
+
+
+def _compaction_request(given: CompactionInput) -> _Request:
+    counts: dict[str, int] = {}
+    body = _clean(given.compaction, counts)
+    if not body:
+        raise UsageError("the compaction is empty", hint="there is nothing to keep", code="input-invalid")
+    return _request("compact", given, {"compaction": body}, False, counts)
+
+
+def _request(
+    kind: FlowKind,
+    given: SessionInput | CompactionInput,
+    bodies: dict[str, str | None],
+    tail: bool,
+    counts: dict[str, int],
+) -> _Request:
+    for name in ("session_id", "session_key"):
+        if redact(getattr(given, name) or "")[1]:
+            raise UsageError(
+                f"{name} holds what looks like a secret; names and pages would show it",
+                hint="name the session by something else",
+                code="input-invalid",
+            )
+    identity = {name: getattr(given, name) for name in ("agent_id", "session_id", "session_key")}
+    identity |= {name: _clean_line(getattr(given, name), counts) for name in ("project", "harness")}
+    identity |= {name: getattr(given, name) for name in ("captured_at", "started_at", "ended_at")}
+    proposal = _clean_line(given.memory_sentence, counts)
+    hashes = {name: body_sha256(body) if body is not None else None for name, body in bodies.items()}
+    content = _digest([kind, identity, hashes, proposal, tail])
+    if given.idempotency_key is not None:
+        flow_key = _digest(["key", kind, given.agent_id, given.idempotency_key])
+    else:
+        flow_key = _digest(["body", kind, given.agent_id, given.session_key, given.session_id, hashes, tail])
+        content = flow_key
+    captured = parse_instant(given.captured_at) if given.captured_at else None
+    return _Request(kind, identity, given.token, bodies, proposal, tail, flow_key[:32], content, counts, captured)
+
+
+def _digest(value: object) -> str:
+    return sha256(json.dumps(value, sort_keys=True).encode("ascii")).hexdigest()
+
+
+def _clean(text: str, counts: dict[str, int]) -> str:
+    clean, found = sanitize_counted(text)
+    _add(counts, found)
+    return clean
+
+
+def _clean_line(text: str | None, counts: dict[str, int]) -> str | None:
+    if text is None:
+        return None
+    clean, found = sanitize_line_counted(text)
+    _add(counts, found)
+    return " ".join(clean.split()) or None
+
+
+def _add(counts: dict[str, int], found: Mapping[str, int]) -> None:
+    for rule, number in found.items():
+        counts[rule] = counts.get(rule, 0) + number
+
+
+# ── from a request to its answer ──
+
+
+def _run(workspace: Workspace, request: _Request, now_us: int, propose: Propose | None) -> dict[str, Any]:
+    _require_writable(workspace)
+    proposals = Proposals()
+    asked = propose is None
+    while True:
+        with state.workspace_lock(workspace.state, PATIENCE):
+            answer = _known_answer(workspace, request)
+            if answer is not None:
+                return answer
+            _refresh(workspace, request.identity["agent_id"], request.token, now_us)
+            _refuse_removed(workspace, request)
+            segments = _segments(workspace, request)
+            new = _news(workspace, request, segments)
+            if new is None:
+                return _unchanged(workspace, request, segments)
+            if asked:
+                return _write(workspace, request, new, segments, proposals, now_us)
+            held = _begin(workspace, request, new, segments, now_us)
+        # A model may take its time: the inputs are safe, others work on, and who finds us dead finishes without it.
+        try:
+            assert propose is not None
+            identity = request.identity
+            proposals = propose(
+                new,
+                kind=request.kind,
+                summary=request.bodies.get("summary"),
+                project=identity["project"],
+                harness=identity["harness"],
+            )
+        finally:
+            held.release()
+        asked = True
+
+
+def _known_answer(workspace: Workspace, request: _Request) -> dict[str, Any] | None:
+    """The recorded answer of this very request. Raises `UsageError` for its key with other content."""
+    known = results.recorded(workspace.database, request.identity["agent_id"], request.flow_key)
+    if known is None:
+        return None
+    if known.request_sha256 != request.request:
+        if known.refused:
+            return None
+        raise UsageError(
+            "this idempotency key was used for other content",
+            hint="nothing was written; give every ending a key of its own",
+            code="idempotency-conflict",
+        )
+    if known.refused:
+        told = known.document
+        raise UsageError(told["message"], path=told.get("path"), hint=told["hint"], code=told["code"])
+    return {**known.document, "idempotent_replay": True}
+
+
+def refresh(workspace: Workspace, agent_id: str, token: str) -> None:
+    """Brings the index up to date with the files of a token: another process may just have written some."""
+    with state.workspace_lock(workspace.state, PATIENCE):
+        _refresh(workspace, agent_id, token, projection.now_us())
+
+
+def _refresh(workspace: Workspace, agent_id: str, token: str, now_us: int) -> None:
+    paths = {artifact_path(name) for name in files.listing(workspace.root, MEMORY, "") if token in name}
+    paths.add(tombstones.path_of(agent_id, token))
+    reconcile.index_paths(workspace, reconcile.Request(now_us=now_us, paths=frozenset(paths)))
+
+
+def _refuse_removed(workspace: Workspace, request: _Request) -> None:
+    if flows.is_removed(workspace, *request.session):
+        raise flows.removed_session(request.identity["session_id"])
+
+
+def _segments(workspace: Workspace, request: _Request) -> list[Row]:
+    return artifacts.session_rows(workspace.database, *request.session)
+
+
+def _news(workspace: Workspace, request: _Request, rows: list[Row]) -> str | None:
+    """The words that are to be written; None where every one of them is kept already."""
+    if request.kind == "compact":
+        body = request.bodies["compaction"] or ""
+        return None if any(row.source_kind == "compaction" and row.content == body for row in rows) else body
+    transcript = request.bodies["transcript"] or ""
+    kept = [row.content for row in rows if row.source_kind == "transcript"]
+    rest = transcript
+    if request.tail:
+        rest = "" if transcript in kept else transcript
+    elif kept:
+        beyond = unheard(transcript, kept)
+        rest = transcript if beyond is None else beyond
+    summary = request.bodies["summary"]
+    told = summary is None or any(row.source_kind == "summary" and row.content == summary for row in rows)
+    return None if kept and not rest and told else rest
+
+
+def _unchanged(workspace: Workspace, request: _Request, rows: list[Row]) -> dict[str, Any]:
+    """The answer where nothing is new: the newest segment's files."""
+    kinds = tuple(reversed(ARTIFACTS[request.kind]))
+    newest = {kind: next((row for row in reversed(rows) if row.source_kind == kind), None) for kind in kinds}
+    lead = next(row for row in newest.values() if row is not None)
+    manifest = pages.manifest_of(workspace.database, *request.session)
+    return {
+        "agent_id": request.identity["agent_id"],
+        "session_id": request.identity["session_id"],
+        "session_token": request.token,
+        **{kind: row.source_path if row is not None else None for kind, row in newest.items()},
+        "manifest": manifest[0] if manifest else lead.manifest_path,
+        "sentence": lead.memory_sentence or "",
+        "sentence_quality": lead.memory_sentence_quality or "fallback",
+        "idempotent_replay": True,
+        "redactions": request.redactions,
+    }
+
+
+def _write(
+    workspace: Workspace, request: _Request, new: str, rows: list[Row], proposals: Proposals, now_us: int
+) -> dict[str, Any]:
+    """Writes what is new, in several segments where it is too long for one file; gives the last one's answer."""
+    pieces = list(parts(new, workspace.settings.max_file_bytes - HEADROOM))
+    for left, piece in zip(range(len(pieces) - 1, -1, -1), pieces, strict=True):
+        last = not left
+        one = request if last else _earlier(request, piece, left)
+        if not last and _known_answer(workspace, one) is not None:
+            continue
+        flow = flows.flow_of(_begin(workspace, one, piece, rows, now_us, proposals if last else Proposals()))
+        flow.wording = proposals.sentence if last else None
+        answer = _walk(workspace, flow, now_us)
+        rows = _segments(workspace, request)
+    return answer
+
+
+def _earlier(request: _Request, piece: str, left: int) -> _Request:
+    """The request for one of the earlier segments of a transcript that is too long for one file: a moment before."""
+    bodies: dict[str, str | None] = {**request.bodies, "transcript": piece, "summary": None}
+    key = _digest(["part", request.flow_key, body_sha256(piece)])
+    captured_us = request.captured_us - left * 1000 if request.captured_us is not None else None
+    return replace(request, bodies=bodies, flow_key=key[:32], request=key, proposal=None, captured_us=captured_us)
+
+
+def _begin(
+    workspace: Workspace,
+    request: _Request,
+    new: str,
+    rows: list[Row],
+    now_us: int,
+    proposals: Proposals | None = None,
+) -> journal.Held:
+    identity = dict(request.identity)
+    captured_at = _free_moment(workspace, request, new, now_us, rows)
+    identity["captured_at"] = captured_at
+    if request.kind == "end":
+        from signet_sync.digest import digest
+
+        summary = request.bodies["summary"] or (proposals.summary if proposals is not None else None)
+        made = summary or digest(new, project=identity["project"], harness=identity["harness"])
+        bodies = {"transcript": new, "summary": _clean(made, {})}
+    else:
+        bodies = {"compaction": new}
+    document = {
+        "v": flows.VERSION,
+        "kind": request.kind,
+        **identity,
+        "token": request.token,
+        "manifest": _manifest_path(workspace, request, captured_at, rows),
+        "bodies": bodies,
+        "proposal": request.proposal,
+        "now": iso(now_us),
+        "flow_key": request.flow_key,
+        "request": request.request,
+        "redactions": request.redactions,
+    }
+    try:
+        return journal.begin(workspace.state.journal, request.flow_key, document)
+    except BlockingIOError:
+        raise WorkspaceError(
+            "another process is writing this very ending", hint="wait for it to end and try again", code="busy"
+        ) from None
+
+
+def _free_moment(workspace: Workspace, request: _Request, new: str, now_us: int, rows: list[Row]) -> str:
+    """The `captured_at` of what is written: the caller's, else now.
+
+    One that we chose moves on by milliseconds until its names are free; the caller's is taken at its word, and the
+    flow is refused where other content stands under it.
+    """
+    chosen = request.captured_us if request.captured_us is not None else now_us
+    ours = {row.source_path for row in rows if row.content == new}
+    for move in range(_MOST_MOVES):
+        moment = iso(chosen + move * 1000)
+        paths = [artifact_path(artifact_file_name(moment, request.token, kind)) for kind in ARTIFACTS[request.kind]]
+        taken = [path for path in paths if files.look(workspace.root, path) is not None]
+        if not taken or request.captured_us is not None or any(path in ours for path in taken):
+            return moment
+    raise WorkspaceError("no free name for this ending", hint="give another captured_at", code="name-taken")
+
+
+def _manifest_path(workspace: Workspace, request: _Request, captured_at: str, rows: list[Row]) -> str:
+    """The session's manifest, or the name of the one that it gets: that of its first `captured_at`.
+
+    Sessions of one key share a token: where another one's manifest has the name, the next free millisecond is taken.
+    """
+    manifest = pages.manifest_of(workspace.database, *request.session)
+    if manifest is not None:
+        return manifest[0]
+    first = parse_instant(min([captured_at, *(iso(row.captured_us) for row in rows)])) or 0
+    for move in range(_MOST_MOVES):
+        path = artifact_path(artifact_file_name(iso(first + move * 1000), request.token, "manifest"))
+        if files.look(workspace.root, path) is None:
+            return path
+    raise WorkspaceError("no free name for the session's manifest", hint="give another captured_at", code="name-taken")
+
+
+def _walk(workspace: Workspace, flow: Flow, now_us: int) -> dict[str, Any]:
+    """Finishes a flow; the workspace's lock is held."""
+    try:
+        flows.advance(workspace, flow)
+        if flow.refusal is None:
+            outcome = reconcile.run_locked(
+                workspace, reconcile.Request(now_us=now_us, paths=frozenset(flow.paths), resume=False)
+            )
+            if outcome.cliff is None:
+                flow.reconciled = True
+                flows.advance(workspace, flow)
+    except BaseException as error:
+        flow.held.release()
+        if isinstance(error, SignetSyncError) and not error.hint:
+            error.hint = "what was begun is finished by the next pass: signet-sync reindex"
+        raise
+    if flow.refusal is not None:
+        raise flow.refusal
+    flow.held.release()
+    return flow.answer()
+
+
+def _require_writable(workspace: Workspace) -> None:
+    """A vault that cannot be written is found out before anything is journalled."""
+    problem = files.unwritable(workspace.root, MEMORY)
+    if problem:
+        raise WorkspaceError(
+            f"the vault cannot be written: {problem}", path=MEMORY, hint="check its permissions; nothing was written"
+        )

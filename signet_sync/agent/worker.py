@@ -1,0 +1,81 @@
+"""The process beside the agent that takes transcripts in: a long one, or a slow model, never holds up the watch."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+
+from signet_sync import spool
+from signet_sync.agent.workspace import Workspace
+from signet_sync.contracts.timestamps import SECOND
+from signet_sync.spool import Job
+
+# After a worker that ended badly, and before another look at jobs that one has left.
+PATIENCE = 60.0
+
+
+def due(workspace: Workspace, now_us: int) -> Iterator[Job]:
+    """Jobs to be worked off now; a stop marker waits until its transcript has been idle for a while."""
+    for job in spool.jobs(workspace.state.spool, now_us):
+        if job.event != "stop" or _idle(workspace, job.transcript_path, now_us):
+            yield job
+
+
+def _idle(workspace: Workspace, path: str | None, now_us: int) -> bool:
+    try:
+        changed_ns = os.stat(path or "").st_mtime_ns
+    except (OSError, ValueError):
+        return True
+    return now_us - changed_ns // 1000 >= workspace.settings.capture_idle * SECOND
+
+
+class Worker:
+    """At most one process at a time, started when there is something to take; used by one thread."""
+
+    def __init__(self, workspace: Workspace) -> None:
+        self._workspace = workspace
+        self._process: subprocess.Popen[bytes] | None = None
+        self._not_before = 0.0
+
+    def start(self, *, sweep: bool) -> bool:
+        """Starts the process unless one works already, or one has just failed; True where it was started."""
+        if self.working() or time.monotonic() < self._not_before:
+            return False
+        workspace = self._workspace
+        place = [] if workspace.own_place else ["--db", workspace.database.path]
+        self._process = subprocess.Popen(
+            [
+                *(sys.executable, "-m", "signet_sync", "--workspace", workspace.root, *place),
+                *("session", "take-spool", *(["--sweep"] if sweep else [])),
+            ],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            cwd="/",
+            env={**os.environ, "SIGNET_SYNC_CHILD": "1"},
+            start_new_session=True,
+        )
+        return True
+
+    def working(self) -> bool:
+        """Whether the process still runs; one that has ended is reaped here."""
+        if self._process is None:
+            return False
+        code = self._process.poll()
+        if code is None:
+            return True
+        self._process = None
+        if code:
+            self._not_before = time.monotonic() + PATIENCE
+        return False
+
+    def leave(self) -> None:
+        """Lets go of the process: what it is at is journalled, whether it ends by itself or is ended."""
+        if self._process is not None:
+            self._process.poll()
+            # Not a forgotten child: it outlives us on purpose.
+            self._process.returncode = self._process.returncode or 0
+            self._process = None

@@ -1,0 +1,24 @@
+"""`hook` as click knows it: its help; it is dispatched before click is imported (`signet_sync.hook`)."""
+
+from __future__ import annotations
+
+import click
+
+from signet_sync.cli import Context, pass_context
+from signet_sync.hook import HARNESSES
+
+
+@click.command()
+@click.argument("harness", metavar=f"[{'|'.join(HARNESSES)}]")
+@click.option("--strict", is_flag=True, help="Exit 2 and say why where the event could not be taken.")
+@pass_context
+def hook(context: Context, harness: str, strict: bool) -> int:
+    """Take an event of a harness's hook: its JSON on stdin, on stdout what the harness expects.
+
+    Harnesses call this. It exits with 0 whatever happens, so that no session fails for it; what went wrong stands in
+    logs/hook.log of the state folder.
+    """
+    from signet_sync.hook import main
+
+    place = [] if context.workspace_flag is None else ["--workspace", context.workspace_flag]
+    return main([*place, "hook", harness, *(["--strict"] if strict else [])])

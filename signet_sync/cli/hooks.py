@@ -1,0 +1,222 @@
+"""`hooks`: plugs signet-sync into the settings of coding agents, and out again."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from signet_sync.agent import hooks as agent
+from signet_sync.cli import Context, counted, emit, json_option, pass_context, resolve_now
+from signet_sync.contracts.places import display
+from signet_sync.contracts.timestamps import iso
+from signet_sync.errors import UsageError
+from signet_sync.host.settings import HARNESSES
+
+if TYPE_CHECKING:
+    from signet_sync.agent.hooks import Outcome
+    from signet_sync.host.settings.condition import Condition, Edit
+
+harness_argument = click.argument("harness", type=click.Choice([*HARNESSES, agent.AUTO]), default=agent.AUTO)
+dry_run_option = click.option("--dry-run", is_flag=True, help="Show what would change as a diff; write nothing.")
+
+
+@click.group()
+def hooks() -> None:
+    """Let your coding agents hand their sessions over, and start with what MEMORY.md knows."""
+
+
+@hooks.command()
+@harness_argument
+@click.option("--trust", is_flag=True, help="Codex: trust the hooks in your place, and show what was trusted.")
+@dry_run_option
+@json_option
+@pass_context
+def install(context: Context, harness: str, trust: bool, dry_run: bool, as_json: bool) -> int:
+    """Add the hooks to a harness's settings; with `auto` to every harness found. What else is in there stays."""
+    names = _chosen(harness)
+    if trust and "codex" not in names:
+        raise UsageError("only Codex asks for trust", hint="leave --trust out")
+    outcomes = agent.install(context.root, names, now=iso(resolve_now(None)), trust=trust, dry_run=dry_run)
+    return _answered(context, outcomes, dry_run, as_json, _tell_installed)
+
+
+@hooks.command()
+@harness_argument
+@dry_run_option
+@json_option
+@pass_context
+def uninstall(context: Context, harness: str, dry_run: bool, as_json: bool) -> int:
+    """Take the hooks out of a harness's settings again; everything else in there stays, to the byte."""
+    outcomes = agent.uninstall(context.root, _chosen(harness), dry_run=dry_run)
+    return _answered(context, outcomes, dry_run, as_json, _tell_uninstalled)
+
+
+@hooks.command()
+@harness_argument
+@json_option
+@pass_context
+def status(context: Context, harness: str, as_json: bool) -> int:
+    """Which harnesses are here, and whether their hooks are in place."""
+    names = list(HARNESSES) if harness == agent.AUTO else [harness]
+    found = agent.conditions(context.root, names)
+    if as_json:
+        emit({"harnesses": [_condition_document(condition) for condition in found]})
+        return 0
+    for condition in found:
+        _tell_condition(condition)
+    return 0
+
+
+def _chosen(harness: str) -> list[str]:
+    names = agent.chosen(harness)
+    if not names:
+        raise UsageError(
+            "no harness was found on this machine",
+            hint=f"name one of them, and its settings are made: {', '.join(HARNESSES)}",
+        )
+    return names
+
+
+def _answered(context: Context, outcomes: Sequence[Outcome], dry_run: bool, as_json: bool, tell: Any) -> int:
+    errors = [outcome.error for outcome in outcomes if outcome.error is not None]
+    if errors and len(outcomes) == 1:
+        raise errors[0]
+    if as_json:
+        emit({"workspace": context.root, "dry_run": dry_run, "harnesses": [_document(o, dry_run) for o in outcomes]})
+    else:
+        for outcome in outcomes:
+            if outcome.error is not None:
+                _tell_error(outcome)
+        good = [outcome for outcome in outcomes if outcome.error is None]
+        if dry_run:
+            _tell_diff(good)
+        else:
+            tell(context, good)
+    return max((error.exit_code for error in errors), default=0)
+
+
+# ── for people ──
+
+
+def _tell_error(outcome: Outcome) -> None:
+    error = outcome.error
+    assert error is not None
+    where = f" [{error.path}]" if error.path else ""
+    click.echo(display(f"{outcome.harness}: {error.message}{where} — {error.hint}"), err=True)
+
+
+def _tell_diff(outcomes: Sequence[Outcome]) -> None:
+    texts = [_diff(edit) for outcome in outcomes for edit in outcome.plan.edits if edit.kind != "unchanged"]
+    for text in texts:
+        click.echo(text.encode(), nl=False)
+    if not texts:
+        click.echo("nothing would change")
+
+
+def _tell_installed(context: Context, outcomes: Sequence[Outcome]) -> None:
+    for outcome in outcomes:
+        click.secho(outcome.harness, bold=True)
+        _tell_files(outcome)
+        click.echo(f"  {counted(len(outcome.events), 'event')} hooked: {', '.join(outcome.events)}")
+        if outcome.plan.trusted:
+            click.echo("  trusted in your place:")
+            for line in outcome.plan.trusted:
+                click.echo(f"    {line}")
+    if not outcomes:
+        return
+    names = [outcome.harness for outcome in outcomes]
+    click.echo(
+        f"sessions that start from now on go into {context.root}; those that are open now may not know the hooks"
+    )
+    _tell_by_hand(outcomes)
+    one = names[0] if len(names) == 1 else None
+    click.echo(f"past sessions: signet-sync import {one or 'HARNESS'}")
+    click.echo(f"to undo:       signet-sync hooks uninstall {one or agent.AUTO}")
+
+
+def _tell_uninstalled(context: Context, outcomes: Sequence[Outcome]) -> None:
+    del context
+    for outcome in outcomes:
+        if all(edit.kind == "unchanged" for edit in outcome.plan.edits):
+            click.echo(f"{outcome.harness}: there was nothing of signet-sync in {outcome.before.path}")
+            continue
+        click.secho(outcome.harness, bold=True)
+        _tell_files(outcome)
+    _tell_by_hand(outcomes)
+
+
+def _tell_files(outcome: Outcome) -> None:
+    for edit in outcome.plan.edits:
+        word = "already as it should be" if edit.kind == "unchanged" else edit.kind
+        click.echo(display(f"  {edit.path}: {word}"))
+
+
+def _tell_by_hand(outcomes: Sequence[Outcome]) -> None:
+    lines = [f"  {outcome.harness}: {line}" for outcome in outcomes for line in outcome.plan.by_hand]
+    if lines:
+        click.secho("left to do by hand:", bold=True)
+        for line in lines:
+            click.echo(line)
+
+
+def _tell_condition(condition: Condition) -> None:
+    if condition.installed:
+        word = "hooks are in place"
+    elif condition.events:
+        word = "some hooks are in place"
+    else:
+        word = "no hooks" if condition.found else "not found on this machine"
+    click.echo(display(f"{condition.harness:<12} {word}" + (f"  {condition.path}" if condition.found else "")))
+    if condition.events:
+        click.echo(f"  events: {', '.join(condition.events)}")
+    for problem in condition.problems:
+        click.echo(display(f"  {problem.message} — {problem.hint}"))
+
+
+# ── for programs ──
+
+
+def _diff(edit: Edit) -> str:
+    before, after = (
+        (raw or b"").decode("utf-8", "replace").splitlines(keepends=True) for raw in (edit.before, edit.after)
+    )
+    names = (
+        edit.path if edit.before is not None else "/dev/null",
+        edit.path if edit.after is not None else "/dev/null",
+    )
+    lines = difflib.unified_diff(before, after, *names)
+    return "".join(line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n" for line in lines)
+
+
+def _document(outcome: Outcome, dry_run: bool) -> dict[str, Any]:
+    error = outcome.error
+    document: dict[str, Any] = {
+        "harness": outcome.harness,
+        "files": [{"path": edit.path, "change": edit.kind} for edit in outcome.plan.edits],
+        "events": list(outcome.events),
+        "trusted": list(outcome.plan.trusted),
+        "by_hand": list(outcome.plan.by_hand),
+        "error": None
+        if error is None
+        else {"code": error.code, "message": error.message, "hint": error.hint, "path": error.path},
+    }
+    if dry_run:
+        document["diff"] = "".join(_diff(edit) for edit in outcome.plan.edits)
+    return document
+
+
+def _condition_document(condition: Condition) -> dict[str, Any]:
+    return {
+        "harness": condition.harness,
+        "found": condition.found,
+        "installed": condition.installed,
+        "events": list(condition.events),
+        "missing": list(condition.missing) if condition.events else [],
+        "path": condition.path,
+        "workspace": condition.workspace,
+        "trusted": condition.trusted,
+        "problems": [{"code": p.code, "message": p.message, "hint": p.hint} for p in condition.problems],
+    }

@@ -1,0 +1,146 @@
+"""`session end` and `session compact`: a JSON document in, a JSON document out."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from typing import Any
+
+import click
+
+from signet_sync.cli import Context, emit, json_option, pass_context, resolve_now
+from signet_sync.errors import UsageError
+
+_END = """Write the end of a session: transcript, summary, manifest, rows and MEMORY.md.
+
+\b
+The input is one JSON document:
+  {"agent_id": "default", "session_id": str, "session_key": str|null, "project": str|null,
+   "harness": str|null, "captured_at": time|null, "started_at": time|null, "ended_at": time|null,
+   "transcript": str, "summary": str|null, "memory_sentence": str|null, "idempotency_key": str|null,
+   "transcript_is": "whole"|"tail"}
+
+The transcript is the whole session so far; what earlier endings have kept of it is not written again. With
+"transcript_is": "tail" it is what was said since the last ending. Secrets are redacted before anything is written.
+"""
+
+_COMPACT = """Write what a harness kept of a session when it compacted its context.
+
+The input is the document of `session end` with "compaction" in place of "transcript" and "summary".
+"""
+
+
+@click.group()
+def session() -> None:
+    """Write a session's end or compaction into the vault."""
+
+
+_input = click.option(
+    "--input", "source", metavar="FILE|-", required=True, help="The JSON document; - reads it from stdin."
+)
+_agent = click.option("--agent", metavar="ID", help="Whose memory, where the document names no agent.")
+
+
+@session.command(help=_END)
+@_input
+@_agent
+@json_option
+@pass_context
+def end(context: Context, source: str, agent: str | None, as_json: bool) -> None:
+    _write(context, source, agent, as_json, kind="end")
+
+
+@session.command(help=_COMPACT)
+@_input
+@_agent
+@json_option
+@pass_context
+def compact(context: Context, source: str, agent: str | None, as_json: bool) -> None:
+    _write(context, source, agent, as_json, kind="compact")
+
+
+@session.command("take-spool", hidden=True)
+@click.option("--sweep", is_flag=True, help="Look for forgotten transcripts, too.")
+@pass_context
+def take_spool(context: Context, sweep: bool) -> None:
+    """Work off what hooks have spooled; the agent and the hooks call this."""
+    from signet_sync import log
+    from signet_sync.agent import intake
+    from signet_sync.agent.projection import now_us
+    from signet_sync.agent.workspace import opened
+
+    settings = context.settings()
+    with opened(context.root, settings, database=context.chosen_database) as workspace:
+        log.set_up(
+            settings.log_level,
+            folder=workspace.state.logs,
+            rotation_bytes=settings.log_rotation_bytes,
+            keep=settings.log_keep,
+            name="intake",
+        )
+        intake.take(workspace, now_us=now_us, sweep=sweep)
+
+
+def _write(context: Context, source: str, agent: str | None, as_json: bool, *, kind: str) -> None:
+    document = _document(source)
+    if agent is not None and isinstance(document, dict):
+        if document.get("agent_id", agent) != agent:
+            raise UsageError("--agent and the document name different agents", hint="leave one of them out")
+        document["agent_id"] = agent
+    from signet_sync.agent import sessions
+    from signet_sync.agent.proposals import proposer
+    from signet_sync.agent.workspace import opened
+    from signet_sync.contracts.inputs import compaction_input, session_input
+
+    now_us = resolve_now(None)
+    settings = context.settings()
+    with opened(context.root, settings, database=context.chosen_database) as workspace:
+        propose = proposer(settings, context.root, os.environ)
+        if kind == "end":
+            ending = session_input(document, now_us=now_us)
+            answer = sessions.end(workspace, ending, now_us=now_us, propose=propose)
+        else:
+            compaction = compaction_input(document, now_us=now_us)
+            answer = sessions.compact(workspace, compaction, now_us=now_us, propose=propose)
+        for text in workspace.events:
+            context.say(text)
+    if as_json:
+        emit(answer)
+        return
+    _tell(answer)
+
+
+def _document(source: str) -> Any:
+    try:
+        if source == "-":
+            raw = sys.stdin.buffer.read()
+        else:
+            with open(source, "rb") as handle:
+                raw = handle.read()
+    except OSError as error:
+        raise UsageError(
+            f"the input cannot be read: {error.strerror}", path=source, hint="give a file, or - for stdin"
+        ) from None
+    try:
+        return json.loads(raw.decode("utf-8-sig"))
+    except (ValueError, RecursionError) as error:
+        raise UsageError(
+            f"the input is not JSON: {error}",
+            path=None if source == "-" else source,
+            hint="see signet-sync session --help for its shape",
+            code="input-invalid",
+        ) from None
+
+
+def _tell(answer: dict[str, Any]) -> None:
+    if answer["idempotent_replay"]:
+        click.echo("Nothing new: this was written before.")
+    for kind in ("summary", "transcript", "compaction", "manifest"):
+        if answer.get(kind):
+            click.echo(f"{kind:<11} {answer[kind]}")
+    click.echo(answer["sentence"])
+    redactions = sum(answer["redactions"].values())
+    if redactions:
+        rules = ", ".join(f"{rule} {count}" for rule, count in sorted(answer["redactions"].items()))
+        click.echo(f"Redacted: {rules}")

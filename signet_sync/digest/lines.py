@@ -1,0 +1,140 @@
+"""A transcript's text line by line: who speaks, which lines are tools and which are what tools printed."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Literal, NamedTuple
+
+# Nothing that says something is longer, and rules are only run over this much of a line.
+LINE_LIMIT = 4_000
+
+Speaker = Literal["user", "assistant", "other"]
+
+
+class Line(NamedTuple):
+    """One line: `turn` begins somebody's turn, `words` are theirs, `output` stands in a fence, `tool` is a call.
+
+    `tool` is the name of the tool that ran (lower case; of `output`: whose it is, empty where it is the speaker's own
+    fence), `failed` says that it did.
+    """
+
+    kind: Literal["turn", "words", "tool", "output"]
+    speaker: Speaker
+    text: str = ""
+    tool: str = ""
+    failed: bool = False
+
+
+_STAMP = r"\d{4}-\d\d-\d\d(?:[T ][\d:.]+Z?)?"
+_OURS = re.compile(rf"^## (User|Assistant|Compaction)(?: · .{{0,40}}?{_STAMP}.{{0,80}})$", re.MULTILINE | re.ASCII)
+_ROLES: dict[str, Speaker] = {
+    "user": "user", "human": "user", "me": "user", "用户": "user", "人类": "user",
+    "assistant": "assistant", "ai": "assistant", "agent": "assistant", "claude": "assistant", "codex": "assistant",
+    "gemini": "assistant", "model": "assistant", "助手": "assistant", "助理": "assistant",
+    "system": "other", "tool": "other", "系统": "other", "compaction": "other",
+}  # fmt: skip
+_ROLE = "|".join(_ROLES)
+_LABEL = re.compile(rf"[ ]{{0,3}}(?:\*\*)?({_ROLE})(?:\*\*)?[ \t]*[:：](?:\*\*)?[ \t]*(.*)", re.IGNORECASE | re.DOTALL)
+_HEADING = re.compile(rf"(?:#{{1,6}}[ \t]+|\*\*)({_ROLE})(?:\*\*)?[ \t]*(?:[·(|—-].*)?:?[ \t]*", re.IGNORECASE)
+_SAYS_SOMETHING = re.compile(r"\w")
+_FENCE = re.compile(r"[ \t]*(`{3,}|~{3,})")
+_CALL = re.compile(r"- (sub-agent )?`([^`]{1,100})`(?: (.*))?", re.DOTALL)
+_CODE = re.compile(r"(`+) ?([^`].*?) ?\1", re.DOTALL)
+_EVENT = re.compile(r"([_*])(?![_*\s]).*\1")
+_FAILED = re.compile(r"(?:^|[ ])[·—] failed$")
+_GAVE_BACK = "gave back"
+
+SHELLS = frozenset(
+    ["bash", "shell", "sh", "exec", "exec_command", "local_shell", "local_shell_call", "run_shell_command", "terminal",
+     "run_terminal_cmd", "powershell", "execute_command"]
+)  # fmt: skip
+EDITORS = frozenset(
+    ["edit", "multiedit", "write", "notebookedit", "apply_patch", "write_file", "replace", "edit_file", "create_file",
+     "str_replace_editor", "str_replace_based_edit_tool", "patch"]
+)  # fmt: skip
+READERS = frozenset(["read", "read_file", "read_many_files", "view", "notebookread", "view_image", "open_file"])
+_OTHERS = frozenset(
+    ["agent", "task", "taskoutput", "skill", "todowrite", "todoread", "toolsearch", "webfetch", "websearch",
+     "web_fetch", "web_search", "web_search_call", "google_web_search", "glob", "grep", "ls", "list", "list_directory", "find",
+     "search_file_content", "bashoutput", "killshell", "killbash", "exitplanmode", "enterplanmode", "askuserquestion",
+     "update_plan", "write_stdin", "save_memory", "process", "browser", "tool"]
+)  # fmt: skip
+_TOOLS = SHELLS | EDITORS | READERS | _OTHERS
+
+
+def read(text: str) -> Iterator[Line]:
+    """The lines that say something, in order; one walk, whatever the text.
+
+    Where the text has headings as we write them, only those begin a turn: everything else was said or printed.
+    """
+    ours = _OURS.search(text) is not None
+    speaker: Speaker = "other"
+    fence = tool = ""
+    failed = False
+    for raw in _lines(text):
+        mark = _FENCE.match(raw)
+        # What was said or printed cannot hold a heading of ours: it is escaped or indented.
+        if fence and not (ours and _OURS.fullmatch(raw)):
+            if mark and mark[1].startswith(fence) and not raw.strip().strip(fence[0]):
+                fence = ""
+            elif raw.strip():
+                yield Line("output", speaker, raw, tool, failed)
+            continue
+        fence = ""
+        if mark:
+            fence = mark[1]
+            continue
+        if not _SAYS_SOMETHING.search(raw):
+            continue
+        turn = _turn(raw, ours)
+        if turn is not None:
+            speaker, words = turn
+            tool, failed = "", False
+            yield Line("turn", speaker)
+            if words.strip():
+                yield Line("words", speaker, words)
+            continue
+        call = _call(raw) if ours else None
+        if call:
+            tool, detail, failed = call
+            yield Line("tool", speaker, detail, tool, failed)
+        elif not (ours and _EVENT.fullmatch(raw)):
+            tool, failed = "", False
+            yield Line("words", speaker, raw)
+
+
+def _call(line: str) -> tuple[str, str, bool] | None:
+    """Name, detail and outcome of a tool call's line; somebody may also have said a list item that looks like one."""
+    call = _CALL.fullmatch(line)
+    if call is None:
+        return None
+    name, detail = call[2].lower(), (call[3] or "").rstrip()
+    outcome = _FAILED.search(detail)
+    if not (outcome or call[1] or name in _TOOLS or name.startswith("mcp__")):
+        return None
+    detail = detail[: outcome.start()] if outcome else detail
+    code = _CODE.fullmatch(detail)
+    detail = code[2] if code else detail
+    return name, "" if call[1] or detail == _GAVE_BACK else detail, outcome is not None
+
+
+def _lines(text: str) -> Iterator[str]:
+    at = 0
+    while at < len(text):
+        end = text.find("\n", at)
+        end = len(text) if end < 0 else end
+        yield text[at : min(end, at + LINE_LIMIT)]
+        at = end + 1
+
+
+def _turn(line: str, ours: bool) -> tuple[Speaker, str] | None:
+    """Whose turn a line begins, and what of it are their words already."""
+    if ours:
+        heading = _OURS.fullmatch(line)
+        return (_ROLES[heading[1].lower()], "") if heading else None
+    heading = _HEADING.fullmatch(line)
+    if heading:
+        return _ROLES[heading[1].lower()], ""
+    label = _LABEL.match(line)
+    return (_ROLES[label[1].lower()], label[2]) if label else None

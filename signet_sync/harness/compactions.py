@@ -1,0 +1,58 @@
+"""Summaries of compactions, freed of what the harness wrapped around them for the model."""
+
+from __future__ import annotations
+
+import re
+
+from signet_sync.harness.texts import Tags, without_injected, without_spans
+
+_REMINDERS = Tags("system-reminder")
+_CONTINUED = "This session is being continued from a previous conversation"
+_SUMMARY_LINE = re.compile(r"^Summary:[ \t]*\n", re.MULTILINE)
+# What Claude Code says to the model after the summary, in the versions that we know.
+_AFTERWORD = re.compile(
+    r"^(?:If you need specific details from before compaction|The messages after this summary are the most recent"
+    r"|(?:Please )?[Cc]ontinue the conversation from where (?:it|we) left (?:it )?off"
+    r"|Recent messages are preserved verbatim)",
+    re.MULTILINE,
+)
+_HANDED_OVER = "Another language model started to solve this problem and produced a summary"
+_GAPS = re.compile(r"\n\n+")
+
+
+def compaction_text(raw: str) -> str:
+    """The summary itself, equal for both forms in which harnesses hand it over.
+
+    A model's own words: `<analysis>…</analysis>` dropped, `<summary>…</summary>` unwrapped. What stands in the
+    transcript: the preamble (to Claude Code's `Summary:`, to the colon of Codex's) and the instructions that follow it
+    dropped. Runs of empty lines become one, as Claude Code does on the way from one form to the other.
+    """
+    text = without_injected(raw.replace("\r\n", "\n").replace("\r", "\n"))
+    text = _REMINDERS.split(text)[0].strip()
+    if text.startswith(_CONTINUED):
+        text = _continued(text)
+    elif text.startswith(_HANDED_OVER):
+        text = text.partition(":\n")[2]
+    text = _unwrapped(text).strip()
+    text = _SUMMARY_LINE.sub("", text, count=1) if text.startswith("Summary:") else text
+    return _GAPS.sub("\n\n", text).strip()
+
+
+def _continued(text: str) -> str:
+    heading = _SUMMARY_LINE.search(text)
+    # Without the heading the preamble is the first paragraph.
+    text = text[heading.end() :] if heading else text.partition("\n\n")[2]
+    afterword = _AFTERWORD.search(text)
+    return text[: afterword.start()] if afterword else text
+
+
+def _unwrapped(text: str) -> str:
+    text = without_spans(text, "<analysis>", "</analysis>")
+    if text.lstrip().startswith("<analysis>"):
+        text = text[text.find("<summary>") :] if "<summary>" in text else text.replace("<analysis>", "", 1)
+    before, opened, rest = text.partition("<summary>")
+    if not opened:
+        return text
+    # The last closing tag: a summary may quote the tags.
+    inner, _, after = rest.rpartition("</summary>") if "</summary>" in rest else (rest, "", "")
+    return "\n\n".join(part.strip() for part in (before, inner, after) if part.strip())

@@ -1,0 +1,154 @@
+"""Codex: hook groups in `hooks.json` of `$CODEX_HOME`, else of `~/.codex`; times in seconds; nothing runs untrusted."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from signet_sync.errors import ConfigError
+from signet_sync.host.settings import files, groups, hook_file, jsontext, trust_state
+from signet_sync.host.settings.condition import Condition, Edit, Plan, Problem
+from signet_sync.host.settings.groups import Group, Place
+from signet_sync.host.settings.places import home
+from signet_sync.host.settings.program import Program
+
+NAME = "codex"
+_ASK = "run /hooks inside Codex and trust them, or let this do it: signet-sync hooks install codex --trust"
+_LEFT_OUT = "Codex leaves the hooks out, without a word, until they are trusted"
+
+
+def folder(environ: Mapping[str, str]) -> str:
+    """Codex's folder, as Codex itself names it: what `CODEX_HOME` says is resolved, the usual place is not."""
+    moved = environ.get("CODEX_HOME")
+    return os.path.realpath(moved) if moved else os.path.join(home(environ), ".codex")
+
+
+def install(program: Program, environ: Mapping[str, str], *, trust: bool = False) -> Plan:
+    """Our groups into `hooks.json`; with `trust` also what Codex writes once a person trusts them.
+
+    Raises `ConfigError`.
+    """
+    hooks = hook_file.merging(_path(environ), _wanted(program))
+    assert hooks.after is not None
+    ours = groups.places(jsontext.parse(hooks.after.decode()))
+    states = trust_state.wanted(_path(environ), ours)
+    if not trust:
+        return Plan((hooks,), by_hand=() if _settled(environ, states) else (f"{_LEFT_OUT}: {_ASK}",))
+    config = _config_text(environ)
+    edit = _edit(environ, config, trust_state.written(config, states, _config(environ)))
+    told = [
+        f"{place.event}: {place.own['command']} ({hash_})" for place, hash_ in zip(ours, states.values(), strict=True)
+    ]
+    return Plan((hooks, edit), trusted=tuple(told))
+
+
+def uninstall(environ: Mapping[str, str]) -> Plan:
+    """Our groups out of `hooks.json`, their trust out of `config.toml`. Raises `ConfigError`."""
+    path = _path(environ)
+    hooks = hook_file.stripping(path)
+    data, ours, _ = hook_file.look(path)
+    config = _config_text(environ)
+    edits = [hooks]
+    if config is not None:
+        keys = trust_state.wanted(path, ours).keys()
+        edits.append(_edit(environ, config, trust_state.without(config, keys, _config(environ))))
+    moved = _events_with_hooks_behind(data, ours)
+    if not moved:
+        return Plan(tuple(edits))
+    told = (
+        f"Codex knows hooks by their position and will ask again for those that stood behind ours: {', '.join(moved)}"
+    )
+    return Plan(tuple(edits), by_hand=(told,))
+
+
+def look(program: Program, environ: Mapping[str, str]) -> Condition:
+    """Which events call us, whether Codex trusts them, and what keeps them from running."""
+    path = _path(environ)
+    _, ours, problems = hook_file.look(path)
+    told = list(problems)
+    trusted = None
+    try:
+        config = _config_data(environ)
+    except ConfigError as error:
+        told.append(Problem("settings-unparsable", f"{error.path}: {error.message}", error.hint))
+    except OSError as error:
+        told.append(Problem("settings-unreadable", f"{error.filename}: {error.strerror}", "check its permissions"))
+    else:
+        trusted = trust_state.all_trusted(config, trust_state.wanted(path, ours)) if ours else None
+        told += _silenced(config, _config(environ), bool(ours))
+        if trusted is False:
+            told.append(Problem("untrusted", _LEFT_OUT, _ASK))
+    return hook_file.condition(
+        NAME,
+        path,
+        found=os.path.isdir(folder(environ)),
+        ours=ours,
+        wanted=_wanted(program),
+        program=program,
+        problems=told,
+        trusted=trusted,
+    )
+
+
+def _path(environ: Mapping[str, str]) -> str:
+    return os.path.join(folder(environ), "hooks.json")
+
+
+def _config(environ: Mapping[str, str]) -> str:
+    return os.path.join(folder(environ), "config.toml")
+
+
+def _wanted(program: Program) -> dict[str, Group]:
+    handler = {"type": "command", "command": program.command(NAME), "timeout": 10}
+    return {
+        "SessionStart": {"hooks": [handler]},
+        "UserPromptSubmit": {"hooks": [handler]},
+        "PostCompact": {"hooks": [handler]},
+        "Stop": {"hooks": [handler]},
+        # Codex cuts a longer time down to three seconds and complains about it at every start.
+        "SessionEnd": {"hooks": [{**handler, "timeout": 3}]},
+    }
+
+
+def _config_text(environ: Mapping[str, str]) -> str | None:
+    raw = files.read(_config(environ))
+    return None if raw is None else files.text(_config(environ), raw)
+
+
+def _config_data(environ: Mapping[str, str]) -> dict[str, Any]:
+    return trust_state.parsed(_config_text(environ) or "", _config(environ))
+
+
+def _settled(environ: Mapping[str, str], states: Mapping[str, str]) -> bool:
+    try:
+        return trust_state.all_trusted(_config_data(environ), states)
+    except (ConfigError, OSError):
+        return False
+
+
+def _edit(environ: Mapping[str, str], before: str | None, after: str) -> Edit:
+    raw = None if before is None else before.encode()
+    # Nothing but our tables was in it; one that was there before us, and empty, begins with a line feed of ours.
+    made_by_us = not after and before is not None and before[:1] == "["
+    return Edit(_config(environ), raw, None if made_by_us else after.encode())
+
+
+def _silenced(config: Mapping[str, Any], path: str, installed: bool) -> list[Problem]:
+    found = []
+    features = config.get("features")
+    if isinstance(features, dict) and features.get("hooks") is False:
+        found.append(
+            Problem("hooks-disabled", f"features.hooks = false in {path} keeps all hooks from running", "unset it")
+        )
+    hooks = config.get("hooks")
+    if installed and isinstance(hooks, dict) and set(hooks) - {"state"}:
+        found.append(
+            Problem("two-places", f"there are hooks in {path} as well; Codex warns of that at every start", "keep one")
+        )
+    return found
+
+
+def _events_with_hooks_behind(data: object, ours: Sequence[Place]) -> list[str]:
+    hooks = data.get("hooks", {}) if isinstance(data, dict) else {}
+    return [place.event for place in ours if place.group + 1 < len(hooks[place.event])]

@@ -1,0 +1,125 @@
+"""Settings files of harnesses on disk: links followed to their targets and kept, written whole or not at all."""
+
+from __future__ import annotations
+
+import os
+import re
+import stat
+import time
+import uuid
+from contextlib import suppress
+
+from signet_sync.errors import ConfigError, SignetSyncError
+from signet_sync.host.settings.condition import Edit
+
+LIMIT = 16 * 1024 * 1024  # bytes; settings are some kilobytes
+_A_WRITE = 60.0  # seconds: no write takes as long, so what is older was left behind
+
+
+class Changed(SignetSyncError):
+    """Somebody else wrote the file between our look and our write; nothing was written."""
+
+    code = "busy"
+
+
+def read(path: str) -> bytes | None:
+    """The bytes of a file, links followed; None where there is none. Raises `ConfigError` for anything but a file."""
+    try:
+        handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    try:
+        status = os.fstat(handle)
+        if not stat.S_ISREG(status.st_mode) or status.st_size > LIMIT:
+            raise ConfigError("this is no settings file", path=path, hint="move it away, then try again")
+        with open(handle, "rb", closefd=False) as file:
+            return file.read()
+    finally:
+        os.close(handle)
+
+
+def text(path: str, raw: bytes) -> str:
+    """The text of a settings file. Raises `ConfigError` where it is not UTF-8."""
+    try:
+        return raw.decode("utf-8")
+    except UnicodeDecodeError as error:
+        line = raw.count(b"\n", 0, error.start) + 1
+        raise ConfigError(
+            f"line {line}: not UTF-8",
+            path=path,
+            hint="save the file as UTF-8, then try again; nothing was written",
+            code="settings-unparsable",
+        ) from error
+
+
+def apply(edit: Edit) -> None:
+    """Makes an edit durable: temporary file beside the target, fsync, comparison, rename, fsync of the folder.
+
+    Mode and owner are kept, a new file is the user's alone. Raises `Changed` where the file is not as it was when the
+    edit was made, `OSError` where it cannot be written; then nothing has changed.
+    """
+    target = os.path.realpath(edit.path)
+    folder = os.path.dirname(target)
+    if edit.after is None:
+        _compare(edit)
+        os.unlink(target)
+    else:
+        os.makedirs(folder, mode=0o700, exist_ok=True)
+        _sweep(folder, os.path.basename(target))
+        temporary = os.path.join(folder, f".{os.path.basename(target)}.signet-{uuid.uuid4().hex}.tmp")
+        try:
+            _write(temporary, edit.after, target)
+            _compare(edit)
+            os.replace(temporary, target)
+        except BaseException:
+            with suppress(OSError):
+                os.unlink(temporary)
+            raise
+    _sync_folder(folder)
+
+
+def remove_empty_folders(path: str, harness_folder: str) -> None:
+    """Removes the folder of a file that went, and its parents up to the harness's own, as long as they are empty."""
+    where = os.path.dirname(path)
+    while where == harness_folder or where.startswith(harness_folder.rstrip("/") + "/"):
+        try:
+            os.rmdir(where)
+        except OSError:
+            return
+        where = os.path.dirname(where)
+
+
+def _compare(edit: Edit) -> None:
+    if read(edit.path) != edit.before:
+        raise Changed("another program has just changed this file", path=edit.path, hint="try again")
+
+
+def _write(temporary: str, data: bytes, target: str) -> None:
+    handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+    with open(handle, "wb") as file:
+        with suppress(FileNotFoundError):
+            status = os.stat(target)
+            with suppress(PermissionError):  # only root may give a file to somebody else
+                os.fchown(handle, status.st_uid, status.st_gid)
+            os.fchmod(handle, stat.S_IMODE(status.st_mode))
+        file.write(data)
+        file.flush()
+        os.fsync(handle)
+
+
+def _sweep(folder: str, name: str) -> None:
+    """Removes what a crash left of earlier writes of this file."""
+    ours = re.compile(re.escape(f".{name}.signet-") + r"[0-9a-f]{32}\.tmp", re.ASCII)
+    for stray in filter(ours.fullmatch, os.listdir(folder)):
+        path = os.path.join(folder, stray)
+        with suppress(OSError):
+            if time.time() - os.stat(path).st_mtime > _A_WRITE:
+                os.unlink(path)
+
+
+def _sync_folder(folder: str) -> None:
+    handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)

@@ -1,0 +1,197 @@
+"""Our groups in a document `{"hooks": {EVENT: [{"hooks": [handler, …]}, …]}}`: the shape that three harnesses share."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from signet_sync.errors import ConfigError
+from signet_sync.host.settings import jsontext
+from signet_sync.host.settings.jsontext import Child
+from signet_sync.host.settings.program import OURS
+
+Group = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a handler of ours stands: its event, the index of its group there and its own index in the group."""
+
+    event: str
+    group: int
+    handler: int
+    whole: Group
+    own: dict[str, Any]
+
+    @property
+    def alone(self) -> bool:
+        """The group holds nothing but this handler."""
+        return len(self.whole["hooks"]) == 1
+
+    @property
+    def words(self) -> list[str]:
+        """The command's words; empty where no shell could split them."""
+        return _words(self.own)
+
+
+def _words(handler: Mapping[str, Any]) -> list[str]:
+    try:
+        words = shlex.split(str(handler.get("command", "")))
+    except ValueError:
+        return []
+    arguments = handler.get("args")
+    return [*words, *map(str, arguments)] if isinstance(arguments, list) else words
+
+
+def _is_ours(handler: object) -> bool:
+    if not isinstance(handler, dict):
+        return False
+    arguments = handler.get("args")
+    words = [handler.get("command", ""), *(arguments if isinstance(arguments, list) else ())]
+    return OURS.search(" ".join(map(str, words))) is not None
+
+
+def places(data: object) -> list[Place]:
+    """All handlers of ours in a document's value, in its order; whatever has another shape is somebody else's."""
+    hooks = data.get("hooks") if isinstance(data, dict) else None
+    return [
+        Place(event, g, h, group, handler)
+        for event, groups in (hooks.items() if isinstance(hooks, dict) else ())
+        for g, group in enumerate(groups if isinstance(groups, list) else ())
+        for h, handler in enumerate(_handlers(group))
+        if _is_ours(handler)
+    ]
+
+
+def _handlers(group: object) -> list[Any]:
+    handlers = group.get("hooks") if isinstance(group, dict) else None
+    return handlers if isinstance(handlers, list) else []
+
+
+def parsed(text: str, path: str) -> Any:
+    """The value of a settings file. Raises `ConfigError` with line and remedy where it cannot be edited safely."""
+    try:
+        data = jsontext.parse(text)
+    except jsontext.NotJson as error:
+        if not text.strip():
+            raise _unusable(path, "the file is empty", "delete it or write {} into it") from error
+        what = "a comment; only JSON without comments can be edited safely" if error.comment else error.message
+        raise _unusable(path, f"line {error.line}: {what}", "mend this") from error
+    _check_shape(data, path)
+    return data
+
+
+def _check_shape(data: object, path: str) -> None:
+    if not isinstance(data, dict):
+        raise _unusable(path, "the file holds no JSON object", "mend this")
+    hooks = data.get("hooks", {})
+    if not isinstance(hooks, dict):
+        raise _unusable(path, '"hooks" is no object', "mend this")
+
+
+def _unusable(path: str, message: str, hint: str) -> ConfigError:
+    return ConfigError(
+        message, path=path, hint=f"{hint}, then try again; nothing was written", code="settings-unparsable"
+    )
+
+
+def merged(text: str | None, wanted: Mapping[str, Group], path: str) -> str:
+    """The document with exactly our groups in it, one an event; without a document, a new one.
+
+    Groups of ours are replaced where they stand, missing ones are appended. Raises `ConfigError`.
+    """
+    if text is None:
+        return jsontext.new_document({"hooks": {event: [group] for event, group in wanted.items()}})
+    first: dict[str, Place] = {}
+    for place in places(parsed(text, path)):
+        first.setdefault(place.event, place)
+    for event, group in wanted.items():
+        if event in first:
+            text = _refreshed(text, first[event], group)
+    text = _completed(text, {event: group for event, group in wanted.items() if event not in first}, path)
+    for place in reversed(places(jsontext.parse(text))):
+        kept = first.get(place.event) if place.event in wanted else None
+        surplus = kept is None or (place.group, place.handler) != (kept.group, kept.handler)
+        if surplus and place.event in first:
+            shorter = _cut(text, place)
+            assert shorter is not None, "what is wanted has been put in before, so something is left"
+            text = shorter
+    return text
+
+
+def stripped(text: str, path: str) -> str | None:
+    """The document without anything of ours; None where we made it and nothing else is in it. Raises `ConfigError`."""
+    shorter: str | None = text
+    for place in reversed(places(parsed(text, path))):
+        if shorter is None:
+            break
+        shorter = _cut(shorter, place)
+    return shorter
+
+
+def _refreshed(text: str, place: Place, group: Group) -> str:
+    if place.alone and place.whole != group:
+        return jsontext.replaced(text, _group(text, place), group)
+    if not place.alone and place.own != group["hooks"][0]:
+        return jsontext.replaced(text, _steps(text, place)[3], group["hooks"][0])
+    return text
+
+
+def _completed(text: str, lacking: Mapping[str, Group], path: str) -> str:
+    hooks = jsontext.member(text, jsontext.root(text), "hooks")
+    if hooks is None:
+        if not lacking:
+            return text
+        value = {event: [group] for event, group in lacking.items()}
+        return jsontext.appended(text, jsontext.root(text), value, "hooks")
+    for event, group in lacking.items():
+        groups = jsontext.member(text, hooks.value, event)
+        if groups is None:
+            text = jsontext.appended(text, hooks.value, [group], event)
+        elif isinstance(groups.data, list):
+            text = jsontext.appended(text, groups.value, group)
+        else:
+            raise _unusable(path, f'"hooks.{event}" is no list', "mend this")
+    return text
+
+
+def _group(text: str, place: Place) -> Child:
+    return _steps(text, place)[2]
+
+
+def _steps(text: str, place: Place) -> tuple[Child, Child, Child, Child]:
+    """The way to a handler: the member `hooks`, the event's, the group, the handler."""
+    hooks = jsontext.member(text, jsontext.root(text), "hooks")
+    assert hooks is not None
+    groups = jsontext.member(text, hooks.value, place.event)
+    assert groups is not None
+    group = jsontext.children(text, groups.value)[place.group]
+    handlers = jsontext.member(text, group.value, "hooks")
+    assert handlers is not None
+    return hooks, groups, group, jsontext.children(text, handlers.value)[place.handler]
+
+
+def _cut(text: str, place: Place) -> str | None:
+    """The document without one handler and without what we made for it; None where that is all of it."""
+    hooks, groups, group, _ = _steps(text, place)
+    if not place.alone:
+        handlers = jsontext.member(text, group.value, "hooks")
+        assert handlers is not None
+        return jsontext.without(text, handlers.value, place.handler)
+    root = jsontext.root(text)
+    way = (
+        (groups.value, place.group),
+        (hooks.value, _index(text, hooks.value, groups)),
+        (root, _index(text, root, hooks)),
+    )
+    for start, index in way:
+        shorter = jsontext.without(text, start, index)
+        if shorter is not None:
+            return shorter
+    return None
+
+
+def _index(text: str, start: int, child: Child) -> int:
+    return next(i for i, other in enumerate(jsontext.children(text, start)) if other.start == child.start)

@@ -1,0 +1,74 @@
+"""One file of hook groups, planned and looked at: what Claude Code, Codex and Gemini have in common."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from signet_sync.errors import SignetSyncError
+from signet_sync.host.settings import files, groups
+from signet_sync.host.settings.condition import Condition, Edit, Problem
+from signet_sync.host.settings.groups import Group, Place
+from signet_sync.host.settings.program import Program, command_problems, workspace_of
+
+
+def load(path: str) -> str | None:
+    """The text of a settings file, None where there is none. Raises `ConfigError`."""
+    raw = files.read(path)
+    return None if raw is None else files.text(path, raw)
+
+
+def merging(path: str, wanted: Mapping[str, Group]) -> Edit:
+    """The edit that puts exactly these groups of ours into a file. Raises `ConfigError`."""
+    text = load(path)
+    return Edit(path, _raw(text), groups.merged(text, wanted, path).encode())
+
+
+def stripping(path: str) -> Edit:
+    """The edit that takes all groups of ours out of a file. Raises `ConfigError`."""
+    text = load(path)
+    return Edit(path, _raw(text), None if text is None else _raw(groups.stripped(text, path)))
+
+
+def _raw(text: str | None) -> bytes | None:
+    return None if text is None else text.encode()
+
+
+def look(path: str) -> tuple[object, list[Place], tuple[Problem, ...]]:
+    """The file's value, our handlers in it, and why it cannot be read, where it cannot."""
+    try:
+        text = load(path)
+        data = {} if text is None else groups.parsed(text, path)
+    except (SignetSyncError, OSError) as error:
+        message, hint = (error.message, error.hint) if isinstance(error, SignetSyncError) else (str(error), "")
+        return {}, [], (Problem("settings-unparsable", message, hint),)
+    return data, groups.places(data), ()
+
+
+def condition(
+    name: str,
+    path: str,
+    *,
+    found: bool,
+    ours: Sequence[Place],
+    wanted: Mapping[str, Group],
+    program: Program,
+    problems: Sequence[Problem] = (),
+    trusted: bool | None = None,
+) -> Condition:
+    """The state of a harness from our handlers in its file; problems that many handlers share are told once."""
+    calling = {place.event for place in ours}
+    events = (*(event for event in wanted if event in calling), *sorted(calling - wanted.keys()))
+    missing = tuple(event for event in wanted if event not in events)
+    told = list(problems)
+    for place in ours:
+        told += command_problems(place.words, program.hook(name), name)
+    if ours and not told and [place for place in ours if place.alone and place.whole != wanted.get(place.event)]:
+        told.append(Problem("outdated", "the hooks were written by another version", _again(name)))
+    if events and missing:
+        told.append(Problem("partly", f"not installed for: {', '.join(missing)}", _again(name)))
+    workspace = workspace_of(ours[0].words) if ours else None
+    return Condition(name, found, path, events, missing, workspace, tuple(dict.fromkeys(told)), trusted)
+
+
+def _again(name: str) -> str:
+    return f"signet-sync hooks install {name}"

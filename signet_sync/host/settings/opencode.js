@@ -1,0 +1,71 @@
+// signet-sync: brings OpenCode's sessions into the memory vault, and the vault's memory into its sessions.
+// Written by `signet-sync hooks install opencode`, which replaces this file; `signet-sync hooks uninstall opencode`
+// takes it away. SIGNET_NO_HOOKS=1 or SIGNET_BYPASS=1 in OpenCode's environment switches it off.
+import { spawn } from "node:child_process"
+import { homedir } from "node:os"
+import { join } from "node:path"
+
+const PROGRAM = ["signet-sync"]
+const PATIENCE = 5000 // milliseconds
+const STORE = join(process.env.XDG_DATA_HOME || join(homedir(), ".local", "share"), "opencode", "opencode.db")
+const NAMES = { "session.created": "SessionStart", "session.idle": "Stop", "session.compacted": "PostCompact" }
+
+const off = () =>
+  ["SIGNET_NO_HOOKS", "SIGNET_BYPASS", "SIGNET_SYNC_CHILD"].some((name) => !["", "0"].includes(process.env[name] ?? ""))
+
+// What a command prints; nothing where it fails or takes too long. No session ever notices.
+const ask = (words, input = "") =>
+  new Promise((answer) => {
+    try {
+      const child = spawn(PROGRAM[0], [...PROGRAM.slice(1), ...words], {
+        stdio: ["pipe", "pipe", "ignore"],
+        detached: true, // Ctrl-C in the terminal is not meant for it
+        timeout: PATIENCE,
+      })
+      const parts = []
+      child.stdout.on("data", (part) => parts.push(part))
+      child.stdin.on("error", () => {})
+      child.on("error", () => answer(""))
+      child.on("close", (code) => answer(code === 0 ? Buffer.concat(parts).toString("utf8") : ""))
+      child.stdin.end(input)
+    } catch {
+      answer("")
+    }
+  })
+
+export const SignetSync = async ({ directory }) => {
+  const people = new Set() // sessions that somebody talks in
+  const agents = new Set() // sessions of sub-agents: part of another one
+  const memory = new Map() // session → promise of what it is given to remember
+
+  const tell = (event, session) =>
+    ask(
+      ["hook", "opencode"],
+      JSON.stringify({ hook_event_name: event, session_id: session, cwd: directory, transcript_path: STORE }),
+    )
+
+  return {
+    event: async ({ event }) => {
+      const name = NAMES[event.type]
+      const { info, sessionID } = event.properties ?? {}
+      const session = sessionID ?? info?.id
+      if (!name || !session || off()) return
+      if (info?.parentID) agents.add(session)
+      if (agents.has(session)) return
+      people.add(session)
+      void tell(name, session)
+    },
+
+    "experimental.chat.system.transform": async ({ sessionID }, output) => {
+      if (!sessionID || agents.has(sessionID) || off()) return
+      if (!memory.has(sessionID)) memory.set(sessionID, ask(["context"]))
+      const text = (await memory.get(sessionID)).trim()
+      if (text) output.system.push(text)
+    },
+
+    // OpenCode knows no end of a session; that of the process is the nearest thing to it.
+    dispose: async () => {
+      if (!off()) await Promise.all([...people].map((session) => tell("SessionEnd", session)))
+    },
+  }
+}

@@ -1,0 +1,161 @@
+"""The journal of write flows: what a flow needs to be finished by somebody else, one durable file a flow."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import re
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
+from typing import Any
+
+from signet_sync.state import private_folder
+
+_NAME = re.compile(r"([0-9a-f]{32})\.json", re.ASCII)
+_CREATE = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+_OPEN = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
+
+
+class Held:
+    """A flow's file, held by this process: nobody else resumes it while we live.
+
+    The kernel lets go of the lock when we die, so that no clock has to tell an abandoned flow from a slow one.
+    """
+
+    def __init__(self, path: str, descriptor: int, document: dict[str, Any]) -> None:
+        self.path = path
+        self.document = document
+        self._descriptor = descriptor
+
+    @property
+    def key(self) -> str:
+        """The flow's name."""
+        return os.path.basename(self.path).removesuffix(".json")
+
+    def finish(self) -> None:
+        """The flow is done: its inputs go."""
+        with suppress(FileNotFoundError):
+            os.unlink(self.path)
+            _sync(os.path.dirname(self.path))
+        self.release()
+
+    def release(self) -> None:
+        """Leaves the flow to whoever comes next."""
+        if self._descriptor >= 0:
+            os.close(self._descriptor)
+            self._descriptor = -1
+
+
+def begin(folder: str, key: str, document: Mapping[str, Any]) -> Held:
+    """Writes a flow's inputs durably and holds them; an earlier, abandoned file of this flow is replaced.
+
+    The document holds sanitized text only. Raises `OSError`; then there is no file. Raises `BlockingIOError` where a
+    living process holds this very flow.
+    """
+    private_folder(folder)
+    path = os.path.join(folder, f"{key}.json")
+    earlier = take(folder, key)
+    if earlier is None and os.path.lexists(path):
+        raise BlockingIOError(f"another process works on this flow: {path}")
+    temporary = f"{path}.{os.getpid()}.tmp"
+    with suppress(FileNotFoundError):
+        os.unlink(temporary)
+    descriptor = os.open(temporary, _CREATE, 0o600)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        data = memoryview(json.dumps(document, ensure_ascii=False).encode("utf-8", "backslashreplace"))
+        while data:
+            data = data[os.write(descriptor, data) :]
+        os.fsync(descriptor)
+        os.replace(temporary, path)
+        _sync(folder)
+    except BaseException:
+        os.close(descriptor)
+        with suppress(OSError):
+            os.unlink(temporary)
+        raise
+    finally:
+        if earlier is not None:
+            earlier.release()
+    return Held(path, descriptor, dict(document))
+
+
+def take(folder: str, key: str) -> Held | None:
+    """Takes hold of an abandoned flow; None where it is gone, damaged, or held by a living process."""
+    path = os.path.join(folder, f"{key}.json")
+    try:
+        descriptor = os.open(path, _OPEN)
+    except OSError:
+        return None
+    held = False
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        if os.fstat(descriptor).st_nlink == 0:
+            return None  # it was finished, or replaced, between our opening it and holding it
+        document = _read(descriptor)
+        held = document is not None
+        return Held(path, descriptor, document) if document is not None else None
+    except OSError:
+        return None
+    finally:
+        if not held:
+            os.close(descriptor)
+
+
+def keys(folder: str) -> list[str]:
+    """Every flow that is not finished, oldest first."""
+    found = []
+    with suppress(OSError):
+        for entry in os.scandir(folder):
+            match = _NAME.fullmatch(entry.name)
+            if match is not None:
+                with suppress(OSError):
+                    found.append((entry.stat(follow_symlinks=False).st_mtime_ns, match[1]))
+    return [key for _, key in sorted(found)]
+
+
+def drop(folder: str, unwanted: Callable[[Mapping[str, Any]], bool]) -> int:
+    """Deletes the inputs of flows that nobody may finish any more (their session was removed); gives how many.
+
+    A file that cannot be read as a flow goes too: nobody could finish it, and it may hold anything.
+    """
+    dropped = 0
+    for path, document in _documents(folder):
+        if document is None or unwanted(document):
+            with suppress(FileNotFoundError):
+                os.unlink(path)
+                dropped += 1
+    if dropped:
+        _sync(folder)
+    return dropped
+
+
+def _documents(folder: str) -> Iterator[tuple[str, dict[str, Any] | None]]:
+    for key in keys(folder):
+        path = os.path.join(folder, f"{key}.json")
+        try:
+            descriptor = os.open(path, _OPEN)
+        except OSError:
+            continue
+        try:
+            yield path, _read(descriptor)
+        finally:
+            os.close(descriptor)
+
+
+def _read(descriptor: int) -> dict[str, Any] | None:
+    with open(os.dup(descriptor), "rb") as handle:
+        try:
+            document = json.loads(handle.read())
+        except ValueError:
+            return None
+    return document if isinstance(document, dict) else None
+
+
+def _sync(folder: str) -> None:
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

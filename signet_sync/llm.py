@@ -1,0 +1,400 @@
+"""The door to a language model: the protocol, nobody, a program, and a server that speaks OpenAI's chat completions.
+
+Each provider answers within its `timeout`, whatever the other side does, or raises `ProviderError`. Neither a key nor a
+prompt nor an answer is ever part of a message. `httpx` (the extra `llm`) is imported when a server is configured.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import queue
+import selectors
+import signal
+import socket
+import stat
+import subprocess
+import threading
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field, replace
+from typing import IO, TYPE_CHECKING, Any, Protocol, Self
+from urllib.parse import urlsplit
+
+from signet_sync.errors import ConfigError, ProviderError
+
+if TYPE_CHECKING:
+    import httpx
+
+ANSWER_LIMIT = 256 * 1024  # bytes
+KEY_LIMIT = 4 * 1024  # bytes
+CHILD = "SIGNET_SYNC_CHILD"  # set for programs that we start, so that their own hooks leave our sessions alone
+_CHUNK = 64 * 1024
+_GLANCE = 0.02  # seconds between two looks at whether a program has ended
+_REAPING = 0.5  # seconds; only a process that hangs in the kernel takes longer to die
+_INSTALL = "pip install 'signet-sync[llm]'"
+
+
+class Provider(Protocol):
+    """Whoever answers a prompt."""
+
+    @property
+    def name(self) -> str:
+        """Who it is, for the log."""
+
+    def complete(self, system: str, prompt: str, *, max_tokens: int) -> str:
+        """The answer to a prompt, as it came. Raises `ProviderError`."""
+
+
+@dataclass(frozen=True, slots=True)
+class NullProvider:
+    """Nobody: where no provider is configured everything is deterministic."""
+
+    name: str = "none"
+
+    def complete(self, system: str, prompt: str, *, max_tokens: int) -> str:
+        """Raises `ProviderError`, always."""
+        raise ProviderError("no provider is configured")
+
+
+# --- a program ------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CommandProvider:
+    """A program that reads the prompt on stdin and prints the answer, both UTF-8; never through a shell.
+
+    It gets `environ` and `SIGNET_SYNC_CHILD=1`, runs in the home folder (the folder of a project could change what it
+    does) and in a process group of its own, which is killed as a whole when the call is over. `timeout` is seconds.
+    """
+
+    command: tuple[str, ...]
+    timeout: float
+    environ: Mapping[str, str] = field(default_factory=lambda: dict(os.environ), repr=False)
+    name: str = "command"
+
+    def within(self, seconds: float) -> Self:
+        """The same provider with less time."""
+        return replace(self, timeout=min(self.timeout, seconds))
+
+    def complete(self, system: str, prompt: str, *, max_tokens: int) -> str:
+        """The program's answer; `max_tokens` is nothing that a program could be told. Raises `ProviderError`."""
+        deadline = time.monotonic() + self.timeout
+        with self._started() as process:
+            try:
+                answer = _exchange(process, f"{system}\n\n{prompt}\n".encode("utf-8", "replace"), deadline)
+                status = process.wait(max(0.0, deadline - time.monotonic()))
+            except (TimeoutError, subprocess.TimeoutExpired):
+                raise _too_late(self.timeout) from None
+        if status:
+            how = f"status {status}" if status > 0 else f"signal {-status}"
+            raise ProviderError(f"the program ended with {how}", hint="run it by hand with a prompt on its stdin")
+        return answer.decode("utf-8", "replace")
+
+    @contextmanager
+    def _started(self) -> Iterator[subprocess.Popen[bytes]]:
+        home = os.path.expanduser("~")
+        try:
+            process = subprocess.Popen(
+                [os.path.expanduser(self.command[0]), *self.command[1:]],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.DEVNULL,  # it may repeat the prompt
+                cwd=home if os.path.isdir(home) else "/",
+                env={**self.environ, CHILD: "1"},
+                start_new_session=True,
+                bufsize=0,
+            )
+        except (OSError, ValueError) as error:
+            reason = error.strerror if isinstance(error, OSError) else "its arguments cannot be passed on"
+            raise ProviderError(f"the program cannot be started: {reason}", hint="name it by its full path") from None
+        try:
+            yield process
+        finally:
+            # Also after a good answer: what the program left behind could hold our pipes for ever.
+            with suppress(ProcessLookupError, PermissionError):
+                os.killpg(process.pid, signal.SIGKILL)
+            for pipe in (process.stdin, process.stdout):
+                if pipe is not None:
+                    with suppress(OSError):
+                        pipe.close()
+            with suppress(subprocess.TimeoutExpired):
+                process.wait(_REAPING)
+
+
+def _exchange(process: subprocess.Popen[bytes], prompt: bytes, deadline: float) -> bytes:
+    """Feeds the prompt and gathers stdout until the program closes it or ends.
+
+    Raises `TimeoutError`, and `ProviderError` for an answer that is too long.
+    """
+    assert process.stdin is not None and process.stdout is not None
+    answer = bytearray()
+    rest = memoryview(prompt)
+    with selectors.DefaultSelector() as ready:
+        for pipe, event in ((process.stdin, selectors.EVENT_WRITE), (process.stdout, selectors.EVENT_READ)):
+            os.set_blocking(pipe.fileno(), False)
+            ready.register(pipe, event)
+        while True:
+            left = deadline - time.monotonic()
+            if left <= 0:
+                raise TimeoutError
+            # Asked before the pipe is: whatever the program wrote is there to be read when it has ended.
+            ended = process.poll() is not None
+            for key, _ in ready.select(0 if ended else min(left, _GLANCE)):
+                if key.fileobj is process.stdin:
+                    rest = _fed(process.stdin, rest)
+                    if not rest:
+                        ready.unregister(process.stdin)
+                        process.stdin.close()
+                    continue
+                chunk = os.read(process.stdout.fileno(), _CHUNK)
+                answer += chunk
+                if len(answer) > ANSWER_LIMIT:
+                    raise _too_long()
+                if not chunk:
+                    return bytes(answer)
+                ended = False
+            if ended:
+                return bytes(answer)
+
+
+def _fed(pipe: IO[bytes], rest: memoryview) -> memoryview:
+    """What is left to write; nothing where the program does not want to read on."""
+    try:
+        return rest[os.write(pipe.fileno(), rest[:_CHUNK]) :]
+    except BlockingIOError:
+        return rest
+    except BrokenPipeError:
+        return rest[:0]
+
+
+# --- a server -------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HttpProvider:
+    """A server with OpenAI's `/chat/completions`; `endpoint` is its base URL, mostly ending in `/v1`.
+
+    One call takes at most `timeout` seconds in all, a second attempt (after a lost connection, 429 or 5xx) and the
+    `pause` before it included. Redirects are not followed: text and key go where the settings say and nowhere else.
+    A server on this machine is never asked through a proxy. Raises `ConfigError` where `httpx` is not installed.
+    """
+
+    endpoint: str
+    model: str
+    timeout: float
+    key: str = field(default="", repr=False)
+    name: str = "openai-compatible"
+    pause: float = 0.5
+
+    def __post_init__(self) -> None:
+        _httpx()
+
+    def within(self, seconds: float) -> Self:
+        """The same provider with less time."""
+        return replace(self, timeout=min(self.timeout, seconds))
+
+    def complete(self, system: str, prompt: str, *, max_tokens: int) -> str:
+        """The content of the first choice. Raises `ProviderError`."""
+        messages = [{"role": "system", "content": system}, {"role": "user", "content": prompt}]
+        # OpenAI's own newer models refuse the older name of the limit, most other servers know only that one.
+        limit = "max_completion_tokens" if urlsplit(self.endpoint).hostname == "api.openai.com" else "max_tokens"
+        document = {"model": self.model, "messages": messages, limit: max_tokens, "stream": False}
+        call = _Call(self, json.dumps(document).encode("ascii"))
+        return _content(call.answer())
+
+
+class _Call:
+    """One request in a thread of its own, because neither a name look-up nor a slow drip ends at httpx's timeouts.
+
+    When time is up the connection is shut under the thread, which ends it; its answer is not waited for.
+    """
+
+    def __init__(self, provider: HttpProvider, body: bytes) -> None:
+        self._provider = provider
+        self._body = body
+        self._deadline = time.monotonic() + provider.timeout
+        self._outcome: queue.SimpleQueue[bytes | ProviderError] = queue.SimpleQueue()
+        self._socket: socket.socket | None = None
+        self._over = threading.Event()
+
+    def answer(self) -> bytes:
+        """The body of the answer. Raises `ProviderError`."""
+        threading.Thread(target=self._run, name="signet-sync-llm", daemon=True).start()
+        try:
+            outcome = self._outcome.get(timeout=max(0.0, self._deadline - time.monotonic()))
+        except queue.Empty:
+            raise _too_late(self._provider.timeout) from None
+        finally:
+            self._hang_up()
+        if isinstance(outcome, ProviderError):
+            raise outcome
+        return outcome
+
+    def _hang_up(self) -> None:
+        self._over.set()
+        line = self._socket
+        if line is not None:
+            with suppress(OSError):
+                # Not the method of a TLS socket, which would first take the connection's state away under the reader.
+                socket.socket.shutdown(line, socket.SHUT_RDWR)
+
+    def _run(self) -> None:
+        outcome: bytes | ProviderError = ProviderError("the request failed in an unexpected way")
+        try:
+            outcome = self._attempts()
+        except ProviderError as error:
+            outcome = error
+        finally:
+            self._outcome.put(outcome)
+
+    def _attempts(self) -> bytes:
+        try:
+            return self._attempt()
+        except _Passing as error:
+            pause = self._provider.pause if error.wait is None else error.wait
+            if pause >= self._deadline - time.monotonic() or self._over.wait(pause):
+                raise
+        return self._attempt()
+
+    def _attempt(self) -> bytes:
+        httpx = _httpx()
+        provider = self._provider
+        left = self._deadline - time.monotonic()
+        if left <= 0:
+            raise _too_late(provider.timeout)
+        headers = {"Accept": "application/json", "Accept-Encoding": "identity", "Content-Type": "application/json"}
+        if provider.key:
+            headers["Authorization"] = f"Bearer {provider.key}"
+        try:
+            with (
+                httpx.Client(timeout=left, follow_redirects=False, trust_env=not _local(provider.endpoint)) as client,
+                client.stream(
+                    "POST",
+                    f"{provider.endpoint}/chat/completions",
+                    content=self._body,
+                    headers=headers,
+                    extensions={"trace": self._trace},
+                ) as response,
+            ):
+                return _body(response)
+        except httpx.TimeoutException:
+            raise _too_late(provider.timeout) from None
+        except httpx.TransportError as error:
+            raise _Passing(f"the connection failed ({type(error).__name__})", hint="is the server running?") from None
+        except (httpx.HTTPError, httpx.InvalidURL, OSError, ValueError) as error:
+            raise ProviderError(f"the request failed ({type(error).__name__})") from None
+
+    def _trace(self, event: str, info: Mapping[str, Any]) -> None:
+        """Remembers the socket as soon as there is one (source: httpx, *Extensions: trace*)."""
+        if event.endswith(("connect_tcp.complete", "start_tls.complete")):
+            self._socket = info["return_value"].get_extra_info("socket")
+        if self._over.is_set():
+            raise _too_late(self._provider.timeout)
+
+
+class _Passing(ProviderError):
+    """A failure that may be over in a moment; `wait` are the seconds that the server asks for."""
+
+    def __init__(self, message: str, *, hint: str = "", wait: float | None = None) -> None:
+        super().__init__(message, hint=hint)
+        self.wait = wait
+
+
+_REMEDIES = {
+    401: "check the key that the settings name",
+    403: "check the key that the settings name",
+    404: "the endpoint is a base URL, mostly ending in /v1, and the server must have the model",
+}
+
+
+def _body(response: httpx.Response) -> bytes:
+    """The bytes of a good answer. Raises `ProviderError`; what a bad answer says is not looked at."""
+    status = response.status_code
+    if status == 429 or status >= 500:
+        wait = response.headers.get("Retry-After", "")
+        seconds = float(wait) if wait.isascii() and wait.isdigit() and len(wait) < 6 else None
+        raise _Passing(f"the server answers {status}", hint="see the server's own log", wait=seconds)
+    if response.is_redirect:
+        raise ProviderError(
+            f"the server redirects ({status})", hint="redirects are not followed; set the endpoint to where it leads"
+        )
+    if status != 200:
+        raise ProviderError(f"the server answers {status}", hint=_REMEDIES.get(status, ""))
+    if response.headers.get("Content-Encoding", "identity") != "identity":
+        raise ProviderError("the server compresses although it was asked not to")
+    body = bytearray()
+    for chunk in response.iter_raw(_CHUNK):
+        body += chunk
+        if len(body) > ANSWER_LIMIT:
+            raise _too_long()
+    return bytes(body)
+
+
+def _content(raw: bytes) -> str:
+    """The text of the first choice: a text, or a list of parts that hold some. Raises `ProviderError`."""
+    try:
+        content = json.loads(raw)["choices"][0]["message"]["content"]
+        if isinstance(content, list):
+            content = "".join(part["text"] for part in content if part.get("type") == "text")
+    except (ValueError, LookupError, TypeError, AttributeError, RecursionError):
+        content = None
+    if not isinstance(content, str):
+        raise ProviderError("the answer is no chat completion", hint="the endpoint must speak OpenAI's API")
+    return content
+
+
+def _local(endpoint: str) -> bool:
+    host = urlsplit(endpoint).hostname or ""
+    return host in ("localhost", "::1") or host.startswith("127.")
+
+
+def _httpx() -> Any:
+    try:
+        import httpx
+    except ImportError:
+        raise ConfigError("a server as provider needs httpx, which is not installed", hint=_INSTALL) from None
+    return httpx
+
+
+def _too_late(seconds: float) -> ProviderError:
+    return ProviderError(f"no answer within {seconds:.3g} s", hint="give it a longer timeout, or a smaller model")
+
+
+def _too_long() -> ProviderError:
+    return ProviderError(f"the answer is longer than {ANSWER_LIMIT:,} bytes")
+
+
+# --- the key --------------------------------------------------------------------------------------------------------
+
+
+def read_key(path: str) -> tuple[str, bool]:
+    """The key that a file holds, and whether others than its owner may read the file.
+
+    Raises `ConfigError` where there is no such file, or something else than one key in it.
+    """
+    try:
+        handle = os.open(os.path.expanduser(path), os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+        try:
+            status = os.fstat(handle)
+            raw = os.read(handle, KEY_LIMIT + 1) if stat.S_ISREG(status.st_mode) else b""
+        finally:
+            os.close(handle)
+    except OSError as error:
+        raise ConfigError(
+            f"the key file cannot be read: {error.strerror}", path=path, hint="check the path and its permissions"
+        ) from None
+    try:
+        key = checked_key(raw.decode("ascii")) if len(raw) <= KEY_LIMIT else ""
+    except ValueError:
+        key = ""
+    if not key:
+        raise ConfigError("the key file does not hold one key", path=path, hint="a single line, nothing else")
+    return key, bool(status.st_mode & (stat.S_IRGRP | stat.S_IROTH))
+
+
+def checked_key(text: str) -> str:
+    """A key that can stand in a header, without blanks around it; empty where it is none."""
+    key = text.strip()
+    return key if key.isascii() and key.isprintable() and " " not in key else ""

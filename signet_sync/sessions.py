@@ -1,0 +1,195 @@
+"""The desk of the write flows: what of a session end or compaction is done, by name, and the one step that follows.
+
+Seed 000, *Write and crash state model*. Nothing is remembered between steps: the state is observed from disk and
+hashes, so that whoever comes after a crash goes on where the flow stood.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Literal
+
+from signet_sync.contracts.bodies import normalize
+
+FlowKind = Literal["end", "compact"]
+Standing = Literal["absent", "ours", "other"]
+Quality = Literal["ok", "fallback"]
+
+# In the order in which they are written: words before what is made of them.
+ARTIFACTS: dict[FlowKind, tuple[str, ...]] = {"end": ("transcript", "summary"), "compact": ("compaction",)}
+
+
+class State(StrEnum):
+    """Where a flow stands; the values say it to a person. The first six are the partial failures of seed 000."""
+
+    TRANSCRIPT_WITHOUT_SUMMARY = "transcript written, summary failed"
+    SENTENCE_WITHOUT_ARTIFACT = "sentence generated, artifact write failed"
+    FALLBACK_WITHOUT_ARTIFACT = "sentence generation failed, fallback path engaged"
+    ARTIFACTS_WITHOUT_MANIFEST = "summary/transcript written, manifest failed"
+    MANIFEST_WITHOUT_PAGE = "artifacts+manifest written, MEMORY.md update failed"
+    MANIFEST_WITHOUT_ROWS = "canonical writes done, DB index update failed"
+
+    RECEIVED = "inputs journalled, nothing written"
+    SUMMARY_WITHOUT_TRANSCRIPT = "summary written, transcript gone"
+    BUFFERS_LEFT = "all written, live transcript buffers not reset"
+    UNANSWERED = "all written, result not recorded"
+    JOURNAL_LEFT = "result recorded, journal not cleared"
+    REMOVED = "its session was removed"
+    TAKEN = "other content stands under its name"
+    DONE = "done"
+
+
+class Step(StrEnum):
+    """What is done next. `refuse` records that the flow can never be finished; nothing of it is written."""
+
+    SENTENCE = "sentence"
+    TRANSCRIPT = "transcript"
+    SUMMARY = "summary"
+    COMPACTION = "compaction"
+    MANIFEST = "manifest"
+    RECONCILE = "reconcile"
+    RESET = "reset"
+    ANSWER = "answer"
+    FORGET = "forget"
+    REFUSE = "refuse"
+    NOTHING = "nothing"
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """What was seen of a flow.
+
+    `standing` says for each artifact kind of the flow what stands under its name; `sentence` is the quality of the one
+    that was generated or stands in a written artifact; `linked`: the manifest leads to these artifacts or newer ones;
+    `indexed`: their rows are there; `projected`: the pages were made since; `live`: turns of the session are still
+    buffered; `answered`: the result is recorded; `journalled`: the inputs are still kept.
+    """
+
+    kind: FlowKind
+    standing: tuple[tuple[str, Standing], ...]
+    sentence: Quality | None = None
+    linked: bool = False
+    indexed: bool = False
+    projected: bool = False
+    live: bool = False
+    answered: bool = False
+    journalled: bool = True
+    removed: bool = False
+
+
+def observe(facts: Facts) -> State:
+    """The name of what was seen. Total: every combination of facts, double failures included, has a state."""
+    if facts.answered:
+        return State.JOURNAL_LEFT if facts.journalled else State.DONE
+    if facts.removed:
+        return State.REMOVED
+    standing = dict(facts.standing)
+    kinds = ARTIFACTS[facts.kind]
+    if "other" in standing.values():
+        return State.TAKEN
+    written = [kind for kind in kinds if standing.get(kind) == "ours"]
+    if len(written) < len(kinds):
+        return _unwritten(facts, written)
+    if not facts.linked:
+        return State.ARTIFACTS_WITHOUT_MANIFEST
+    if not facts.indexed:
+        return State.MANIFEST_WITHOUT_ROWS
+    if not facts.projected:
+        return State.MANIFEST_WITHOUT_PAGE
+    if facts.live:
+        return State.BUFFERS_LEFT
+    return State.UNANSWERED
+
+
+def _unwritten(facts: Facts, written: Sequence[str]) -> State:
+    if facts.sentence is None:
+        return State.RECEIVED
+    if written:
+        return State.TRANSCRIPT_WITHOUT_SUMMARY if "transcript" in written else State.SUMMARY_WITHOUT_TRANSCRIPT
+    return State.SENTENCE_WITHOUT_ARTIFACT if facts.sentence == "ok" else State.FALLBACK_WITHOUT_ARTIFACT
+
+
+_STEPS = {
+    State.RECEIVED: Step.SENTENCE,
+    State.TRANSCRIPT_WITHOUT_SUMMARY: Step.SUMMARY,
+    State.SUMMARY_WITHOUT_TRANSCRIPT: Step.TRANSCRIPT,
+    State.ARTIFACTS_WITHOUT_MANIFEST: Step.MANIFEST,
+    State.MANIFEST_WITHOUT_ROWS: Step.RECONCILE,
+    State.MANIFEST_WITHOUT_PAGE: Step.RECONCILE,
+    State.BUFFERS_LEFT: Step.RESET,
+    State.UNANSWERED: Step.ANSWER,
+    State.JOURNAL_LEFT: Step.FORGET,
+    State.REMOVED: Step.REFUSE,
+    State.TAKEN: Step.REFUSE,
+    State.DONE: Step.NOTHING,
+}
+
+
+def next_step(state: State, kind: FlowKind) -> Step:
+    """The one step that follows from a state."""
+    if state in (State.SENTENCE_WITHOUT_ARTIFACT, State.FALLBACK_WITHOUT_ARTIFACT):
+        return Step(ARTIFACTS[kind][0])
+    return _STEPS[state]
+
+
+def unheard(whole: str, segments: Sequence[str]) -> str | None:
+    """What a whole transcript says beyond the segments that are kept of it; None where it does not begin with them.
+
+    All texts are normalised bodies. The rest begins at a line; it is empty where there is nothing new.
+    """
+    at = 0
+    for segment in segments:
+        if not segment:
+            continue
+        # Between two segments the cut took away the empty lines.
+        start = _skipped(whole, at) if at else 0
+        if not whole.startswith(segment, start):
+            return None
+        at = start + len(segment)
+        if whole[at : at + 1] not in ("", "\n"):
+            return None
+    return whole[_skipped(whole, at) :] if at else whole
+
+
+def _skipped(text: str, at: int) -> int:
+    while text.startswith("\n", at):
+        at += 1
+    return at
+
+
+def parts(body: str, limit: int) -> Iterator[str]:
+    """A body in parts of at most `limit` UTF-8 bytes: cut before a turn's heading, else a paragraph, else a line.
+
+    Nothing is lost but empty lines at the cuts; a line longer than the limit is cut where it must be.
+    """
+    if len(body) * 4 <= limit or len(body.encode("utf-8", "replace")) <= limit:
+        yield body
+        return
+    at = 0
+    while at < len(body):
+        end = _fitting(body, at, limit)
+        if end < len(body):
+            end = _cut(body, at, end)
+        part = normalize(body[at:end])
+        if part.strip():
+            yield part
+        at = _skipped(body, end)
+
+
+def _fitting(body: str, at: int, limit: int) -> int:
+    """The furthest end whose text fits into `limit` bytes."""
+    raw = body[at : at + limit].encode("utf-8", "replace")
+    if len(raw) <= limit:
+        return min(at + limit, len(body))
+    return at + len(raw[:limit].decode("utf-8", "ignore"))
+
+
+def _cut(body: str, at: int, end: int) -> int:
+    least = at + (end - at) // 2
+    for mark in ("\n## ", "\n\n", "\n"):
+        found = body.rfind(mark, least, end)
+        if found > at:
+            return found + 1
+    return end

@@ -1,0 +1,392 @@
+"""The spool: jobs that harness hooks leave for the capture, one durable file each, in the state folder.
+
+A job is an allow-list: what happened, to which session, and where its transcript is; no other word of a hook's payload
+reaches the disk. `put` is called by a hook and may cost milliseconds only; the rest is for whoever works the jobs off:
+
+    for job in spool.jobs(workspace.state.spool):   # due ones, oldest first
+        ...                                         # capture; idempotent, because a crash here means: once more
+        spool.finish(job)                           # or spool.retry_later(job, "why")
+
+Files are named by time. A stop marker is named by its session instead, so that the next one takes its place; a marker
+that was renewed while somebody worked on it stays. What cannot be read, or has failed too often, goes to `bad/`, its
+reason at the end of its name, and from there after `BAD_DAYS`.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import stat
+import time
+from collections.abc import Mapping
+from hashlib import sha256
+
+from signet_sync.contracts.identities import AGENT_ID, is_session_id
+from signet_sync.whereabouts import private_folder, process_alive
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+VERSION = 1
+EVENTS = ("session-start", "stop", "compact", "end")
+SIZE_LIMIT = 32 * 1024 * 1024  # bytes; a compaction's summary comes out of at most 16 MiB of a payload
+MOST_TRIES = 8
+MOST_DAYS, BAD_DAYS = 7, 30
+LONGEST_WAIT = 6 * 3600  # seconds between two tries
+_DAY = 86_400
+_SECOND = 1_000_000
+_SUFFIX = ".json"
+_TEMPORARY = re.compile(r".+\.(\d{1,10})\.tmp", re.ASCII)
+_AT = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z", re.ASCII)
+_READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+_CREATE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+
+
+class Job:
+    """One thing that a hook told of.
+
+    `event` is one of `EVENTS`; `at` is ISO 8601 UTC with milliseconds; `agent_id` is ours. `transcript_path` and `cwd`
+    are absolute or None; `reason` is the harness's word for why (its `reason`, `source` or `trigger`). `compaction` is
+    the sanitized summary of a compaction where the harness handed one over. `tries`, `retry_at` (seconds since 1970)
+    and `trouble` belong to `retry_later`; `place` and `mark` say which file this was read from, and which state of it.
+    """
+
+    __slots__ = (
+        "agent_id",
+        "at",
+        "compaction",
+        "cwd",
+        "event",
+        "harness",
+        "mark",
+        "place",
+        "reason",
+        "retry_at",
+        "session_id",
+        "transcript_path",
+        "tries",
+        "trouble",
+    )
+
+    def __init__(
+        self,
+        *,
+        event: str,
+        harness: str,
+        session_id: str,
+        agent_id: str,
+        at: str,
+        transcript_path: str | None = None,
+        cwd: str | None = None,
+        reason: str | None = None,
+        compaction: str | None = None,
+        tries: int = 0,
+        retry_at: float = 0.0,
+        trouble: str | None = None,
+        place: str = "",
+        mark: tuple[int, int] = (0, 0),
+    ) -> None:
+        self.event = event
+        self.harness = harness
+        self.session_id = session_id
+        self.agent_id = agent_id
+        self.at = at
+        self.transcript_path = transcript_path
+        self.cwd = cwd
+        self.reason = reason
+        self.compaction = compaction
+        self.tries = tries
+        self.retry_at = retry_at
+        self.trouble = trouble
+        self.place = place
+        self.mark = mark
+
+    def document(self) -> dict[str, object]:
+        """What stands in the file."""
+        return {"v": VERSION, **{name: getattr(self, name) for name in _FIELDS}}
+
+
+_FIELDS = (
+    "event", "harness", "session_id", "agent_id", "at", "transcript_path", "cwd", "reason", "compaction", "tries",
+    "retry_at", "trouble",
+)  # fmt: skip
+
+
+class _Unusable(Exception):
+    """A file that is no job of ours; the reason is one word, which becomes part of its new name."""
+
+
+# ── giving ──
+
+
+def prepare(folder: str) -> None:
+    """Makes the folder, so that it can be watched before the first job comes. Raises `OSError`."""
+    private_folder(folder)
+
+
+def put(folder: str, job: Job) -> Job:
+    """Writes a job: one new file, durable when this returns; a stop marker takes its forerunner's place, not synced.
+
+    `folder` is `StateFolder.spool`, made where it is missing. Gives the job with its `place`. Raises `OSError`.
+    """
+    fresh = not os.path.isdir(folder)
+    private_folder(folder)
+    marker = job.event == "stop"
+    name = _marker_name(job) if marker else f"{time.time_ns() // 1_000_000:014d}-{os.urandom(6).hex()}"
+    job.place = os.path.join(folder, name + _SUFFIX)
+    _write(job, durable=not marker)
+    if fresh and not marker:
+        for parent in (os.path.dirname(folder), os.path.dirname(os.path.dirname(folder))):
+            _sync_folder(parent)
+    return job
+
+
+def _marker_name(job: Job) -> str:
+    identity = "\0".join((job.agent_id, job.harness, job.session_id))
+    return "stop-" + sha256(identity.encode("utf-8", "surrogatepass")).hexdigest()[:32]
+
+
+def _write(job: Job, *, durable: bool) -> None:
+    temporary = f"{job.place}.{os.urandom(4).hex()}.{os.getpid()}.tmp"
+    data = memoryview(json.dumps(job.document(), separators=(",", ":")).encode("ascii"))
+    try:
+        handle = os.open(temporary, _CREATE, 0o600)
+        try:
+            while data:
+                data = data[os.write(handle, data) :]
+            if durable:
+                os.fsync(handle)
+            job.mark = _mark(os.fstat(handle))
+        finally:
+            os.close(handle)
+        os.replace(temporary, job.place)
+    except BaseException:
+        _unlink(temporary)
+        raise
+    if durable:
+        _sync_folder(os.path.dirname(job.place))
+
+
+# ── taking ──
+
+
+def waiting(folder: str) -> bool:
+    """Whether there is any job, due or not: one look at names."""
+    return any(name.endswith(_SUFFIX) for name in _names(folder))
+
+
+def jobs(folder: str, now_us: int | None = None) -> list[Job]:
+    """The jobs that are due, oldest first. What is no job is moved to `bad/`; what cannot be opened now stays."""
+    now = time.time() if now_us is None else now_us / _SECOND
+    found = []
+    for name in _names(folder):
+        if not name.endswith(_SUFFIX):
+            continue
+        path = os.path.join(folder, name)
+        try:
+            job = _read(path)
+        except _Unusable as problem:
+            _put_aside(path, str(problem))
+            continue
+        except OSError:
+            continue
+        # A clock that was set back must not put a job off for years.
+        if not now < job.retry_at <= now + LONGEST_WAIT:
+            found.append(job)
+    return sorted(found, key=lambda job: (job.at, job.place))
+
+
+def finish(job: Job) -> None:
+    """Takes a job away for good. Raises `OSError`."""
+    if _unchanged(job) and _unlink(job.place):
+        _sync_folder(os.path.dirname(job.place))
+
+
+def retry_later(job: Job, reason: str, now_us: int | None = None) -> bool:
+    """Puts a job off: a minute, then four times as long each time, at most six hours; False where it is given up.
+
+    It is given up, into `bad/`, after 8 tries or 7 days. `reason` is written down: it must hold no text of a session.
+    Raises `OSError`.
+    """
+    if not _unchanged(job):
+        return True
+    now = time.time() if now_us is None else now_us / _SECOND
+    job.tries += 1
+    job.trouble = reason[:300]
+    job.retry_at = now + min(60.0 * 4 ** (job.tries - 1), LONGEST_WAIT)
+    _write(job, durable=True)
+    if job.tries >= MOST_TRIES or now - _moment(job.at) > MOST_DAYS * _DAY:
+        _put_aside(job.place, "given-up")
+        return False
+    return True
+
+
+def size(folder: str) -> tuple[int, int]:
+    """How many jobs wait, and how many bytes the spool holds in all, `bad/` included."""
+    count = total = 0
+    for place in (folder, _bad(folder)):
+        for name in _names(place):
+            try:
+                status = os.lstat(os.path.join(place, name))
+            except OSError:
+                continue
+            if stat.S_ISREG(status.st_mode):
+                total += status.st_size
+                count += place == folder and name.endswith(_SUFFIX)
+    return count, total
+
+
+def drop(folder: str, session_id: str, agent_id: str | None = None) -> int:
+    """Removes every file that tells of a session (of one agent, or of all), `bad/` included; gives how many.
+
+    Of a file that is no job, whatever holds the id goes: it may hold text too. Raises `OSError`.
+    """
+    needles = {json.dumps(session_id)[1:-1].encode(), session_id.encode("utf-8", "replace")}
+    dropped = 0
+    for place in (folder, _bad(folder)):
+        gone = 0
+        for name in _names(place):
+            path = os.path.join(place, name)
+            try:
+                job = _read(path)
+                tells = job.session_id == session_id and agent_id in (None, job.agent_id)
+            except _Unusable:
+                tells = _holds(path, needles)
+            except FileNotFoundError:
+                continue
+            gone += tells and _unlink(path)
+        if gone:
+            _sync_folder(place)
+        dropped += gone
+    return dropped
+
+
+def sweep(folder: str, now_us: int | None = None) -> None:
+    """Removes temporary files whose writer is dead (or that are a day old), and what lay in `bad/` for long."""
+    now = time.time() if now_us is None else now_us / _SECOND
+    for place, days in ((folder, 1), (_bad(folder), BAD_DAYS)):
+        for name in _names(place):
+            path = os.path.join(place, name)
+            writer = _TEMPORARY.fullmatch(name)
+            if place == folder and writer is None:
+                continue
+            try:
+                old = now - os.lstat(path).st_mtime > days * _DAY
+            except OSError:
+                continue
+            if old or (writer is not None and not process_alive(int(writer[1]))):
+                _unlink(path)
+
+
+# ── files ──
+
+
+def _read(path: str) -> Job:
+    """A job from its file. Raises `OSError`, or `_Unusable` where it can never be read."""
+    status = os.lstat(path)
+    if not stat.S_ISREG(status.st_mode):
+        raise _Unusable("not-a-file")
+    with open(os.open(path, _READ), "rb") as file:
+        status = os.fstat(file.fileno())
+        raw = file.read(SIZE_LIMIT + 1)
+    if len(raw) > SIZE_LIMIT:
+        raise _Unusable("too-large")
+    try:
+        document = json.loads(raw)
+    except (ValueError, RecursionError):
+        raise _Unusable("damaged") from None
+    if not isinstance(document, dict):
+        raise _Unusable("damaged")
+    if document.pop("v", None) != VERSION:
+        raise _Unusable("unknown-version")
+    if not _is_sound(document):
+        raise _Unusable("damaged")
+    return Job(**document, place=path, mark=_mark(status))
+
+
+def _is_sound(document: Mapping[str, Any]) -> bool:
+    """Whether these are the fields of a job, each of its kind: a file in the state folder may be anybody's."""
+    at, tries, retry_at = document.get("at"), document.get("tries"), document.get("retry_at")
+    texts = (document.get(name) for name in ("transcript_path", "cwd", "reason", "compaction", "trouble"))
+    return (
+        document.keys() == set(_FIELDS)
+        and document["event"] in EVENTS
+        and isinstance(document["harness"], str)
+        and is_session_id(document["session_id"])
+        and isinstance(document["agent_id"], str)
+        and AGENT_ID.fullmatch(document["agent_id"]) is not None
+        and isinstance(at, str)
+        and _AT.fullmatch(at) is not None
+        and all(text is None or isinstance(text, str) for text in texts)
+        and type(tries) is int
+        and type(retry_at) in (int, float)
+    )
+
+
+def _put_aside(path: str, reason: str) -> None:
+    folder = os.path.dirname(path)
+    try:
+        private_folder(_bad(folder))
+        os.replace(path, os.path.join(_bad(folder), f"{os.path.basename(path)}.{reason}"))
+    except OSError:
+        return  # it is tried again at the next look
+    _sync_folder(folder)
+
+
+def _bad(folder: str) -> str:
+    return os.path.join(folder, "bad")
+
+
+def _names(folder: str) -> list[str]:
+    try:
+        return [name for name in os.listdir(folder) if name != "bad"]
+    except OSError:
+        return []
+
+
+def _mark(status: os.stat_result) -> tuple[int, int]:
+    return status.st_ino, status.st_mtime_ns
+
+
+def _unchanged(job: Job) -> bool:
+    """Whether the file is still the one that was read: a marker may have been renewed in the meantime."""
+    try:
+        return _mark(os.lstat(job.place)) == job.mark
+    except FileNotFoundError:
+        return False
+
+
+def _holds(path: str, needles: set[bytes]) -> bool:
+    try:
+        if not stat.S_ISREG(os.lstat(path).st_mode):
+            return False
+        with open(os.open(path, _READ), "rb") as file:
+            raw = file.read(SIZE_LIMIT)
+    except FileNotFoundError:
+        return False
+    return any(needle in raw for needle in needles)
+
+
+def _unlink(path: str) -> bool:
+    try:
+        os.unlink(path)
+    except FileNotFoundError:
+        return False
+    return True
+
+
+def _sync_folder(path: str) -> None:
+    handle = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def _moment(at: str) -> float:
+    """Seconds since 1970 of a job's time; 0 where the text names no day, so that such a job counts as old."""
+    from signet_sync.contracts.timestamps import SECOND, parse_instant
+
+    return (parse_instant(at) or 0) / SECOND

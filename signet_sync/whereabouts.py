@@ -1,0 +1,212 @@
+"""Where a workspace, its state folder and the user's settings are: the standard library alone, cheap enough for a hook.
+
+Every hook of a harness pays for what is imported here: no dataclasses, no sockets, nothing from outside. The folders
+are those that `platformdirs` names (held by a test).
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Mapping
+from hashlib import sha256
+
+from signet_sync.contracts.places import WORKSPACE_ID
+
+TYPE_CHECKING = False  # what `typing` calls so, without the milliseconds of importing it
+if TYPE_CHECKING:
+    from typing import Any
+
+DEFAULT_WORKSPACE = "~/.agents"
+_ID = frozenset("0123456789abcdef-")
+_NAME = "signet-sync"
+
+
+class StateFolder:
+    """Paths of one workspace's state; nothing is made before it is needed."""
+
+    __slots__ = ("key", "path")
+
+    def __init__(self, path: str, key: str) -> None:
+        self.path = path
+        self.key = key
+
+    def __repr__(self) -> str:
+        return f"StateFolder({self.path!r}, {self.key!r})"
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, StateFolder) and (self.path, self.key) == (other.path, other.key)
+
+    def __hash__(self) -> int:
+        return hash((self.path, self.key))
+
+    @property
+    def database(self) -> str:
+        return os.path.join(self.path, "signet-sync.db")
+
+    @property
+    def heartbeat(self) -> str:
+        return os.path.join(self.path, "heartbeat.json")
+
+    @property
+    def logs(self) -> str:
+        return os.path.join(self.path, "logs")
+
+    @property
+    def backups(self) -> str:
+        return os.path.join(self.path, "backups")
+
+    @property
+    def locks(self) -> str:
+        return os.path.join(self.path, "locks")
+
+    @property
+    def journal(self) -> str:
+        return os.path.join(self.path, "journal")
+
+    @property
+    def harnesses(self) -> str:
+        return os.path.join(self.path, "harnesses.json")
+
+    @property
+    def spool(self) -> str:
+        return os.path.join(self.path, "spool")
+
+
+def locate_workspace(flag: str | None, environ: Mapping[str, str] = os.environ) -> str:
+    """The workspace root as an absolute path: `--workspace`, else `SIGNET_WORKSPACE`, else `~/.agents`."""
+    chosen = flag or environ.get("SIGNET_WORKSPACE") or DEFAULT_WORKSPACE
+    return os.path.abspath(os.path.expanduser(chosen))
+
+
+def user_file(environ: Mapping[str, str] = os.environ) -> str:
+    """Path of the user's own settings file; `SIGNET_CONFIG` moves it."""
+    moved = environ.get("SIGNET_CONFIG")
+    if moved:
+        return os.path.abspath(os.path.expanduser(moved))
+    return os.path.join(_platform_folder(environ, "XDG_CONFIG_HOME", "~/.config"), "config.toml")
+
+
+def base(environ: Mapping[str, str] = os.environ) -> str:
+    """The folder that holds every workspace's state folder; `SIGNET_STATE` moves it."""
+    moved = environ.get("SIGNET_STATE")
+    if moved:
+        return os.path.abspath(os.path.expanduser(moved))
+    return _platform_folder(environ, "XDG_STATE_HOME", "~/.local/state")
+
+
+def _platform_folder(environ: Mapping[str, str], variable: str, usual: str) -> str:
+    """Our folder where this system keeps such things; a relative path in the variable counts for nothing (XDG)."""
+    chosen = environ.get(variable, "")
+    if not os.path.isabs(chosen):
+        chosen = os.path.expanduser("~/Library/Application Support" if sys.platform == "darwin" else usual)
+    return os.path.join(chosen, _NAME)
+
+
+def locate(root: str, environ: Mapping[str, str] = os.environ) -> StateFolder:
+    """The state folder of a workspace, reading only: by its id, else by its real path. Nothing is written."""
+    real = os.path.realpath(root)
+    where = base(environ)
+    folder = identified(where, real)
+    if folder is None and read_id(real) is None:
+        folder = remembered(where, real)
+    return folder or by_path(where, real)
+
+
+def identified(where: str, real: str) -> StateFolder | None:
+    """The state folder of the workspace's id, unless there is none or it is the id of the workspace copied from."""
+    found = read_id(real)
+    if found is None or _is_copy(os.path.join(where, found), real):
+        return None
+    return StateFolder(os.path.join(where, found), found)
+
+
+def remembered(where: str, real: str) -> StateFolder | None:
+    """The state folder that recorded this real path, where the workspace itself has lost its id."""
+    try:
+        names = sorted(os.listdir(where))
+    except OSError:
+        return None
+    for name in names:
+        if len(name) == 36 and _recorded(os.path.join(where, name)) == real:
+            return StateFolder(os.path.join(where, name), name)
+    return None
+
+
+def by_path(where: str, real: str) -> StateFolder:
+    """The state folder of a workspace that has no id: its real path is the key."""
+    key = "path-" + sha256(os.fsencode(real)).hexdigest()[:32]
+    return StateFolder(os.path.join(where, key), key)
+
+
+def read_id(real: str) -> str | None:
+    """The id that a workspace holds, or None."""
+    try:
+        handle = os.open(os.path.join(real, WORKSPACE_ID), os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK)
+    except OSError:
+        return None
+    try:
+        text = os.read(handle, 200).decode("ascii", "replace").strip().lower()
+    except OSError:
+        return None
+    finally:
+        os.close(handle)
+    return text if len(text) == 36 and _ID.issuperset(text) else None
+
+
+def _recorded(folder: str) -> str | None:
+    try:
+        with open(os.path.join(folder, "workspace.json"), encoding="utf-8") as handle:
+            path = json.load(handle).get("path")
+    except (OSError, ValueError, AttributeError):
+        return None
+    return path if isinstance(path, str) else None
+
+
+def _is_copy(folder: str, real: str) -> bool:
+    recorded = _recorded(folder)
+    if recorded is None or recorded == real or read_id(recorded) != os.path.basename(folder):
+        return False
+    try:
+        return not os.path.samefile(recorded, real)  # one folder may be reached by several paths
+    except OSError:
+        return False
+
+
+def private_folder(path: str) -> None:
+    """Makes a folder and its missing parents for the user alone; `os.makedirs` leaves the parents to the umask."""
+    parent = os.path.dirname(path)
+    if parent and not os.path.isdir(parent):
+        private_folder(parent)
+    os.makedirs(path, mode=0o700, exist_ok=True)
+
+
+def process_alive(pid: int) -> bool:
+    """Whether some process of this machine has this id now; who asks must bear that ids are used again."""
+    try:
+        os.kill(pid, 0)
+    except (ProcessLookupError, OverflowError):
+        return False
+    except PermissionError:
+        return True
+    return True
+
+
+def read_heartbeat(folder: StateFolder) -> dict[str, Any] | None:
+    """The last heartbeat of the agent, or None."""
+    try:
+        with open(folder.heartbeat, encoding="utf-8") as handle:
+            value = json.load(handle)
+    except (OSError, ValueError):
+        return None
+    return value if isinstance(value, dict) else None
+
+
+def boot_id() -> str:
+    """What tells one boot of this machine from another; empty where the system does not say."""
+    try:
+        with open("/proc/sys/kernel/random/boot_id", encoding="ascii") as handle:
+            return handle.read().strip()
+    except OSError:
+        return ""

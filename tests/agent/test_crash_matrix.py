@@ -1,0 +1,112 @@
+"""Every flow, killed at every step and with every write failing once: the next pass makes all of it good."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import flow_runner
+import pytest
+from flow_runner import LATER, NOW_US, SECRET
+from workbench import ROOT, Vault
+
+from signet_sync.agent import sessions
+from signet_sync.agent.workspace import opened
+from signet_sync.config import Settings
+from signet_sync.contracts.inputs import session_input
+from signet_sync.index import live
+
+RUNNER = ROOT / "tests" / "agent" / "flow_runner.py"
+
+FIRST_WORDS = "## User\n\nWhy does the queue of lantern never drain?\n\n## Assistant\n\nsrc/queue.py retries for ever.\n"
+MORE_WORDS = "\n## User\n\nBound it.\n\n## Assistant\n\nDone: five attempts, then src/queue.py gives up.\n"
+SUMMARY = "# Queue\n\n## Decisions\n\n- lantern bounds the retry loop of src/queue.py at five attempts.\n"
+SENTENCE = "Bounded the retry loop of src/queue.py in lantern at five attempts so that the queue drains in the end."
+THIRD = {
+    "session_id": "5e551003-0000-4000-8000-000000000003",
+    "session_key": "agent:main/third",
+    "project": "/home/me/lantern",
+    "harness": "codex",
+}
+FOURTH = {**THIRD, "session_id": "5e551004-0000-4000-8000-000000000004", "session_key": None}
+MOMENT = "2026-03-29T11:30:00.000Z"
+
+DOCUMENTS: dict[str, dict[str, Any]] = {
+    "end": {
+        **FOURTH,
+        "captured_at": MOMENT,
+        "ended_at": MOMENT,
+        "transcript": f"{FIRST_WORDS}\nThe key was {SECRET} then.\n",
+        "summary": SUMMARY,
+        "memory_sentence": SENTENCE,
+    },
+    "digest": {**FOURTH, "transcript": f"{FIRST_WORDS}\nThe key was {SECRET} then.\n", "idempotency_key": "once"},
+    "segment": {**THIRD, "captured_at": MOMENT, "transcript": FIRST_WORDS + MORE_WORDS, "summary": SUMMARY},
+    "parts": {**FOURTH, "captured_at": MOMENT, "transcript": FIRST_WORDS + MORE_WORDS * 4, "summary": SUMMARY},
+    "compaction": {**THIRD, "captured_at": MOMENT, "compaction": f"{SUMMARY}\nThe key was {SECRET} then.\n"},
+    "first compaction": {**FOURTH, "agent_id": "nova", "captured_at": MOMENT, "compaction": SUMMARY},
+}
+SCENARIOS = [*DOCUMENTS, "removal", "manifests", "projection", "full"]
+# So many points are there at least, by fault; fewer mean that a write has slipped out of sight.
+LEAST = {"kill": 30, "EIO": 15, "ENOSPC": 15, "sqlite-kill": 20, "sqlite-EIO": 20, "sqlite-ENOSPC": 15}
+
+
+def prepare(folder: Path, scenario: str) -> None:
+    """A vault of three sessions, two by other programs and one by us, in the state in which the scenario begins."""
+    vault = Vault(folder / "vault")
+    first = vault.session(1)
+    vault.session(2)
+    with opened(str(vault.root), Settings()) as workspace:
+        third = {**THIRD, "captured_at": "2026-03-26T10:03:00.000Z", "transcript": FIRST_WORDS, "summary": SUMMARY}
+        sessions.end(workspace, session_input(third, now_us=NOW_US), now_us=NOW_US)
+        with workspace.database.transaction():
+            turn = live.LiveTurn(1, "user", "Bound it.", MOMENT)
+            live.buffer(workspace.database, "default", THIRD["session_key"], [turn])
+            live.buffer(workspace.database, "default", "somebody else's", [turn])
+    vault.reindex()
+    if scenario == "manifests":
+        (vault / first["manifest"]).unlink()
+    if scenario == "projection":
+        vault.session(4)
+        (vault / "MEMORY.md").write_bytes(b"# Mine\n" + (vault / "MEMORY.md").read_bytes() + b"mine too\n")
+        next(vault.root.glob("ledger/*/*/*.md")).unlink()
+    shutil.copytree(vault.root, folder / "before")
+    shutil.copytree(os.environ["SIGNET_STATE"], folder / "state-before")
+    (folder / "told.json").write_text(json.dumps({"documents": DOCUMENTS, "remove": THIRD["session_id"]}))
+
+
+def swept(folder: Path, scenario: str, fault: str, every: int, again: int = 0) -> list[dict[str, Any]]:
+    """What the runner says of every point."""
+    prepare(folder, scenario)
+    done = subprocess.run(
+        [sys.executable, RUNNER, folder, scenario, fault, str(every), str(again)],
+        env=os.environ | {"PYTHONPATH": str(ROOT)},
+        capture_output=True, text=True, timeout=1800, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-4000:]
+    return [json.loads(line) for line in done.stdout.splitlines()]
+
+
+def judge(lines: list[dict[str, Any]], scenario: str, fault: str) -> Counter[str]:
+    """Holds every point to its outcome; prints what was visited."""
+    wrong = [line for line in lines if line["wrong"]]
+    assert wrong == [], "\n".join(map(str, wrong[:5])) + f"\n{len(wrong)} of {len(lines)} points"
+    ends = Counter(line["ended"] for line in lines if line["way"] != "retry")
+    points = len({line["point"] for line in lines})
+    print(f"{scenario}, {fault}: {points} points, {len(lines)} recoveries, {dict(ends)}")
+    return ends
+
+
+@pytest.mark.parametrize("every", [11, pytest.param(1, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("fault", ["kill", "EIO", "ENOSPC"])
+@pytest.mark.parametrize("scenario", SCENARIOS)
+def test_what_was_begun_is_finished_or_was_never_there(tmp_path, scenario, fault, every):
+    lines = swept(tmp_path, scenario, fault, every)
+    judge(lines, scenario, fault)
+    assert max(line["point"] for line in lines) >= LEAST[fault]
