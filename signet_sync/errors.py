@@ -65,7 +65,7 @@ class DatabaseUnfinished(DatabaseError):
 
 
 class HarnessError(SignetSyncError):
-    """A transcript or store of a harness cannot be read: missing, not a regular file of the user's, of unknown shape."""
+    """A transcript or store of a harness cannot be read: missing, no regular file of the user's, of unknown shape."""
 
     code = "transcript-unreadable"
     exit_code = 2

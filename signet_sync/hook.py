@@ -26,22 +26,20 @@ from signet_sync.errors import SignetSyncError
 HARNESSES = ("claude-code", "codex", "gemini", "opencode", "openclaw")
 GUARDS = ("SIGNET_SYNC_CHILD", "SIGNET_BYPASS", "SIGNET_NO_HOOKS")
 
-# What the harnesses call it: what it is to us. All other events are nothing to us.
+# What the harnesses call it, and what it is to us; all others are nothing. Our hook in OpenClaw speaks as Claude Code.
 EVENTS = {
     "SessionStart": "session-start",
     "session.created": "session-start",
-    "agent:bootstrap": "session-start",
+    # Somebody is at work: should the end never be told of, the sweep knows where to look.
+    "UserPromptSubmit": "stop",
+    "BeforeAgent": "stop",
     "Stop": "stop",
     "AfterAgent": "stop",
     "session.idle": "stop",
     "PostCompact": "compact",
     "session.compacted": "compact",
-    "session:compact:after": "compact",
     "SessionEnd": "end",
     "dispose": "end",
-    "command:new": "end",
-    "command:reset": "end",
-    "session:auto-reset": "end",
 }
 _OBJECTS = ("claude-code", "codex", "gemini")  # their context goes into a JSON object
 _IN_STORES = ("opencode", "openclaw")  # their sessions stand in databases: there need be no transcript's path
@@ -59,10 +57,11 @@ class _Refused(Exception):
 def main(arguments: list[str]) -> int:
     """`[--workspace PATH] hook HARNESS [--strict]`; gives the exit code: 0, or with `--strict` 2 after a refusal."""
     words, workspace, strict = _parsed(arguments)
-    call = _Call(words[0] if words else "", whereabouts.locate_workspace(workspace))
-    trouble = ""
+    harness = words[0] if words else ""
+    call, trouble = None, ""
     try:
         if not _guarded(os.environ):
+            call = _Call(harness, whereabouts.locate_workspace(workspace))
             call.run()
     except (_Refused, SignetSyncError) as error:
         trouble = display(str(error))
@@ -70,11 +69,12 @@ def main(arguments: list[str]) -> int:
         trouble = f"failed: {error.strerror or type(error).__name__}"
     except Exception as error:  # noqa: BLE001 - whatever it is, no session of a person may fail for it
         trouble = f"unexpected {type(error).__name__}"
-    if call.harness == "gemini" and not call.answered:
+    if harness == "gemini" and not (call is not None and call.answered):
         _print("{}")
     if not trouble:
         return 0
-    _log(whereabouts.locate(call.root), f"{call.harness if call.harness in HARNESSES else 'hook'}: {trouble}")
+    if call is not None:
+        _log(call.folder, f"{harness if harness in HARNESSES else 'hook'}: {trouble}")
     if not strict:
         return 0
     _say(f"signet-sync hook: {trouble}")
@@ -107,7 +107,7 @@ class _Call:
         self.harness = harness
         self.root = root
         self.answered = False
-        self.folder: whereabouts.StateFolder
+        self.folder = whereabouts.locate(root)
 
     def run(self) -> None:
         """Takes the event and answers it. Raises `_Refused`, `SignetSyncError`, `OSError`."""
@@ -120,7 +120,6 @@ class _Call:
         event = EVENTS.get(name)
         if event is None or payload.get("agent_id"):  # inside a sub-agent: no session of its own
             return
-        self.folder = whereabouts.locate(self.root)
         cwd = payload.get("cwd")
         project = cwd if isinstance(cwd, str) and is_project(cwd) else None
         agent = agent_for(project, os.environ, _rules(self.root))

@@ -50,12 +50,12 @@ class Held:
 def begin(folder: str, key: str, document: Mapping[str, Any]) -> Held:
     """Writes a flow's inputs durably and holds them; an earlier, abandoned file of this flow is replaced.
 
-    The document holds sanitized text only. Raises `OSError`; then there is no file. Raises `BlockingIOError` where a
-    living process holds this very flow.
+    The document holds sanitized text only. Raises `OSError`; then it is not sure that the file will last, and there is
+    either none or a whole one. Raises `BlockingIOError` where a living process holds this very flow.
     """
     private_folder(folder)
     path = os.path.join(folder, f"{key}.json")
-    earlier = take(folder, key)
+    earlier = _held(path)
     if earlier is None and os.path.lexists(path):
         raise BlockingIOError(f"another process works on this flow: {path}")
     temporary = f"{path}.{os.getpid()}.tmp"
@@ -77,30 +77,45 @@ def begin(folder: str, key: str, document: Mapping[str, Any]) -> Held:
         raise
     finally:
         if earlier is not None:
-            earlier.release()
+            os.close(earlier)
     return Held(path, descriptor, dict(document))
 
 
 def take(folder: str, key: str) -> Held | None:
-    """Takes hold of an abandoned flow; None where it is gone, damaged, or held by a living process."""
+    """Takes hold of an abandoned flow; None where it is gone, or held by a living process.
+
+    Raises `ValueError` with its path for a damaged one.
+    """
     path = os.path.join(folder, f"{key}.json")
+    descriptor = _held(path)
+    if descriptor is None:
+        return None
+    document = None
+    try:
+        document = _read(descriptor)
+        if document is None:
+            raise ValueError(path)
+        return Held(path, descriptor, document)
+    except OSError as error:
+        raise ValueError(f"{path}: {error.strerror}") from None
+    finally:
+        if document is None:
+            os.close(descriptor)
+
+
+def _held(path: str) -> int | None:
+    """A locked descriptor of a flow's file; None where it is gone, or a living process holds it."""
     try:
         descriptor = os.open(path, _OPEN)
     except OSError:
         return None
-    held = False
-    try:
+    with suppress(OSError):
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        if os.fstat(descriptor).st_nlink == 0:
-            return None  # it was finished, or replaced, between our opening it and holding it
-        document = _read(descriptor)
-        held = document is not None
-        return Held(path, descriptor, document) if document is not None else None
-    except OSError:
-        return None
-    finally:
-        if not held:
-            os.close(descriptor)
+        # It may have been finished, or replaced, between our opening it and holding it.
+        if os.fstat(descriptor).st_nlink:
+            return descriptor
+    os.close(descriptor)
+    return None
 
 
 def keys(folder: str) -> list[str]:

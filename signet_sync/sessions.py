@@ -134,23 +134,45 @@ def next_step(state: State, kind: FlowKind) -> Step:
     return _STEPS[state]
 
 
+def refusal_key(flow_key: str, captured_at: str) -> str:
+    """The key under which a flow's refusal is recorded: the same words may be welcome at another moment."""
+    return f"{flow_key}@{captured_at}"
+
+
 def unheard(whole: str, segments: Sequence[str]) -> str | None:
     """What a whole transcript says beyond the segments that are kept of it; None where it does not begin with them.
 
-    All texts are normalised bodies. The rest begins at a line; it is empty where there is nothing new.
+    All texts are normalised bodies. The rest begins at a line; it is empty where there is nothing new, also where the
+    whole says less than what is kept. The segments may come in any order (clocks do), and older ones may belong to
+    what the harness has rewritten since.
     """
+    # Between two segments the cut took away the empty lines; a tail may have brought some along.
+    kept = [text for segment in segments if (text := segment.lstrip("\n"))]
+    for first in range(max(1, len(kept))):
+        rest = _beyond(whole, kept[first:])
+        if rest is not None:
+            return rest
+    return None
+
+
+def _beyond(whole: str, kept: list[str]) -> str | None:
     at = 0
-    for segment in segments:
-        if not segment:
-            continue
-        # Between two segments the cut took away the empty lines.
-        start = _skipped(whole, at) if at else 0
-        if not whole.startswith(segment, start):
-            return None
-        at = start + len(segment)
-        if whole[at : at + 1] not in ("", "\n"):
-            return None
+    while kept:
+        start = _skipped(whole, at)
+        following = next((segment for segment in kept if whole.startswith(segment, start)), None)
+        if following is None:
+            return "" if _is_less(whole, start, kept) else None
+        kept.remove(following)
+        at = start + len(following)
+    if at and whole[at : at + 1] not in ("", "\n"):
+        return None
     return whole[_skipped(whole, at) :] if at else whole
+
+
+def _is_less(whole: str, start: int, kept: Sequence[str]) -> bool:
+    """Whether what is left of the whole is nothing, or the first lines of something that is kept."""
+    left = whole[start:]
+    return not left or any(s.startswith(left) and s[len(left) : len(left) + 1] in ("", "\n") for s in kept)
 
 
 def _skipped(text: str, at: int) -> int:
@@ -173,7 +195,7 @@ def parts(body: str, limit: int) -> Iterator[str]:
         if end < len(body):
             end = _cut(body, at, end)
         part = normalize(body[at:end])
-        if part.strip():
+        if part:
             yield part
         at = _skipped(body, end)
 
@@ -187,9 +209,11 @@ def _fitting(body: str, at: int, limit: int) -> int:
 
 
 def _cut(body: str, at: int, end: int) -> int:
-    least = at + (end - at) // 2
-    for mark in ("\n## ", "\n\n", "\n"):
+    middle = at + (end - at) // 2
+    for mark, least in (("\n## ", middle), ("\n\n", middle), ("\n", at)):
         found = body.rfind(mark, least, end)
         if found > at:
             return found + 1
-    return end
+    # Within a line: blanks at the end of a part would be lost, so they begin the next one.
+    kept = len(body[at:end].rstrip(" \t"))
+    return at + kept if kept else end

@@ -238,6 +238,11 @@ def size(folder: str) -> tuple[int, int]:
     return count, total
 
 
+def given_up(folder: str) -> int:
+    """How many jobs lie in `bad/`."""
+    return len(_names(_bad(folder)))
+
+
 def drop(folder: str, session_id: str, agent_id: str | None = None) -> int:
     """Removes every file that tells of a session (of one agent, or of all), `bad/` included; gives how many.
 

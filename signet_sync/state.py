@@ -95,7 +95,7 @@ def write_json(path: str, value: object) -> None:
 
 def sweep(folder: StateFolder) -> None:
     """Removes the temporary files that a crash left in the state folder: those whose owner is dead, or a day old."""
-    for place in (folder.path, folder.backups):
+    for place in (folder.path, folder.backups, folder.journal):
         with suppress(OSError):
             for name in os.listdir(place):
                 match = _TEMPORARY.fullmatch(name)

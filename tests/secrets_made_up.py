@@ -10,6 +10,7 @@ import base64
 import json
 import string
 import textwrap
+import uuid
 from collections.abc import Callable
 from random import Random
 from typing import NamedTuple
@@ -20,7 +21,12 @@ URLSAFE = ALNUM + "-_"
 BASE64 = ALNUM + "+/"
 HEX = "0123456789abcdef"
 BASE32 = string.ascii_uppercase + "234567"
-WORDS = ["the", "queue", "of", "lantern", "keeps", "its", "order", "while", "workers", "retry", "because", "nothing", "may", "be", "lost", "and", "each", "step", "is", "written", "down", "before", "it", "is", "made", "so", "that", "a", "crash", "leaves", "files", "as", "they", "were", "we", "chose", "sqlite", "over", "a", "folder", "of", "json", "lines", "since", "search", "must", "stay", "fast", "tests", "cover", "replay", "timeout", "and", "the", "empty", "case", "next", "the", "summary", "says", "what", "remains", "open"]
+PROSE = """
+the queue of lantern keeps its order while workers retry because nothing may be lost and each step is written down
+before it is made so that a crash leaves files as they were we chose sqlite over a folder of json lines since search
+must stay fast tests cover replay timeout and the empty case next the summary says what remains open
+"""
+WORDS = PROSE.split()
 
 
 class Made(NamedTuple):
@@ -67,7 +73,8 @@ def jwt(dice: Random) -> str:
 
 def password(dice: Random) -> str:
     """As people and generators make them: letters and digits, some with marks."""
-    return some(dice, 1, string.ascii_letters) + some(dice, dice.randint(9, 20), ALNUM + "!#$^_-") + some(dice, 2, string.digits)
+    middle = some(dice, dice.randint(9, 20), ALNUM + "!#$^_-")
+    return some(dice, 1, string.ascii_letters) + middle + some(dice, 2, string.digits)
 
 
 Maker = Callable[[Random], str | Made]
@@ -97,6 +104,29 @@ def _runs(count: int, alphabet: str = ALNUM) -> Callable[[Random], str]:
     return lambda dice: some(dice, count, alphabet)
 
 
+def _slack(kind: str) -> Maker:
+    """A bot's token has two numbers and 24 characters, the others three numbers and 32."""
+    numbers, tail = (2, 24) if kind == "b" else (3, 32)
+
+    def make(dice: Random) -> str:
+        ids = "-".join(some(dice, 12, string.digits) for _ in range(numbers))
+        return f"xo{'x'}{kind}-{ids}-{some(dice, tail)}"
+
+    return make
+
+
+def _webhook(dice: Random) -> str:
+    return f"T{some(dice, 9, BASE32)}/B{some(dice, 9, BASE32)}/{some(dice, 24)}"
+
+
+def _private_key(kind: str) -> Maker:
+    def make(dice: Random) -> Made:
+        block = pem(dice, "PGP PRIVATE KEY BLOCK" if kind == "PGP" else f"{kind}PRIVATE KEY")
+        return Made(block, block.split("-----")[2])
+
+    return make
+
+
 FORMATS: dict[str, Maker] = {
     "aws id AKIA": _token("AK" + "IA", 16, BASE32),
     "aws id ASIA": _token("AS" + "IA", 16, BASE32),
@@ -114,12 +144,11 @@ FORMATS: dict[str, Maker] = {
     "gitlab gldt": _token("gl" + "dt-", 20, URLSAFE),
     "gitlab glrt": _token("gl" + "rt-", 20, URLSAFE),
     "gitlab glcbt": lambda dice: "gl" + f"cbt-{some(dice, 2, HEX)}_{some(dice, 20, URLSAFE)}",
-    **{
-        f"slack xox{kind}": (lambda kind: lambda dice: f"xo{'x'}{kind}-{some(dice, 12, string.digits)}-{some(dice, 24)}")(kind)
-        for kind in "bpare"
-    },
-    "slack xapp": lambda dice: "xa" + f"pp-1-A{some(dice, 10, BASE32)}-{some(dice, 12, string.digits)}-{some(dice, 64, HEX)}",
-    "slack webhook": _around("https://hooks.sl" + "ack.com/services/%", lambda d: f"T{some(d, 9, BASE32)}/B{some(d, 9, BASE32)}/{some(d, 24)}"),
+    **{f"slack xox{kind}": _slack(kind) for kind in "bpare"},
+    "slack xapp": lambda dice: (
+        "xa" + f"pp-1-A{some(dice, 10, BASE32)}-{some(dice, 12, string.digits)}-{some(dice, 64, HEX)}"
+    ),
+    "slack webhook": _around("https://hooks.sl" + "ack.com/services/%", _webhook),
     "openai": lambda dice: f"sk{'-'}{some(dice, 20)}T3BlbkFJ{some(dice, 20)}",
     "openai project": _token("sk" + "-proj-", 120, URLSAFE),
     "openai service account": _token("sk" + "-svcacct-", 120, URLSAFE),
@@ -130,8 +159,8 @@ FORMATS: dict[str, Maker] = {
     "google access": _token("ya" + "29.", 120, URLSAFE),
     "google service account": _service_account,
     "azure application": lambda dice: f"{some(dice, 3)}8Q~{some(dice, 34, ALNUM + '-._~')}",
-    "azure storage": _around("DefaultEndpointsProtocol=https;AccountName=x;Account" + "Key=%==;EndpointSuffix=core", _runs(86, BASE64)),
-    "azure shared access": _around("https://x.blob.core.windows.net/c?sv=2024-11-04&se=2026-05-01&si" + "g=%", _runs(43)),
+    "azure storage": _around("AccountName=x;Account" + "Key=%==;EndpointSuffix=core", _runs(86, BASE64)),
+    "azure shared access": _around("https://x.blob.core.windows.net/c?sv=2024-11-04&si" + "g=%", _runs(43)),
     "stripe live": _token("sk" + "_live_", 24),
     "stripe restricted": _token("rk" + "_live_", 99),
     "stripe webhook": _token("wh" + "sec_", 32),
@@ -155,8 +184,8 @@ FORMATS: dict[str, Maker] = {
     "supabase": _token("sb" + "p_", 40, HEX),
     "jwt": jwt,
     **{
-        f"private key {kind}": (lambda kind: lambda dice: Made(p := pem(dice, kind), p.split("KEY", 1)[1].split("-----")[1]))(kind)
-        for kind in ("RSA PRIVATE KEY", "OPENSSH PRIVATE KEY", "EC PRIVATE KEY", "PRIVATE KEY", "PGP PRIVATE KEY BLOCK")
+        f"private key {kind or 'PKCS 8'}": _private_key(kind)
+        for kind in ("RSA ", "EC ", "OPENSSH ", "ENCRYPTED ", "", "PGP")
     },
     "header bearer": _around("Authoriz" + "ation: Bearer %", _runs(40, URLSAFE)),
     "header basic": _around("Authoriz" + "ation: Basic %", lambda dice: coded(f"ada:{password(dice)}")),
@@ -188,40 +217,128 @@ def _lines(secret: str) -> tuple[str, ...]:
 
 
 def _wrapped(made: Made, dice: Random) -> Hidden:
-    """A terminal broke the line somewhere in the second half; of a key block, all lines are shorter."""
+    """A terminal broke the line in the second half of the secret, or the lines of a key block."""
     text, secret = made
     if "\n" in secret:
-        short = "\n".join(line for part in text.split("\n") for line in (textwrap.wrap(part, 48) or [""]))
-        return Hidden(short, _pieces(secret.replace("\n", "")[5:40], 10))
-    at = text.index(secret) + dice.randint(max(16, len(secret) // 2), len(secret) - 1) if len(secret) > 17 else None
-    if at is None:
-        return Hidden(f"{prose(dice, 9)}\n{text}", _lines(secret))
-    cut = at - text.index(secret)
-    return Hidden(f"{text[:at]}\n{text[at:]}", (*_pieces(secret[:cut]), secret[cut:]) if len(secret) - cut >= 6 else _pieces(secret[:cut]))
+        lines = [part for line in text.split("\n") for part in (textwrap.wrap(line, 48) or [""])]
+        return Hidden("\n".join(lines), _pieces(secret.replace("\n", "")[5:40]))
+    cut = dice.randint(max(len(secret) // 2, min(16, len(secret) - 1)), len(secret) - 1)
+    at = text.index(secret) + cut
+    rest = (secret[cut:],) if len(secret) - cut >= 6 else ()
+    return Hidden(f"{text[:at]}\n{text[at:]}", (*_pieces(secret[:cut]), *rest))
 
 
 def _base64(made: Made, dice: Random) -> Hidden:
     text = f"{prose(dice, 3)} {made.text}\n"
-    start = len(text[: text.index(made.secret)].encode())
-    end = start + len(made.secret)
-    inner = coded(text)[(start + 2) // 3 * 4 : end // 3 * 4]
+    start = text.index(made.secret)
+    inner = coded(text)[(start + 2) // 3 * 4 : (start + len(made.secret)) // 3 * 4]
     return Hidden(f"data: {coded(text)}\n", _pieces(inner))
 
 
-def _url(made: Made, dice: Random) -> Hidden:
-    return Hidden(f"POST /log?message={quote(made.text, safe='')}&level=info", _lines(quote(made.secret, safe="").replace("%0A", "\n")))
+def _url(made: Made, _: Random) -> Hidden:
+    encoded = quote(made.secret, safe="").replace("%0A", "\n")
+    return Hidden(f"POST /log?message={quote(made.text, safe='')}&level=info", _lines(encoded))
+
+
+def _json(levels: int) -> Callable[[Made, Random], Hidden]:
+    def hide(made: Made, _: Random) -> Hidden:
+        text = json.dumps({"output": f"line\n{made.text}\n"})
+        for _level in range(1, levels):
+            text = json.dumps(text)
+        return Hidden(text, _lines(made.secret))
+
+    return hide
+
+
+def _framed(before: str, after: str) -> Callable[[Made, Random], Hidden]:
+    def hide(made: Made, dice: Random) -> Hidden:
+        return Hidden(f"{prose(dice, 6)}{before}{made.text}{after}{prose(dice, 6)}", _lines(made.secret))
+
+    return hide
+
+
+def _diff(made: Made, _: Random) -> Hidden:
+    return Hidden("@@ -1 +1 @@\n+" + made.text.replace("\n", "\n+"), _lines(made.secret))
+
+
+def _crlf(made: Made, _: Random) -> Hidden:
+    return Hidden(f"a\r\n{made.text}\r\nb\r\n".replace("\r", "").replace("\n", "\r\n"), _lines(made.secret))
+
+
+def _escaped(made: Made, _: Random) -> Hidden:
+    return Hidden(f"KEY={made.text}\n".replace("\n", "\\n"), _lines(made.secret.replace("\\n", "\n")))
 
 
 DISGUISES: dict[str, Callable[[Made, Random], Hidden]] = {
-    "prose": lambda made, dice: Hidden(f"{prose(dice, 6)} {made.text} {prose(dice, 6)}", _lines(made.secret)),
-    "code block": lambda made, dice: Hidden(f"```sh\n$ echo '{made.text}'\n```", _lines(made.secret)),
-    "trailing punctuation": lambda made, dice: Hidden(f"It was {made.text}{dice.choice('.,;:!?)')} Next.", _lines(made.secret)),
-    "JSON": lambda made, _: Hidden(json.dumps({"output": f"line\n{made.text}\n"}), _lines(made.secret)),
-    "JSON in JSON": lambda made, _: Hidden(json.dumps(json.dumps({"output": f"line\n{made.text}\n"})), _lines(made.secret)),
-    "diff": lambda made, _: Hidden("@@ -1 +1 @@\n" + "\n".join("+" + line for line in made.text.split("\n")), _lines(made.secret)),
-    "CRLF": lambda made, _: Hidden(f"a\n{made.text}\nb\n".replace("\n", "\r\n"), _lines(made.secret)),
-    "escaped newlines": lambda made, _: Hidden(f"KEY={made.text}\n".replace("\n", "\\n"), _lines(made.secret.replace("\\n", "\n"))),
+    "prose": _framed(" ", " "),
+    "code block": _framed("\n```sh\n$ echo '", "'\n```\n"),
+    "trailing full stop": _framed(" ", ". "),
+    "trailing comma": _framed(" (", "), "),
+    "JSON": _json(1),
+    "JSON in JSON": _json(2),
+    "diff": _diff,
+    "CRLF": _crlf,
+    "escaped newlines": _escaped,
     "line wrap": _wrapped,
-    "URL": _url,
+    "percent-encoded": _url,
     "base64": _base64,
+}
+
+
+def _hashes(dice: Random) -> str:
+    return f"{some(dice, 64, HEX)}  dist/pkg-{dice.randint(1, 9)}.tar.gz sha256:{some(dice, 64, HEX)}"
+
+
+def _git_log(dice: Random) -> str:
+    return f"commit {some(dice, 40, HEX)} ({some(dice, 7, HEX)}) Author: Ada <ada@example.org> {prose(dice, 5)}"
+
+
+def _package_lock(dice: Random) -> str:
+    return (
+        '      "resolved": "https://registry.npmjs.org/@scope/token-kit/-/token-kit-7.24.1.tgz", "integrity": "sha512-'
+        + base64.b64encode(dice.randbytes(64)).decode()
+        + '",'
+    )
+
+
+def _other_lock(dice: Random) -> str:
+    digest = base64.b64encode(dice.randbytes(32)).decode()
+    return dice.choice(
+        (
+            f'    {{file = "key-1.0-py3-none-any.whl", hash = "sha256:{some(dice, 64, HEX)}"}},',
+            f'checksum = "{some(dice, 64, HEX)}"',
+            f"golang.org/x/auth v0.17.0/go.mod h1:{digest}",
+            f'"@babel/token@^7.0.0": resolved "https://registry.yarnpkg.com/a/-/a-1.0.tgz#{some(dice, 40, HEX)}"',
+            f"    --hash=sha256:{some(dice, 64, HEX)}",
+        )
+    )
+
+
+def _ids(dice: Random) -> str:
+    ours = some(dice, 16, "abcdefghijklmnopqrstuvwxyz234567")
+    unique = uuid.UUID(bytes=dice.randbytes(16), version=4)
+    return f"session_token: {ours} id {unique} memory/2026-03-07T12-22-46.143Z--{ours}--transcript.md"
+
+
+def _image(dice: Random) -> str:
+    return f"![](data:image/png;base64,{base64.b64encode(b'PNG' + dice.randbytes(600)).decode()})"
+
+
+def _script(dice: Random) -> str:
+    name = some(dice, 2, string.ascii_lowercase)
+    return (
+        f"function {name}(e,t){{var n=e.token,r=t.key||{dice.randint(1, 99)};return n?n.get(r):void 0}}"
+        f'{name}.secret=function(e){{return this.auth=e}};a.password=b("{prose(dice, 1)}");'
+    )
+
+
+LOOK_ALIKES: dict[str, Callable[[Random], str]] = {
+    "hashes": _hashes,
+    "git log": _git_log,
+    "package-lock.json": _package_lock,
+    "poetry, Cargo, go, yarn, pip": _other_lock,
+    "ids and tokens of ours": _ids,
+    "base64 images": _image,
+    "minified JavaScript": _script,
+    "prose": lambda dice: f"{prose(dice, 14)}: {prose(dice, 4)} = {dice.randint(1, 9999)}",
 }

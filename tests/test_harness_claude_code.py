@@ -77,7 +77,10 @@ def test_a_conversation():
     [
         ("plain", [("user", "plain")]),
         ([{"type": "text", "text": "a"}, {"type": "text", "text": "b"}], [("user", "a\n\nb")]),
-        ([{"type": "text", "text": "see"}, {"type": "image", "source": {"data": "aGk=" * 99}}], [("user", "see\n\n[image]")]),
+        (
+            [{"type": "text", "text": "see"}, {"type": "image", "source": {"data": "aGk=" * 99}}],
+            [("user", "see\n\n[image]")],
+        ),
         ("<command-name>/model</command-name>\n  <command-args>opus</command-args>", [("event", "/model opus")]),
         ("<local-command-stdout>Set model</local-command-stdout>", []),
         ("<bash-input>ls</bash-input>", [("event", "! ls")]),
@@ -145,14 +148,14 @@ def test_a_private_key_is_not_cut_in_half():
 
 
 def test_sub_agents_are_linked_and_their_launch_is_no_result():
+    report = [{"type": "text", "text": "Found."}, {"type": "text", "text": "agentId: a8 (…)"}]
     given = {"description": "look around", "subagent_type": "Explore", "prompt": "…"}
     found = conversation(
         said([call("Agent", given)], "a1"),
         user([result("Async agent launched…")], "r1", "a1", toolUseResult={"isAsync": True, "agentId": "a7"}),
         said([call("Task", given, "t2")], "a2", "r1"),
-        user([result([{"type": "text", "text": "Found."}, {"type": "text", "text": "agentId: a8 (…)"}], "t2")], "r2", "a2",
-             toolUseResult={"agentId": "a8"}),
-    )  # fmt: skip
+        user([result(report, "t2")], "r2", "a2", toolUseResult={"agentId": "a8"}),
+    )
     assert kinds(found) == ["subagent", "subagent", "result"]
     assert [e.text for e in found.entries] == ["look around (agent a7)", "look around (agent a8)", "Found."]
 
@@ -235,7 +238,7 @@ def test_a_broken_graph_loses_nothing():
 # --- compactions ---
 
 AFTERWORD = (
-    "\n\nIf you need specific details from before compaction (like exact code snippets), read the full transcript at: /x\n"
+    "\n\nIf you need specific details from before compaction (like exact code), read the full transcript at: /x\n"
     "Continue the conversation from where it left off without asking the user any further questions."
 )
 PREAMBLE = (
@@ -288,7 +291,10 @@ def test_both_forms_of_a_summary_are_equal(summary, analysis):
         ("<analysis>never closed <summary>kept</summary>", "kept"),
         ("<summary>never closed", "never closed"),
         ("<summary>speaks of <summary>tags</summary> inside</summary>", "speaks of <summary>tags</summary> inside"),
-        ("Another language model started to solve this problem and produced a summary of it. Here it is:\nLit.", "Lit."),
+        (
+            "Another language model started to solve this problem and produced a summary of it. Here it is:\nLit.",
+            "Lit.",
+        ),
         (f"Summary:\n{OPENING}old{CLOSING}new", "new"),
         ("This session is being continued from a previous conversation.\n\nAnalysis:\nhm\n\nSummary:\nok", "ok"),
     ],
@@ -300,12 +306,56 @@ def test_summaries_of_all_kinds(raw, text):
 # --- bad input ---
 
 NAMES = [
-    *("type", "uuid", "parentUuid", "sessionId", "timestamp", "message", "content", "role", "text", "id", "name", "input"),
-    *("tool_use_id", "isMeta", "isSidechain", "agentId", "cwd", "isCompactSummary", "subtype", "compactMetadata", "leafUuid"),
-    *("attachment", "prompt", "toolUseResult", "is_error", "logicalParentUuid", "aiTitle", "customTitle", "summary", "model"),
+    *(
+        "type",
+        "uuid",
+        "parentUuid",
+        "sessionId",
+        "timestamp",
+        "message",
+        "content",
+        "role",
+        "text",
+        "id",
+        "name",
+        "input",
+    ),
+    *(
+        "tool_use_id",
+        "isMeta",
+        "isSidechain",
+        "agentId",
+        "cwd",
+        "isCompactSummary",
+        "subtype",
+        "compactMetadata",
+        "leafUuid",
+    ),
+    *(
+        "attachment",
+        "prompt",
+        "toolUseResult",
+        "is_error",
+        "logicalParentUuid",
+        "aiTitle",
+        "customTitle",
+        "summary",
+        "model",
+    ),
 ]
 VALUES = [
-    *("user", "assistant", "system", "attachment", "text", "tool_use", "tool_result", "image", "compact_boundary", "summary"),
+    *(
+        "user",
+        "assistant",
+        "system",
+        "attachment",
+        "text",
+        "tool_use",
+        "tool_result",
+        "image",
+        "compact_boundary",
+        "summary",
+    ),
     *("queued_command", "last-prompt", "ai-title", "Agent", "u1", "u2", ID, "<command-name>/x", "<synthetic>"),
 ]
 
@@ -339,7 +389,8 @@ def test_times_never_run_backwards_and_missing_ones_take_the_one_before():
 
 
 @pytest.mark.parametrize(
-    "text", ["<system-reminder>\n" * 100_000, "<signet-memory>" * 100_000, " " * 1_000_000 + "<", "\n" * 300_000 + "<x>"]
+    "text",
+    ["<system-reminder>\n" * 100_000, "<signet-memory>" * 100_000, " " * 1_000_000 + "<", "\n" * 300_000 + "<x>"],
 )
 def test_time_stays_linear(text):
     started = time.perf_counter()

@@ -57,7 +57,13 @@ def test_a_conversation():
     assert kinds(found) == ["user", "tool", "result", "assistant"]
     assert (found.session_id, found.project, found.parent, found.turns) == (ID, "/home/ada/lantern", None, 2)
     tool, back = found.entries[1:3]
-    assert (tool.name, tool.text, back.text, back.call, back.failed) == ("exec_command", "make light", "lit", "c1", False)
+    assert (tool.name, tool.text, back.text, back.call, back.failed) == (
+        "exec_command",
+        "make light",
+        "lit",
+        "c1",
+        False,
+    )
     assert found.unknown == {}
 
 
@@ -66,10 +72,13 @@ def test_a_conversation():
     [
         ("# AGENTS.md instructions for /x\n\n<INSTRUCTIONS>", []),
         ("<user_instructions>\nbe terse\n</user_instructions>", []),
-        ("# Context from my IDE setup:\n\n## Open tabs:\n- a.py\n\n## My request for Codex:\nFix a.py", [("user", "Fix a.py")]),
+        (
+            "# Context from my IDE setup:\n\n## Open tabs:\n- a.py\n\n## My request for Codex:\nFix a.py",
+            [("user", "Fix a.py")],
+        ),
         (f"Go on.\n{OPENING}old{CLOSING}", [("user", "Go on.")]),
         (
-            "<user_shell_command>\n<command>\nls -l\n</command>\n<result>\nExit code: 0\n</result>\n</user_shell_command>",
+            "<user_shell_command>\n<command>\nls -l\n</command>\n<result>\n0\n</result>\n</user_shell_command>",
             [("event", "! ls -l")],
         ),
         ("What is <environment_context>?", [("user", "What is <environment_context>?")]),
@@ -88,7 +97,9 @@ def test_older_files_have_their_words_in_events_only():
     found = conversation(meta(), event("user_message", message="ask"), event("agent_message", message="answer"))
     assert [(e.kind, e.text) for e in found.entries] == [("user", "ask"), ("assistant", "answer")]
     # A role that has messages needs no echo, whichever came first.
-    mixed = conversation(event("user_message", message="ask"), message("user", "ask"), event("agent_message", message="a"))
+    mixed = conversation(
+        event("user_message", message="ask"), message("user", "ask"), event("agent_message", message="a")
+    )
     assert kinds(mixed) == ["user", "assistant"]
 
 
@@ -125,7 +136,9 @@ def test_calls_of_all_kinds():
         item("local_shell_call", action={"type": "exec", "command": ["git", "status"]}, call_id="2"),
         item("web_search_call", action={"type": "search", "query": "lanterns"}),
         item("function_call", name="shell", arguments="{not json", call_id="4"),
-        item("function_call", name="spawn_agent", arguments='{"agent_type": "explorer", "message": "look"}', call_id="5"),
+        item(
+            "function_call", name="spawn_agent", arguments='{"agent_type": "explorer", "message": "look"}', call_id="5"
+        ),
     )
     assert [(e.kind, e.name, e.text) for e in found.entries] == [
         ("tool", "apply_patch", "a.py, b.py"),
@@ -138,7 +151,9 @@ def test_calls_of_all_kinds():
 
 def test_the_answer_to_a_request_for_a_summary_is_no_word_to_the_user():
     found = conversation(
-        message("user", "go"), message("assistant", "Lit so far."), line("compacted", {"message": PREAMBLE + "Lit so far."})
+        message("user", "go"),
+        message("assistant", "Lit so far."),
+        line("compacted", {"message": PREAMBLE + "Lit so far."}),
     )
     assert [(e.kind, e.text) for e in found.entries] == [("user", "go"), ("compaction", "Lit so far.")]
     other = conversation(message("assistant", "Something else."), line("compacted", {"message": ""}))
@@ -166,8 +181,32 @@ def test_a_fork_keeps_its_own_header_and_a_headless_file_the_id_in_its_name():
 
 
 NAMES = [
-    *("timestamp", "type", "payload", "id", "session_id", "source", "subagent", "thread_spawn", "cwd", "role", "content"),
-    *("text", "name", "arguments", "input", "action", "command", "call_id", "output", "metadata", "exit_code", "message"),
+    *(
+        "timestamp",
+        "type",
+        "payload",
+        "id",
+        "session_id",
+        "source",
+        "subagent",
+        "thread_spawn",
+        "cwd",
+        "role",
+        "content",
+    ),
+    *(
+        "text",
+        "name",
+        "arguments",
+        "input",
+        "action",
+        "command",
+        "call_id",
+        "output",
+        "metadata",
+        "exit_code",
+        "message",
+    ),
     *("num_turns", "internal_chat_message_metadata_passthrough", "content_item_kinds", "record_type", "success"),
 ]
 VALUES = [

@@ -13,7 +13,7 @@ from signet_sync.harness.records import CLOSING, OPENING, UNNAMED
 
 ID = "e23e507f-0000-4000-8000-000000000001"
 HEADER = {"sessionId": ID, "projectHash": "00", "startTime": "2026-03-28T22:34:00.000Z", "kind": "main"}
-CONTEXT = "<session_context>\n- **Workspace Directories:**\n  - /home/ada/lantern\n- **Directory Structure:**\n</session_context>"
+CONTEXT = "<session_context>\n- **Workspace Directories:**\n  - /home/ada/lantern\n- **More:**\n</session_context>"
 
 
 def message(kind, content, key, second=0, **more):
@@ -26,7 +26,14 @@ def user(text, key, second=0, **more):
 
 def tool(call="c1", output="lit", **more):
     answer = {"functionResponse": {"id": call, "name": "run", "response": {"output": output}}}
-    return {"id": call, "name": "run", "args": {"command": "make light"}, "result": [answer], "status": "success", **more}
+    return {
+        "id": call,
+        "name": "run",
+        "args": {"command": "make light"},
+        "result": [answer],
+        "status": "success",
+        **more,
+    }
 
 
 def conversation(*records):
@@ -57,7 +64,10 @@ def test_a_conversation():
 
 def test_a_snapshot_adds_and_updates_but_what_it_lacks_stays():
     before = [user("first", "m1", 1), message("gemini", "", "m2", 2, toolCalls=[tool()])]
-    snapshot = [message("gemini", [{"functionCall": {"id": "c1", "name": "run", "args": {}}}], "m2", 30), user("new", "m9", 30)]
+    snapshot = [
+        message("gemini", [{"functionCall": {"id": "c1", "name": "run", "args": {}}}], "m2", 30),
+        user("new", "m9", 30),
+    ]
     found = conversation(HEADER, *before, {"$set": {"messages": snapshot}}, message("gemini", "last", "m3", 31))
     assert kinds(found) == ["user", "tool", "result", "user", "assistant"]
     assert found.entries[1].text == "make light"
@@ -110,7 +120,18 @@ def test_older_versions_wrote_one_document(indent):
 
 NAMES = [
     *("id", "timestamp", "type", "content", "displayContent", "toolCalls", "result", "resultDisplay", "status", "text"),
-    *("functionCall", "functionResponse", "response", "output", "error", "args", "name", "$set", "$rewindTo", "messages"),
+    *(
+        "functionCall",
+        "functionResponse",
+        "response",
+        "output",
+        "error",
+        "args",
+        "name",
+        "$set",
+        "$rewindTo",
+        "messages",
+    ),
     *("sessionId", "kind", "directories", "summary", "thought", "inlineData"),
 ]
 VALUES = ["user", "gemini", "info", "error", "m1", "m2", "subagent", CONTEXT, "<hook_context>", "success"]

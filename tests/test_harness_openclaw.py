@@ -217,5 +217,5 @@ def test_the_reference_file(shared):
     kinds = [entry.kind for entry in conversation.entries]
     assert [kinds.count(kind) for kind in ("user", "assistant", "tool", "result", "event")] == [10, 36, 75, 75, 2]
     assert not conversation.unknown and not conversation.damaged and not conversation.torn
-    assert sum(entry.failed for entry in conversation.entries if entry.kind == "result") == 5
+    assert sum(entry.failed for entry in conversation.entries if entry.kind == "result") == 4
     assert conversation.project and conversation.session_id

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shlex
+import shutil
 import stat
 import subprocess
 import sys
@@ -13,14 +14,22 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from workbench import Answer, Vault, call, contents
+from workbench import ROOT, Answer, Vault, call, contents
 
 from signet_sync import state
-from signet_sync.agent.hooks import fed_by
 from signet_sync.host.settings import HARNESSES, claude_code, files
 from signet_sync.host.settings.condition import Edit
+from signet_sync.host.settings.program import Program
 
-SETTINGS = '{\n\t"model": "opus",\n\t"hooks": {\n\t\t"Stop": [ {"hooks": [{"type": "command", "command": "say done"}]} ]\n\t}\n}\n'
+PYTHON = Program.here(None).words[0]
+
+SETTINGS = """{
+\t"model": "opus",
+\t"hooks": {
+\t\t"Stop": [ {"hooks": [{"type": "command", "command": "say done"}]} ]
+\t}
+}
+"""
 
 
 @pytest.fixture
@@ -57,8 +66,10 @@ def codes(condition: Any) -> list[str]:
     return [problem["code"] for problem in condition["problems"]]
 
 
-def fed(vault: Vault) -> set[str]:
-    return set(fed_by(state.locate(str(vault.root))))
+def fed(vault: Vault) -> dict[str, Any]:
+    """What the workspace remembers of who feeds it."""
+    place = Path(state.locate(str(vault.root)).harnesses)
+    return json.loads(place.read_text()) if place.exists() else {}
 
 
 def commands(path: Path) -> dict[str, list[str]]:
@@ -78,7 +89,7 @@ def test_claude_code_and_back_to_the_byte(home: Path, vault: Vault) -> None:
     path.chmod(0o640)
     answer = good(call("hooks", "install", "claude-code"))
     hooks = json.loads(path.read_bytes())["hooks"]
-    ours = {"type": "command", "command": f"{sys.executable} -P -m signet_sync hook claude-code", "timeout": 10}
+    ours = {"type": "command", "command": f"{PYTHON} -P -m signet_sync hook claude-code", "timeout": 10}
     assert hooks.pop("Stop") == [
         {"hooks": [{"type": "command", "command": "say done"}]},
         {"hooks": [{**ours, "async": True}]},
@@ -90,7 +101,7 @@ def test_claude_code_and_back_to_the_byte(home: Path, vault: Vault) -> None:
     for word in (str(path), "changed", "5 events", str(vault.root), "signet-sync hooks uninstall claude-code"):
         assert word in answer.out
     assert conditions()["claude-code"]["installed"]
-    assert fed(vault) == {"claude-code"}
+    assert fed(vault).keys() == {"claude-code"}
 
     before = path.stat()
     assert "already as it should be" in good(call("hooks", "install", "claude-code")).out
@@ -99,7 +110,7 @@ def test_claude_code_and_back_to_the_byte(home: Path, vault: Vault) -> None:
     assert "changed" in good(call("hooks", "uninstall", "claude-code")).out
     assert path.read_text() == SETTINGS
     assert stat.S_IMODE(path.stat().st_mode) == 0o640
-    assert fed(vault) == set()
+    assert fed(vault) == {}
     assert "nothing of signet-sync" in good(call("hooks", "uninstall", "claude-code")).out
     assert [entry.name for entry in path.parent.iterdir()] == ["settings.json"]
 
@@ -114,7 +125,7 @@ def test_auto_means_what_is_here_and_leaves_no_trace(home: Path, vault: Vault) -
     document = good(call("hooks", "install", "auto", "--trust", "--json")).json
     assert [entry["harness"] for entry in document["harnesses"]] == list(HARNESSES)
     assert all(entry["events"] and entry["error"] is None for entry in document["harnesses"])
-    assert fed(vault) == set(HARNESSES)
+    assert fed(vault).keys() == set(HARNESSES)
     for condition in conditions().values():
         assert condition["found"] and condition["installed"] and condition["problems"] == [], condition
     made = [
@@ -173,6 +184,30 @@ def test_the_command_runs_in_a_shell_whatever_the_path(home: Path, tmp_path: Pat
     assert seen.stdout.splitlines() == shlex.split(command)
 
 
+def test_the_command_that_was_installed_works_from_any_folder(home: Path, vault: Vault, tmp_path: Path) -> None:
+    good(call("hooks", "install", "claude-code"))
+    (command,) = commands(home / ".claude/settings.json")["Stop"]
+    transcript = put(home / ".claude/projects/-code/5e551000.jsonl", "{}\n")
+    project = put(tmp_path / "checkout/json.py", "raise SystemExit('a module of the checkout was run')\n").parent
+    event = {
+        "hook_event_name": "Stop",
+        "session_id": "5e551000",
+        "transcript_path": str(transcript),
+        "cwd": str(project),
+    }
+    done = subprocess.run(
+        ["sh", "-c", command],
+        input=json.dumps(event),
+        cwd=project,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+    assert len(list(Path(state.locate(str(vault.root)).spool).iterdir())) == 1
+
+
 def test_a_control_character_in_the_path_is_refused(home: Path, tmp_path: Path) -> None:
     root = Vault(tmp_path / "two\nlines").root
     answer = call("--workspace", str(root), "hooks", "install", "claude-code")
@@ -188,19 +223,19 @@ def test_another_workspace_takes_over_in_place(home: Path, vault: Vault, tmp_pat
     assert codes(conditions("--workspace", str(other.root))["claude-code"]) == ["other-workspace"]
     good(other.call("hooks", "install", "claude-code"))
     assert all(sum("signet_sync" in command for command in found) == 1 for found in commands(path).values())
-    assert (fed(vault), fed(other)) == (set(), {"claude-code"})
+    assert (list(fed(vault)), list(fed(other))) == ([], ["claude-code"])
     assert codes(conditions()["claude-code"]) == ["other-workspace"]
     good(call("hooks", "uninstall", "claude-code"))
-    assert fed(other) == set()
+    assert fed(other) == {}
     assert path.read_text() == SETTINGS
 
 
 def test_a_second_installation_keeps_since(home: Path, vault: Vault) -> None:
     good(call("hooks", "install", "claude-code"))
-    first = fed_by(state.locate(str(vault.root)))
+    first = fed(vault)
     good(call("hooks", "install", "claude-code"))
-    assert fed_by(state.locate(str(vault.root))) == first
-    assert first["claude-code"].endswith("Z")
+    assert fed(vault) == first
+    assert first["claude-code"]["since"].endswith("Z")
 
 
 def test_an_older_installation_is_renewed(home: Path, vault: Vault) -> None:
@@ -219,12 +254,22 @@ def test_a_command_of_another_python_or_version(home: Path, vault: Vault) -> Non
     good(call("hooks", "install", "gemini"))
     path = home / ".gemini/settings.json"
     text = path.read_text()
-    path.write_text(text.replace(sys.executable, "/bin/sh"))
+    path.write_text(text.replace(PYTHON, "/bin/sh"))
     assert codes(conditions()["gemini"]) == ["other-python"]
     path.write_text(text.replace(" -P", ""))
     assert codes(conditions()["gemini"]) == ["outdated"]
     path.write_text(text.replace("10000", "7"))
     assert codes(conditions()["gemini"]) == ["outdated"]
+
+
+def test_the_name_of_the_interpreter_makes_no_difference(home: Path, vault: Vault, monkeypatch: Any) -> None:
+    good(call("hooks", "install", "claude-code"))
+    names = [os.path.join(os.path.dirname(sys.executable), name) for name in ("python", "python3")]
+    if sys.prefix == sys.base_prefix or not all(map(os.path.exists, names)):
+        pytest.skip("only a virtual environment has its interpreter under several names")
+    for name in names:
+        monkeypatch.setattr(sys, "executable", name)
+        assert codes(conditions()["claude-code"]) == []
 
 
 def test_a_link_is_followed_and_kept(home: Path, vault: Vault) -> None:
@@ -260,7 +305,7 @@ def test_settings_that_cannot_be_edited_stay_as_they_are(home: Path, vault: Vaul
     answer = call("hooks", "install", "auto")
     assert answer.code == 2
     assert told in answer.err and "codex" in answer.out
-    assert fed(vault) == {"codex"}
+    assert fed(vault).keys() == {"codex"}
     assert path.read_bytes() == text
     assert [entry.name for entry in path.parent.iterdir()] == ["settings.json"]
 
@@ -281,6 +326,8 @@ def test_dry_run_shows_a_diff_and_writes_nothing(home: Path, vault: Vault) -> No
     assert f"--- {home}/.claude/settings.json\n+++ {home}/.claude/settings.json\n" in out
     assert f"--- /dev/null\n+++ {home}/.codex/config.toml\n" in out
     assert "\\ No newline at end of file\n" in out
+    if shutil.which("patch") is None:
+        pytest.skip("patch is not on this machine")
     patched = subprocess.run(["patch", "-p0", "-d", "/"], input=out, capture_output=True, text=True, check=False)
     assert patched.returncode == 0, patched
     assert "nothing would change" in good(call("hooks", "install", "auto", "--trust", "--dry-run")).out
@@ -389,7 +436,7 @@ def test_a_script_of_another_version_is_renewed(home: Path, vault: Vault, name: 
     text = path.read_text()
     path.write_text(text + "// older\n")
     assert codes(conditions()[name]) == ["outdated"]
-    path.write_text(text.replace(sys.executable, "/gone/python"))
+    path.write_text(text.replace(PYTHON, "/gone/python"))
     assert codes(conditions()[name]) == ["python-gone"]
     good(call("hooks", "install", name))
     assert path.read_text() == text

@@ -1,4 +1,4 @@
-"""The spool: what a hook told of is there after a crash, is tried again but not for ever, and goes when a session goes."""
+"""The spool: what a hook told of survives a crash, is tried again but not for ever, and goes when a session goes."""
 
 import json
 import os
@@ -29,7 +29,9 @@ def names(folder):
 
 
 def test_a_job_comes_back_as_it_was_given(folder):
-    job = a_job(transcript_path="/t/a.jsonl", cwd="/p/é", reason="other", compaction="# Sum\n\ntext", session_id="s/é'\"")
+    job = a_job(
+        transcript_path="/t/a.jsonl", cwd="/p/é", reason="other", compaction="# Sum\n\ntext", session_id="s/é'\""
+    )
     spool.put(folder, job)
     (found,) = spool.jobs(folder)
     assert found.document() == job.document()
@@ -175,7 +177,7 @@ def test_dropping_a_session_leaves_no_word_of_it(folder):
     assert canary.encode() not in left
     assert json.dumps(canary)[1:-1].encode() not in left
     assert [job.session_id for job in spool.jobs(folder)] == ["another"]
-    assert names(f"{folder}/bad") == ["harmless.json.damaged"]
+    assert names(f"{folder}/bad") == ["harmless.json.unknown-version"]
 
 
 def test_sweeping_takes_what_a_crash_left_and_what_lay_aside_for_long(folder):

@@ -42,7 +42,9 @@ SCALARS = (
     | st.just(10**400)
     | st.floats()
     | st.text(max_size=30)
-    | st.sampled_from(["\ud800", "2026-03-28T22:34:06.792Z", "9999-12-31T23:59:59Z", "<signet-memory>", "```", "## User · x"])
+    | st.sampled_from(
+        ["\ud800", "2026-03-28T22:34:06.792Z", "9999-12-31T23:59:59Z", "<signet-memory>", "```", "## User · x"]
+    )
 )
 
 
@@ -51,10 +53,15 @@ def hostile(names, values):
     value = st.recursive(
         SCALARS | st.sampled_from(values),
         lambda inner: (
-            st.lists(inner, max_size=4) | st.dictionaries(st.sampled_from(names) | st.text(max_size=5), inner, max_size=7)
+            st.lists(inner, max_size=4)
+            | st.dictionaries(st.sampled_from(names) | st.text(max_size=5), inner, max_size=7)
         ),
         max_leaves=25,
     )
     record = st.dictionaries(st.sampled_from(names), value, max_size=8)
-    line = record.map(lambda r: json.dumps(r).encode()) | st.binary(max_size=30) | value.map(lambda v: json.dumps(v).encode())
+    line = (
+        record.map(lambda r: json.dumps(r).encode())
+        | st.binary(max_size=30)
+        | value.map(lambda v: json.dumps(v).encode())
+    )
     return st.lists(line, max_size=8)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, cast
@@ -27,7 +27,7 @@ from signet_sync.errors import SignetSyncError, UsageError, WorkspaceError
 from signet_sync.index import flows as results
 from signet_sync.index import live, tombstones
 from signet_sync.reconcile import judge_tombstone
-from signet_sync.sessions import ARTIFACTS, Facts, FlowKind, Quality, Standing, State, Step, next_step, observe
+from signet_sync.sessions import ARTIFACTS, Facts, FlowKind, Quality, Standing, State, Step, next_step, observe, refusal_key
 from signet_sync.vault import files, manifests
 from signet_sync.vault import tombstones as tombstone_files
 
@@ -101,19 +101,27 @@ def flow_of(held: journal.Held) -> Flow:
     return flow
 
 
-def resume(workspace: Workspace) -> list[Flow]:
-    """Takes hold of every flow whose caller has died; damaged journals are named and left."""
-    found = []
+def resume(workspace: Workspace, wanted: Callable[[Flow], bool] = lambda _: True) -> Iterator[Flow]:
+    """Takes hold of flows whose caller has died, one after the other; damaged journals are named and left."""
     for key in journal.keys(workspace.state.journal):
-        held = journal.take(workspace.state.journal, key)
+        try:
+            held = journal.take(workspace.state.journal, key)
+        except ValueError as error:
+            workspace.events.append(f"a journalled flow is damaged and left alone: {error}")
+            continue
         if held is None:
             continue
         try:
-            found.append(flow_of(held))
+            flow = flow_of(held)
+            asked = wanted(flow)
         except (KeyError, TypeError, ValueError) as error:
             held.release()
             workspace.events.append(f"a journalled flow cannot be read and is left alone: {error!r} [{held.path}]")
-    return found
+            continue
+        if asked:
+            yield flow
+        else:
+            held.release()
 
 
 def advance(workspace: Workspace, flow: Flow) -> State:
@@ -209,10 +217,12 @@ def _linked(workspace: Workspace, flow: Flow) -> bool:
     if not isinstance(found, Found):
         return False
     try:
-        manifest = validate("manifest", parse(found.raw).fields)
+        document = parse(found.raw)
+        fields = validate("manifest", document.fields).fields()
     except (FrontmatterProblem, FieldProblem):
         return False
-    return all(not _leads(manifest.fields(), flow, kind) for kind in ARTIFACTS[flow.kind])
+    named = set(targets(document.body))
+    return all(flow.path(kind) in named and not _leads(fields, flow, kind) for kind in ARTIFACTS[flow.kind])
 
 
 def _leads(fields: dict[str, Any], flow: Flow, kind: str) -> bool:
@@ -357,11 +367,12 @@ def with_links(body: str, links: Sequence[tuple[str, str]]) -> str:
 
 def _record(workspace: Workspace, flow: Flow, answer: dict[str, Any], *, refused: bool) -> None:
     document = flow.document
+    key = document["flow_key"]
     with workspace.database.transaction(durable=True):
         results.record(
             workspace.database,
             agent_id=document["agent_id"],
-            flow_key=document["flow_key"],
+            flow_key=refusal_key(key, document["captured_at"]) if refused else key,
             kind=flow.kind,
             session=(document["token"], document["session_id"]),
             answer=results.Answer(document["request"], answer, refused),

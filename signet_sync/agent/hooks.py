@@ -17,7 +17,6 @@ from signet_sync.host.settings.condition import Condition, Plan
 from signet_sync.host.settings.program import Program
 
 AUTO = "auto"
-FED_BY = "harnesses.json"
 NOTHING = Plan(())
 _ATTEMPTS = 3
 
@@ -108,21 +107,6 @@ def program_for(root: str) -> Program:
     return Program.here(None if _same(root, os.path.expanduser(DEFAULT_WORKSPACE)) else root)
 
 
-def fed_by(folder: state.StateFolder) -> dict[str, str]:
-    """The harnesses that feed a workspace, each with the moment (ISO 8601) since when."""
-    try:
-        with open(os.path.join(folder.path, FED_BY), encoding="utf-8") as file:
-            document = json.load(file)
-    except (OSError, ValueError):
-        return {}
-    entries = document.items() if isinstance(document, dict) else ()
-    return {
-        name: entry["since"]
-        for name, entry in entries
-        if isinstance(entry, dict) and isinstance(entry.get("since"), str)
-    }
-
-
 def _carried_out(name: str, before: Condition, plan: Callable[[], Plan], dry_run: bool) -> Outcome:
     for attempt in range(1, _ATTEMPTS + 1):
         try:
@@ -153,19 +137,29 @@ def _fed_root(condition: Condition) -> str:
     return condition.workspace or os.path.expanduser(DEFAULT_WORKSPACE)
 
 
+def _feeding(folder: state.StateFolder) -> dict[str, str]:
+    try:
+        with open(folder.harnesses, encoding="utf-8") as file:
+            document = json.load(file)
+    except (OSError, ValueError):
+        return {}
+    entries = document.items() if isinstance(document, dict) else ()
+    return {name: str(entry["since"]) for name, entry in entries if isinstance(entry, dict) and "since" in entry}
+
+
 def _remember(root: str, name: str, now: str) -> None:
     folder = establish(root)
-    fed = fed_by(folder)
+    fed = _feeding(folder)
     _write(folder, {**fed, name: fed.get(name, now)})
 
 
 def _forget(root: str, name: str) -> None:
     folder = state.locate(root)
-    fed = fed_by(folder)
+    fed = _feeding(folder)
     if fed.pop(name, None) is not None:
         _write(folder, fed)
 
 
 def _write(folder: state.StateFolder, fed: Mapping[str, str]) -> None:
     state.private_folder(folder.path)
-    state.write_json(os.path.join(folder.path, FED_BY), {name: {"since": since} for name, since in fed.items()})
+    state.write_json(folder.harnesses, {name: {"since": since} for name, since in fed.items()})

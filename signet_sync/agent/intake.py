@@ -51,6 +51,7 @@ def take(
     the others: it is tried again later, a bounded number of times.
     """
     done = Intake()
+    spool.sweep(workspace.state.spool, now_us())
     propose = proposer(workspace.settings, workspace.root, environ)
     waiting = True
     while waiting:

@@ -126,6 +126,8 @@ def run_locked(workspace: Workspace, request: Request) -> Outcome:
             for flow in begun:
                 flow.reconciled = True
                 _go_on_with(workspace, flow)
+            if begun and outcome.full:
+                back_up(workspace, iso(request.now_us))  # the flows' answers are newer than the pass's backup
     finally:
         for flow in begun:
             flow.held.release()

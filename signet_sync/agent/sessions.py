@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from hashlib import sha256
 from typing import Any
@@ -15,15 +16,15 @@ from signet_sync.agent.proposals import Proposals, Propose
 from signet_sync.agent.workspace import Workspace
 from signet_sync.contracts.bodies import body_sha256
 from signet_sync.contracts.inputs import CompactionInput, SessionInput
-from signet_sync.contracts.names import artifact_file_name
+from signet_sync.contracts.names import artifact_file_name, artifact_name
 from signet_sync.contracts.places import MEMORY, artifact_path
 from signet_sync.contracts.sanitizer import redact, sanitize_counted, sanitize_line_counted
 from signet_sync.contracts.timestamps import iso, parse_instant
-from signet_sync.errors import SignetSyncError, UsageError, WorkspaceError
-from signet_sync.index import artifacts, pages
+from signet_sync.errors import Halted, SignetSyncError, UsageError, WorkspaceError
+from signet_sync.index import artifacts, overview, pages
 from signet_sync.index import flows as results
 from signet_sync.reconcile import Row
-from signet_sync.sessions import ARTIFACTS, FlowKind, parts, unheard
+from signet_sync.sessions import ARTIFACTS, FlowKind, parts, refusal_key, unheard
 from signet_sync.vault import files, tombstones
 
 # Writers of a busy machine wait for each other; an ending that was begun is not given up because a first index is made.
@@ -59,7 +60,7 @@ def end(workspace: Workspace, given: SessionInput, *, now_us: int, propose: Prop
 
     A replay gives the first answer with `idempotent_replay`, and writes nothing. Raises `UsageError`
     (`idempotency-conflict`, `removed-session`, `name-taken`, `input-invalid`), `WorkspaceError`, `DatabaseError`,
-    `OSError`: then nothing is half-written, and what was journalled is finished by the next pass.
+    `OSError`, `Halted` where the vault's files are away: then nothing is half-written, and what was journalled is finished by the next pass.
     """
     return _run(workspace, _session_request(given), now_us, propose)
 
@@ -155,9 +156,11 @@ def _run(workspace: Workspace, request: _Request, now_us: int, propose: Propose 
     _require_writable(workspace)
     proposals = Proposals()
     asked = propose is None
+    held: journal.Held | None = None
     while True:
-        with state.workspace_lock(workspace.state, PATIENCE):
-            answer = _known_answer(workspace, request)
+        with _locked(workspace, held):
+            answer = _finish_earlier(workspace, request, now_us) if held is None else None
+            answer = answer or _known_answer(workspace, request)
             if answer is not None:
                 return answer
             _refresh(workspace, request.identity["agent_id"], request.token, now_us)
@@ -180,28 +183,69 @@ def _run(workspace: Workspace, request: _Request, now_us: int, propose: Propose 
                 project=identity["project"],
                 harness=identity["harness"],
             )
-        finally:
+        except BaseException:
             held.release()
+            raise
         asked = True
 
 
+@contextmanager
+def _locked(workspace: Workspace, held: journal.Held | None) -> Iterator[None]:
+    """The workspace's lock; a journal of ours is held until then, so that no pass takes the flow from us meanwhile."""
+    try:
+        with state.workspace_lock(workspace.state, PATIENCE):
+            if held is not None:
+                held.release()
+            yield
+    finally:
+        if held is not None:
+            held.release()
+
+
+def _finish_earlier(workspace: Workspace, request: _Request, now_us: int) -> dict[str, Any] | None:
+    """Finishes endings of this session that were cut off: what they say is not new. Gives the answer of this very one.
+
+    Only then do rows tell what is kept; a half-written ending that was judged by them would never be completed.
+    """
+
+    def concerns(flow: Flow) -> bool:
+        document = flow.document
+        session = document["agent_id"], document["token"], document["session_id"]
+        return session == request.session or document["flow_key"] == request.flow_key
+
+    answer = None
+    for flow in flows.resume(workspace, concerns):
+        with suppress(UsageError):  # it was refused, which is recorded; so is this one, if it is the same
+            told = _walk(workspace, flow, now_us)
+            if flow.document["request"] == request.request:
+                answer = told
+    return answer
+
+
 def _known_answer(workspace: Workspace, request: _Request) -> dict[str, Any] | None:
-    """The recorded answer of this very request. Raises `UsageError` for its key with other content."""
-    known = results.recorded(workspace.database, request.identity["agent_id"], request.flow_key)
+    """The recorded answer of this very request. Raises `UsageError` for its refusal, or its key with other content."""
+    agent_id = request.identity["agent_id"]
+    known = results.recorded(workspace.database, agent_id, request.flow_key)
     if known is None:
+        _raise_refusal(workspace, request)
         return None
     if known.request_sha256 != request.request:
-        if known.refused:
-            return None
         raise UsageError(
             "this idempotency key was used for other content",
             hint="nothing was written; give every ending a key of its own",
             code="idempotency-conflict",
         )
-    if known.refused:
+    return {**known.document, "idempotent_replay": True}
+
+
+def _raise_refusal(workspace: Workspace, request: _Request) -> None:
+    if request.captured_us is None:
+        return  # a moment that we choose is free
+    key = refusal_key(request.flow_key, iso(request.captured_us))
+    known = results.recorded(workspace.database, request.identity["agent_id"], key)
+    if known is not None and known.request_sha256 == request.request:
         told = known.document
         raise UsageError(told["message"], path=told.get("path"), hint=told["hint"], code=told["code"])
-    return {**known.document, "idempotent_replay": True}
 
 
 def refresh(workspace: Workspace, agent_id: str, token: str) -> None:
@@ -211,7 +255,14 @@ def refresh(workspace: Workspace, agent_id: str, token: str) -> None:
 
 
 def _refresh(workspace: Workspace, agent_id: str, token: str, now_us: int) -> None:
-    paths = {artifact_path(name) for name in files.listing(workspace.root, MEMORY, "") if token in name}
+    names = files.listing(workspace.root, MEMORY, "")
+    if not any(map(artifact_name, names)) and overview.indexed_count(workspace.database):
+        raise Halted(
+            "memory/ holds none of the indexed files",
+            path=MEMORY,
+            hint="nothing was written; bring memory/ back, or first: signet-sync reindex --accept-removals",
+        )
+    paths = {artifact_path(name) for name in names if token in name}
     paths.add(tombstones.path_of(agent_id, token))
     reconcile.index_paths(workspace, reconcile.Request(now_us=now_us, paths=frozenset(paths)))
 
@@ -266,13 +317,16 @@ def _write(
     workspace: Workspace, request: _Request, new: str, rows: list[Row], proposals: Proposals, now_us: int
 ) -> dict[str, Any]:
     """Writes what is new, in several segments where it is too long for one file; gives the last one's answer."""
-    pieces = list(parts(new, workspace.settings.max_file_bytes - HEADROOM))
+    limit = workspace.settings.max_file_bytes
+    pieces = list(parts(new, max(limit - HEADROOM, limit // 2)))
     for left, piece in zip(range(len(pieces) - 1, -1, -1), pieces, strict=True):
         last = not left
         one = request if last else _earlier(request, piece, left)
         if not last and _known_answer(workspace, one) is not None:
             continue
-        flow = flows.flow_of(_begin(workspace, one, piece, rows, now_us, proposals if last else Proposals()))
+        # Equal parts are as many segments: each has a moment of its own.
+        at = now_us - left * 1000
+        flow = flows.flow_of(_begin(workspace, one, piece, rows, at, proposals if last else Proposals()))
         flow.wording = proposals.sentence if last else None
         answer = _walk(workspace, flow, now_us)
         rows = _segments(workspace, request)
@@ -282,7 +336,7 @@ def _write(
 def _earlier(request: _Request, piece: str, left: int) -> _Request:
     """The request for one of the earlier segments of a transcript that is too long for one file: a moment before."""
     bodies: dict[str, str | None] = {**request.bodies, "transcript": piece, "summary": None}
-    key = _digest(["part", request.flow_key, body_sha256(piece)])
+    key = _digest(["part", request.flow_key, left, body_sha256(piece)])
     captured_us = request.captured_us - left * 1000 if request.captured_us is not None else None
     return replace(request, bodies=bodies, flow_key=key[:32], request=key, proposal=None, captured_us=captured_us)
 

@@ -19,7 +19,9 @@ if TYPE_CHECKING:
     from signet_sync.agent.hooks import Outcome
     from signet_sync.host.settings.condition import Condition, Edit
 
-harness_argument = click.argument("harness", type=click.Choice([*HARNESSES, agent.AUTO]), default=agent.AUTO)
+_NAMES = click.Choice([*HARNESSES, agent.AUTO])
+
+harness_argument = click.argument("harness", type=_NAMES, metavar="HARNESS|auto")
 dry_run_option = click.option("--dry-run", is_flag=True, help="Show what would change as a diff; write nothing.")
 
 
@@ -28,14 +30,17 @@ def hooks() -> None:
     """Let your coding agents hand their sessions over, and start with what MEMORY.md knows."""
 
 
-@hooks.command()
+@hooks.command(short_help="Add the hooks to a harness's settings.")
 @harness_argument
 @click.option("--trust", is_flag=True, help="Codex: trust the hooks in your place, and show what was trusted.")
 @dry_run_option
 @json_option
 @pass_context
 def install(context: Context, harness: str, trust: bool, dry_run: bool, as_json: bool) -> int:
-    """Add the hooks to a harness's settings; with `auto` to every harness found. What else is in there stays."""
+    """Add the hooks to a harness's settings; everything else in there stays as it is.
+
+    HARNESS is claude-code, codex, gemini, opencode or openclaw; auto means all whose folder is here.
+    """
     names = _chosen(harness)
     if trust and "codex" not in names:
         raise UsageError("only Codex asks for trust", hint="leave --trust out")
@@ -43,23 +48,26 @@ def install(context: Context, harness: str, trust: bool, dry_run: bool, as_json:
     return _answered(context, outcomes, dry_run, as_json, _tell_installed)
 
 
-@hooks.command()
+@hooks.command(short_help="Take the hooks out again.")
 @harness_argument
 @dry_run_option
 @json_option
 @pass_context
 def uninstall(context: Context, harness: str, dry_run: bool, as_json: bool) -> int:
-    """Take the hooks out of a harness's settings again; everything else in there stays, to the byte."""
+    """Take the hooks out of a harness's settings; where nothing else has changed, the very bytes are back.
+
+    HARNESS is claude-code, codex, gemini, opencode or openclaw; auto means all whose folder is here.
+    """
     outcomes = agent.uninstall(context.root, _chosen(harness), dry_run=dry_run)
     return _answered(context, outcomes, dry_run, as_json, _tell_uninstalled)
 
 
-@hooks.command()
-@harness_argument
+@hooks.command(short_help="Which harnesses are here, are their hooks in place.")
+@click.argument("harness", type=_NAMES, metavar="[HARNESS|auto]", default=agent.AUTO)
 @json_option
 @pass_context
 def status(context: Context, harness: str, as_json: bool) -> int:
-    """Which harnesses are here, and whether their hooks are in place."""
+    """Which harnesses are here, whether their hooks are in place, and what keeps them from running."""
     names = list(HARNESSES) if harness == agent.AUTO else [harness]
     found = agent.conditions(context.root, names)
     if as_json:

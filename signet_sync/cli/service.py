@@ -22,17 +22,30 @@ def service() -> None:
 
 def _parts(context: Context, *, system: bool) -> dict[str, Any]:
     from signet_sync import state
-    from signet_sync.config import DEFAULT_WORKSPACE
-    from signet_sync.host.service import service_name
+    from signet_sync.host.stores import homes
 
     del system
-    default = os.path.expanduser(DEFAULT_WORKSPACE)
     return {
+        "transcripts": homes(),
+        "network": _asks_a_model(context),
         "executable": _executable(),
         "workspace": context.root,
         "state": state.base(),
-        "name": service_name(context.root, default=default),
+        "name": _name(context),
     }
+
+
+def _name(context: Context) -> str:
+    from signet_sync.config import DEFAULT_WORKSPACE
+    from signet_sync.host.service import service_name
+
+    return service_name(context.root, default=os.path.expanduser(DEFAULT_WORKSPACE))
+
+
+def _asks_a_model(context: Context) -> bool:
+    from signet_sync.agent.proposals import proposer
+
+    return proposer(context.settings(), context.root, os.environ) is not None
 
 
 def _executable() -> list[str]:
@@ -76,7 +89,7 @@ def uninstall(context: Context, system: bool, as_json: bool) -> int:
     """Stop, disable and remove the unit of this workspace; vault and state stay."""
     from signet_sync.host import service as door
 
-    done = door.uninstall(name=_parts(context, system=system)["name"], system=system)
+    done = door.uninstall(name=_name(context), system=system)
     if as_json:
         emit(_document(done))
     else:

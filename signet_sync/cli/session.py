@@ -124,13 +124,20 @@ def _document(source: str) -> Any:
         ) from None
     try:
         return json.loads(raw.decode("utf-8-sig"))
-    except (ValueError, RecursionError) as error:
-        raise UsageError(
-            f"the input is not JSON: {error}",
-            path=None if source == "-" else source,
-            hint="see signet-sync session --help for its shape",
-            code="input-invalid",
-        ) from None
+    except UnicodeDecodeError as error:
+        problem = f"the input is not UTF-8: byte {error.start}"
+    except json.JSONDecodeError as error:
+        problem = f"the input is not JSON: {error}"
+    except RecursionError:
+        problem = "the input is not JSON that can be read: it is nested too deeply"
+    except ValueError:
+        problem = "the input is not JSON that can be read: a number has too many digits"
+    raise UsageError(
+        problem,
+        path=None if source == "-" else source,
+        hint="see signet-sync session end --help for its shape",
+        code="input-invalid",
+    )
 
 
 def _tell(answer: dict[str, Any]) -> None:

@@ -62,6 +62,7 @@ def describe(context: Context) -> dict[str, Any]:
         "watch": live.get("watch"),
         "violations": index.violations,
         "sizes": _sizes(path, folder),
+        "intake": _intake(folder, index.refused),
         "trouble": live.get("trouble") or index.trouble or None,
         "stale_heartbeat": beat is not None and not running,
         "silent_seconds": silence,
@@ -79,6 +80,7 @@ class _Index:
     )
     violations: list[str] = field(default_factory=list)
     halted: bool = False
+    refused: int = 0
     trouble: str = ""
 
 
@@ -123,6 +125,7 @@ def _count(database: Database, found: _Index) -> None:
         }
         found.violations = [row[0] for row in database.execute("select path from violations order by path limit 20")]
         found.halted = database.meta("halted") is not None
+        found.refused = database.value("select count(*) from flow_results where refused = 1")
 
 
 def _silence(folder: StateFolder) -> float | None:
@@ -144,6 +147,24 @@ def _last_pass(folder: StateFolder, live: dict[str, Any]) -> str | None:
     except (OSError, ValueError, AttributeError):
         return None
     return found if isinstance(found, str) else None
+
+
+def _intake(folder: StateFolder, refused: int) -> dict[str, Any]:
+    """What comes in from harnesses: who feeds this workspace, what waits, what was begun, what was given up."""
+    import json
+
+    from signet_sync import journal, spool
+
+    harnesses: list[str] = []
+    with suppress(OSError, ValueError), open(folder.harnesses, encoding="utf-8") as handle:
+        harnesses = sorted(json.load(handle))
+    return {
+        "harnesses": harnesses,
+        "waiting": spool.size(folder.spool)[0],
+        "given_up": spool.given_up(folder.spool),
+        "unfinished": len(journal.keys(folder.journal)),
+        "refused": refused,
+    }
 
 
 def _sizes(path: str, folder: StateFolder) -> dict[str, int]:
@@ -200,6 +221,16 @@ def _show(document: dict[str, Any]) -> None:
             f"problems   {counted(counts['violations'], 'violation')} · {counts['invalid']} invalid"
             " → signet-sync violations list, signet-sync check",
             fg="red",
+        )
+    intake = document["intake"]
+    if intake["harnesses"] or intake["waiting"]:
+        fed = ", ".join(intake["harnesses"]) or "no harness"
+        click.echo(f"intake     {fed} · {counted(intake['waiting'], 'job')} waiting")
+    if intake["given_up"] or intake["unfinished"] or intake["refused"]:
+        click.secho(
+            f"           {counted(intake['unfinished'], 'ending')} unfinished · {intake['refused']} refused"
+            f" · {counted(intake['given_up'], 'job')} given up → signet-sync logs",
+            fg="yellow",
         )
     if document["trouble"]:
         click.secho(f"trouble    {document['trouble']}", fg="yellow")

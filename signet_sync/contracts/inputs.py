@@ -8,13 +8,14 @@ from dataclasses import dataclass, fields
 from typing import Any
 
 from signet_sync.contracts.bodies import js_trim, utf8
+from signet_sync.contracts.identities import AGENT_ID, KEY_LIMIT
+from signet_sync.contracts.frontmatter import scalar_text
 from signet_sync.contracts.timestamps import iso, parse_instant
 from signet_sync.contracts.tokens import derive_token
 from signet_sync.errors import UsageError
 
-AGENT = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}", re.ASCII)
-KEY_LIMIT, TEXT_LIMIT = 12_000, 4_000
-HEAD_TEXTS = 48_000  # bytes; the head of a file may hold 64 KiB
+TEXT_LIMIT = 4_000
+HEAD_TEXTS = 48_000  # bytes as written; the head of a file may hold 64 KiB
 _CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
 _TEXTS = ("session_key", "project", "harness", "captured_at", "started_at", "ended_at", "idempotency_key")
 
@@ -100,7 +101,7 @@ def _mapping(document: object, known: set[str]) -> Mapping[str, Any]:
 
 def _identity(given: Mapping[str, Any], now_us: int) -> dict[str, Any]:
     agent_id = given.get("agent_id", "default")
-    if not isinstance(agent_id, str) or not AGENT.fullmatch(agent_id):
+    if not isinstance(agent_id, str) or not AGENT_ID.fullmatch(agent_id):
         raise UsageError(
             "agent_id does not name an agent",
             hint="use lower-case letters, digits, - and _, at most 64, a letter or digit first",
@@ -123,7 +124,8 @@ def _identity(given: Mapping[str, Any], now_us: int) -> dict[str, Any]:
         limit = KEY_LIMIT if name in ("session_id", "session_key") else TEXT_LIMIT
         if len(text) > limit:
             raise _bad(name, f"is longer than {limit:,} characters")
-    if sum(len(utf8(values[name] or "")) for name in ("session_id", "session_key", "project", "harness")) > HEAD_TEXTS:
+    heads = [values[name] or "" for name in ("session_id", "session_key", "project", "harness")]
+    if sum(len(utf8(scalar_text(text))) for text in heads) > HEAD_TEXTS:
         raise _bad("session_id", f"with session_key, project and harness takes more than {HEAD_TEXTS:,} bytes")
     for name in ("captured_at", "started_at", "ended_at"):
         values[name] = _instant(name, values[name], now_us)
@@ -158,4 +160,4 @@ def _optional_body(given: Mapping[str, Any], name: str) -> str | None:
 
 
 def _bad(name: str, what: str) -> UsageError:
-    return UsageError(f"{name} {what}", hint="see signet-sync session --help", code="input-invalid")
+    return UsageError(f"{name} {what}", hint="see signet-sync session end --help", code="input-invalid")

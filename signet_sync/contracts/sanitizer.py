@@ -2,7 +2,7 @@
 
 Contract: *Sanitizer* and *Secrets*. What counts as a secret stands in `secrets.toml`. The table is part of the version:
 once `v1` is released, changing a rule means `v2` with a migration note, because artifacts that were written under `v1`
-stay as they are. Rows are another matter: they carry `sanitizer_stamp`, and a pass that finds another one makes them anew.
+stay as they are. Rows follow at once: a full pass that finds another `sanitizer_stamp` on them derives them anew.
 
 How it works. Each rule belongs to a *look*: one cheap pass that says whether any of its rules is worth running. The
 passes lean on what is fast in CPython: `str.find` and `str.replace` of one character (`memchr`), and `re` with a
@@ -137,7 +137,7 @@ _LITERALS = {
     "~": re.compile(r"~(?<=Q~)"),
     "@": re.compile(r"@"),
     "dapi": re.compile(r"dapi(?=[0-9a-f]{16})"),
-    "%": re.compile(r"%(?:25|40|2[BFbf]|3[ADad])"),
+    "%": re.compile(r"%(?:40|2[BFbf]|3[ADad])"),
 }
 
 
@@ -169,9 +169,9 @@ def _candidates(text: str) -> list[Rule]:
 
 
 def _spans(rule: Rule, text: str) -> Iterator[Span]:
-    search, at = rule.pattern.search, 0
+    search, check, at = rule.pattern.search, rule.check, 0
     while match := search(text, at):
-        span = rule.secret(match)
+        span = check(match)
         # A pattern may only look at its secret: what was found once is not read again.
         at = max(match.end(), span[1]) if span else match.end()
         if span:
@@ -211,9 +211,9 @@ def suspects(text: str) -> bool:
     return any(True for rule in _candidates(text) for _ in _spans(rule, text))
 
 
-def extent(text: str) -> Span | None:
-    """From the first secret's begin to the last one's end, or None without any."""
-    spans = [span for rule in _candidates(text) for span in _spans(rule, text)]
+def extent(text: str, *, without: str = "") -> Span | None:
+    """From the first secret's begin to the last one's end, or None; one rule may be left out."""
+    spans = [span for rule in _candidates(text) if rule.name != without for span in _spans(rule, text)]
     return (min(start for start, _ in spans), max(end for _, end in spans)) if spans else None
 
 
@@ -241,9 +241,7 @@ def _has_controls(text: str) -> bool:
         raw = text.encode()
     except UnicodeEncodeError:  # a lone surrogate
         return True
-    return bool(
-        len(raw.translate(None, _ASCII_CONTROLS_UTF8)) < len(raw) or _C1.search(raw) or _DIRECTIONS.search(raw)
-    )
+    return bool(len(raw.translate(None, _ASCII_CONTROLS_UTF8)) < len(raw) or _C1.search(raw) or _DIRECTIONS.search(raw))
 
 
 def _without_controls(text: str) -> str:

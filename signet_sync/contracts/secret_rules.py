@@ -9,7 +9,7 @@ from functools import cache, cached_property
 from hashlib import sha256
 from typing import Any
 
-from signet_sync.contracts.secret_shapes import AROUND, CHECKS, VALUE, Check, Span, found
+from signet_sync.contracts.secret_shapes import AROUND, CHECKS, VALUE, Check, found
 
 _TABLE = "secrets.toml"
 # The looks of `sanitizer` need these two before there is a table.
@@ -20,9 +20,9 @@ _SHARED = {"around": AROUND, "value": VALUE}
 class Rule:
     """One row of the table.
 
-    `look` names the first look that must have fired; each match holds one of `keywords`; `expression` finds
-    candidates, and `check` gives the span to replace, or None for a look-alike. `finds` and `leaves` are whole texts:
-    in each of the first this rule finds something, in none of the second any rule does.
+    `look` names the look that must have fired; each match holds one of `keywords`, if there are any; `expression`
+    finds candidates, and `check` gives the span to replace, or None for a look-alike. `finds` and `leaves` are whole
+    texts: in each of the first this rule finds something, in none of the second any rule does.
     """
 
     name: str
@@ -39,10 +39,6 @@ class Rule:
     def pattern(self) -> re.Pattern[str]:
         """The compiled expression, made when a text first gives reason to."""
         return re.compile(self.expression)
-
-    def secret(self, match: re.Match[str]) -> Span | None:
-        """The span of a match that has to go."""
-        return self.check(match)
 
 
 @cache

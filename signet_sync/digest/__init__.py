@@ -6,20 +6,19 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from signet_sync.contracts.sentences import basename, flatten
-from signet_sync.digest.findings import LAST, Found, find, open_ends, questions
+from signet_sync.digest.findings import Found, find, open_ends, questions
 from signet_sync.digest.lines import read
 
 LIMIT = 6_000
 TITLE_LENGTH, FIRST_REQUEST, REQUEST, SENTENCE, LINE = 100, 300, 120, 200, 160
-FILES, COMMANDS, ERRORS, ENDS, ASKED = 16, 10, 6, 5, 3
-# Characters that the items of a section may take; with headings and counts they stay below `LIMIT`.
-_SHARES = {
-    "Requests": 1500, "Decisions": 850, "Files": 600, "Commands": 600, "Errors": 550, "Last state": 650,
-    "Next steps": 350, "Open questions": 300,
-}  # fmt: skip
+LITTLE = 80
+# Characters that the lines of a section may take; with headings and counts they stay below `LIMIT`.
+REQUESTS, DECISIONS, FILES, COMMANDS, ERRORS, LAST_STATE, NEXT_STEPS, OPEN_QUESTIONS = (
+    1450, 850, 550, 550, 550, 650, 350, 250,
+)  # fmt: skip
 
 # What would start a heading, a quote, a fence, a list or a task inside a list item or quote.
-_BLOCK = re.compile(r"(?:(?:#{1,6}|[-*+]|\d{1,9}[.)]|\[[ xX]\])(?:[ \t]+|$)|>[ \t]*|[~`]{3,}[ \t]*|\\(?=#))+")
+_BLOCK = re.compile(r"^(?:(?:#{1,6}|[-*+]|\d{1,9}[.)]|\[[ xX]\])(?:[ \t]+|$)|>[ \t]*|[~`]{3,}[ \t]*|\\(?=#))+")
 _LIST_ITEM = re.compile(r"[ \t]*(?:[-*+]|\d{1,3}[.)])[ \t]+")
 _LOOKS = re.compile(
     r"(?:cd \S+ *(?:&&|;) *)?(?:ls|cat|head|tail|grep|rg|find|pwd|cd|sed -n|wc|echo|which|tree|file|stat|du|type"
@@ -39,48 +38,46 @@ def digest(transcript: str, *, project: str | None, harness: str | None) -> str:
         return ""
     sections = [f"# {title}", _honest(project, harness)]
     for name, lines in _sections(found, project):
-        kept = _within(lines, _SHARES[name])
-        if kept:
-            sections.append("\n".join([f"## {name}", "", *kept]))
+        if lines:
+            sections.append("\n".join([f"## {name}", "", *lines]))
     return "\n\n".join(sections) + "\n"
 
 
-def _sections(found: Found, project: str | None) -> Iterator[tuple[str, Sequence[str]]]:
+def _sections(found: Found, project: str | None) -> Iterator[tuple[str, list[str]]]:
     """The sections in order, each with its lines; those that mean what MEMORY.md's head knows are called as it does."""
-    yield "Requests", _requests(found)
-    yield "Decisions", _items(_decisions(found), SENTENCE)
-    yield "Files", _files(found, project)
-    yield "Commands", _commands(found)
-    yield "Errors", _errors(found)
+    yield "Requests", _first(_requests(found), REQUESTS)
+    yield "Decisions", _last(_items(_decisions(found)), DECISIONS)
+    yield "Files", _first(_files(found, project), FILES)
+    yield "Commands", _last(_commands(found, project), COMMANDS)
+    yield "Errors", _last(_errors(found), ERRORS)
     yield "Last state", _last_state(found)
-    yield "Next steps", _items(open_ends(found.recent)[-ENDS:], SENTENCE)
-    yield "Open questions", _items(_open_questions(found), SENTENCE)
+    yield "Next steps", _last(_items(open_ends(found.recent)), NEXT_STEPS)
+    yield "Open questions", _last(_items(_open_questions(found)), OPEN_QUESTIONS)
 
 
 def _title(found: Found) -> str:
-    """The first request that says more than two words, else the first, else the first line of the text."""
+    """The first request that says more than two words, else the first, else how the text begins."""
     requests = [line for text in (*found.first, *found.last) if (line := _line(text, TITLE_LENGTH))]
     telling = [line for line in requests if len(line.split()) > 2 or not line.isascii()]
-    return next(iter([*telling, *requests, _line(found.opening, TITLE_LENGTH)]), "")
+    beginnings = (_line(text, TITLE_LENGTH) for text in found.openings)
+    return next(iter(telling or requests), "") or next(filter(None, beginnings), "")
 
 
 def _honest(project: str | None, harness: str | None) -> str:
+    said = "A digest made by rules from the transcript, without a model; its lines are quoted."
     name = flatten(basename(project), 60)
-    whose = f" {flatten(harness, 40)}" if harness else ""
-    where = f" in '{name}'" if name else ""
-    said = (
-        f"Digest of a{whose} session{where}, made by rules from its transcript without a model; the lines are quoted."
-    )
+    said += f" Project: {name}." if name else ""
+    said += f" Harness: {flatten(harness, 40)}." if harness else ""
     return f"*{said.replace('*', '')}*"
 
 
 def _requests(found: Found) -> list[str]:
-    first, last = found.first, list(found.last)
-    lines = [f"- {_line(text, REQUEST if place else FIRST_REQUEST)}" for place, text in enumerate(first)]
+    """The first ones and the last ones, and how many stand between them."""
+    first = [_line(text, REQUEST if place else FIRST_REQUEST) for place, text in enumerate(found.first)]
+    last = [_line(text, REQUEST) for text in found.last]
     left_out = found.requests - len(first) - len(last)
-    if left_out:
-        lines.append(f"- … {left_out:,} more between these …")
-    return [*lines, *(f"- {_line(text, REQUEST)}" for text in last[-LAST:])]
+    gap = [f"… {left_out:,} more between these …"] if left_out else []
+    return [f"- {said}" for said in (*first, *gap, *last) if said]
 
 
 def _decisions(found: Found) -> list[str]:
@@ -92,11 +89,13 @@ def _decisions(found: Found) -> list[str]:
 
 
 def _files(found: Found, project: str | None) -> list[str]:
+    """The files that were edited, then those that were read or spoken of, the most mentioned first."""
     edited = _relative(found.edited, project)
-    named = {path: times for path, times in _relative(found.named, project).items() if path not in edited}
+    named = _relative(found.named, project)
+    ends = {path.rpartition("/")[2] for path in (*edited, *named) if "/" in path}
+    others = [path for path in named if path not in edited and path not in ends]
     lines = [f"- {_code(path)} (edited{_often(times)})" for path, times in edited.items()]
-    lines += [f"- {_code(path)}" for path in sorted(named, key=lambda path: -named[path])]
-    return _counted(lines, FILES, "more files")
+    return lines + [f"- {_code(path)}" for path in sorted(others, key=lambda path: -named[path])]
 
 
 def _relative(paths: Mapping[str, int], project: str | None) -> dict[str, int]:
@@ -108,34 +107,37 @@ def _relative(paths: Mapping[str, int], project: str | None) -> dict[str, int]:
     return counts
 
 
-def _commands(found: Found) -> list[str]:
-    """The last commands that did something; those that only look where no others are."""
-    acting = [command for command in found.commands if not _LOOKS.match(command)]
-    chosen = acting or list(found.commands)
-    left_out = len(found.commands) - min(len(chosen), COMMANDS)
-    lines = [f"- {_code(command)}{' · failed' if found.commands[command] else ''}" for command in chosen[-COMMANDS:]]
-    return [*([f"- … {left_out:,} others before or between these …"] if left_out and lines else []), *lines]
+def _commands(found: Found, project: str | None) -> list[str]:
+    """The commands that did something; those that only look where no others are."""
+    here = f"cd {(project or '/').rstrip('/')} && "
+    commands = {command.removeprefix(here): failed for command, failed in found.commands.items()}
+    acting = [command for command in commands if not _LOOKS.match(command)]
+    return [f"- {_code(command)}{' · failed' if commands[command] else ''}" for command in acting or commands]
 
 
 def _errors(found: Found) -> list[str]:
-    errors = list(found.errors.items())[-ERRORS:]
     return [
         f"- {said}{f' (met{_often(times)})' if times > 1 else ''}"
-        for error, times in errors
+        for error, times in found.errors.items()
         if (said := _line(error, LINE))
     ]
 
 
 def _last_state(found: Found) -> list[str]:
     """The assistant's last words as a quote: their beginning and their end."""
-    lines = [f"> {said}" for text in found.ending if (said := _quoted(text))]
-    share = _SHARES["Last state"]
-    if sum(map(len, lines)) + len(lines) <= share:
+    stretches = list(found.endings)
+    # "Now the tests:" alone says little; what was said before it belongs to it.
+    while len(stretches) > 1 and sum(map(len, stretches[-1])) < LITTLE:
+        stretches[-2:] = [stretches[-2] + stretches[-1]]
+    words = dict.fromkeys(map(_quoted, stretches[-1] if stretches else ()))
+    lines = [f"> {said}" for said in words if said]
+    if not lines:
+        return []
+    if _size(lines) <= LAST_STATE:
         return lines
-    head = _within(lines[:-1], share * 3 // 5)
-    tail = _within(lines[: len(head) - 1 : -1], share - sum(map(len, head)) - len(head) - 4)[::-1] if head else []
-    gap = ["> …"] if len(head) + len(tail) < len(lines) else []
-    return [*head, *gap, *tail] or [f"{lines[0][: share - 1].rstrip()}…"]
+    head = _fitting(lines, LAST_STATE * 3 // 5)
+    tail = _fitting(lines[: len(head) - 1 if head else None : -1], LAST_STATE - _size(head) - 4)[::-1]
+    return [*head, "> …", *tail] if head or tail else [f"{lines[-1][: LAST_STATE - 1].rstrip()}…"]
 
 
 def _quoted(text: str) -> str:
@@ -148,16 +150,11 @@ def _open_questions(found: Found) -> list[str]:
     """What the user asked last and nobody answered, or what the assistant asked last."""
     if found.unanswered:
         return [found.unanswered]
-    return questions(found.ending[-4:])[-ASKED:]
+    return questions((found.endings[-1] if found.endings else [])[-4:])
 
 
-def _items(texts: Iterable[str], limit: int) -> list[str]:
-    return [f"- {said}" for text in texts if (said := _line(text, limit))]
-
-
-def _counted(lines: list[str], limit: int, what: str) -> list[str]:
-    left_out = len(lines) - limit
-    return lines if left_out <= 0 else [*lines[:limit], f"- … {left_out:,} {what}"]
+def _items(texts: Iterable[str]) -> list[str]:
+    return [f"- {said}" for text in texts if (said := _line(text, SENTENCE))]
 
 
 def _often(times: int) -> str:
@@ -170,13 +167,23 @@ def _code(text: str) -> str:
 
 def _line(text: str, limit: int) -> str:
     """A text as one line in which nothing starts a block, a link or its target; empty where it holds no word."""
-    said = _BLOCK.sub("", flatten(text[: 8 * limit], limit), 1) if text else ""
-    said = said.replace("]:", "] :")
+    said = _BLOCK.sub("", flatten(text[: 8 * limit], limit).replace("]:", "] :"), 1)
     return said if any(c.isalnum() for c in said) else ""
 
 
-def _within(lines: Sequence[str], share: int) -> list[str]:
-    """The first lines that fit into a share of characters."""
+def _first(lines: Sequence[str], share: int) -> list[str]:
+    """The first lines that fit into a share of characters, and how many do not."""
+    kept = _fitting(lines, share)
+    return [*kept, f"- … {len(lines) - len(kept):,} more …"] if len(kept) < len(lines) else kept
+
+
+def _last(lines: Sequence[str], share: int) -> list[str]:
+    """The last lines that fit into a share of characters, and how many went before."""
+    kept = _fitting(lines[::-1], share)[::-1]
+    return [f"- … {len(lines) - len(kept):,} before these …", *kept] if len(kept) < len(lines) else kept
+
+
+def _fitting(lines: Iterable[str], share: int) -> list[str]:
     kept: list[str] = []
     for line in lines:
         share -= len(line) + 1
@@ -184,3 +191,7 @@ def _within(lines: Sequence[str], share: int) -> list[str]:
             break
         kept.append(line)
     return kept
+
+
+def _size(lines: Sequence[str]) -> int:
+    return sum(map(len, lines)) + len(lines)

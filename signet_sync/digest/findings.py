@@ -13,13 +13,13 @@ FIRST, LAST = 4, 6
 # What is kept of a stretch of words (at its beginning and at its end), and of files, commands and errors; a longer
 # transcript takes no more memory.
 STRETCH_LINES, LINE_CHARACTERS, KEPT = 30, 1_000, 400
-RECENT = 3
+RECENT, OPENINGS = 3, 20
 
-_SENTENCE_END = re.compile(r"(?<=[.!?])[\"')*]{0,3}\s+|(?<=[。！？])")
+_SENTENCE_END = re.compile(r"(?<=[.!?])\s+|(?<=[.!?][\"'”)*])\s+(?![a-z])|(?<=[。！？])")
 _DECIDED = re.compile(
     r"\bdecided\b|\bdecisions?(?: is| was|:)|\blet['’]s (?:go with|use|keep|stick|drop|avoid|not)\b"
-    r"|\b(?:go|going) with\b|\bchose\b|\bagreed\b|\bsettled on\b|\bopt(?:ed|ing)? for\b|\bstick(?:ing)? with\b|\bfrom now on\b"
-    r"|决定|选择了|改用|采用|就用|同意",
+    r"|\b(?:go|going) with\b|\bchose\b|\bagreed\b|\bsettled on\b|\bopt(?:ed|ing)? for\b|\bstick(?:ing)? with\b"
+    r"|\bfrom now on\b|决定|选择了|改用|采用|就用|同意",
     re.IGNORECASE,
 )
 _LEANS = re.compile(
@@ -27,9 +27,10 @@ _LEANS = re.compile(
     r"|never use|don['’]t use)\b|而不是|应该用",
     re.IGNORECASE,
 )
+_WANTED = re.compile(r"\b(?:only want|don['’]?t want|must|never|always|make sure|no need)\b|不要|必须", re.IGNORECASE)
 _OPEN = re.compile(
-    r"\bTODO\b|\bFIXME\b|(?i:\bnot yet\b|\bnext steps?\b|\bremain(?:s|ing)\b"
-    r"|\bstill (?:need|have to|missing|open|fails?)\w*|\bleft to do\b|\bfollow[- ]ups?\b|\b(?:un|not )finished\b)|待办|下一步|尚未|还没|剩下",
+    r"\bTODO\b|\bFIXME\b|(?i:\bnot yet\b|\bnext steps?\b|\bremain(?:s|ing)\b|\bleft to do\b|\bfollow[- ]ups?\b"
+    r"|\bstill (?:need|have to|missing|open|fail)\w*|\b(?:un|not )finished\b)|待办|下一步|尚未|还没|剩下",
 )
 _OPEN_HEADING = re.compile(
     r"\W*(?:next steps?|next|todo|to do|remaining(?: work)?|open (?:items|points)|follow[- ]ups?|下一步|待办)\W*",
@@ -50,7 +51,7 @@ _EXTENSIONS = (
     "py|pyi|ts|tsx|js|jsx|mjs|cjs|rs|go|rb|java|kt|c|h|cc|cpp|hpp|cs|swift|php|sh|toml|ya?ml|jsonl?|mdx?|rst|txt|sql"
     "|s?css|html?|vue|svelte|proto|lock|cfg|ini|conf|env|tf|nix|xml|csv|ipynb|lua|exs?|service|plist|db|Dockerfile|Makefile"
 )
-_FILE = re.compile(rf"(?<![\w@.~/:-])((?:[~.]{{0,2}}/)?(?:[\w@.+-]+/)*+[\w@+-][\w@.+-]*\.(?:{_EXTENSIONS}))(?![\w/-])")
+_FILE = re.compile(rf"(?<![\w.~/:-])@?((?:[~.]{{0,2}}/)?(?:[\w@.+-]+/)*+[\w+-][\w@.+-]*\.(?:{_EXTENSIONS}))(?![\w/-])")
 _PATH_OF_TOOL = re.compile(r"[^\s,'\"]*[/.][^\s,'\"]*|\w+")
 
 
@@ -58,8 +59,9 @@ _PATH_OF_TOOL = re.compile(r"[^\s,'\"]*[/.][^\s,'\"]*|\w+")
 class Found:
     """What was found; all texts are raw.
 
-    `first` and `last` are the requests of the user; `commands` says of each whether its last run failed; `errors`
-    counts; `ending` is what the assistant said last, `unanswered` what the user said after it.
+    `openings` are the first lines of all; `first` and `last` are requests of the user, `decided` and `leans` sentences
+    with their place; `edited`, `named` and `errors` count; `commands` says whether the last run failed; `endings` are
+    the last stretches of the assistant's words, `unanswered` what the user said after them, `recent` of both.
     """
 
     requests: int = 0
@@ -71,8 +73,8 @@ class Found:
     named: dict[str, int] = field(default_factory=dict)
     commands: dict[str, bool] = field(default_factory=dict)
     errors: dict[str, int] = field(default_factory=dict)
-    opening: str = ""
-    ending: list[str] = field(default_factory=list)
+    openings: list[str] = field(default_factory=list)
+    endings: deque[list[str]] = field(default_factory=lambda: deque(maxlen=RECENT))
     unanswered: str = ""
     recent: deque[list[str]] = field(default_factory=lambda: deque(maxlen=RECENT))
 
@@ -115,6 +117,8 @@ class _Walk:
         if line.kind in ("turn", "tool") or line.speaker != self._speaker:
             self.close()
         self._speaker = line.speaker
+        if line.text and len(self.found.openings) < OPENINGS:
+            self.found.openings.append(line.text)
         if line.kind == "words":
             self._said(line)
         elif line.kind == "tool":
@@ -137,25 +141,25 @@ class _Walk:
             else:
                 found.last.append(request)
         else:
-            found.ending = words
+            found.endings.append(words)
             found.unanswered = ""
         found.recent.append(words)
 
     def _said(self, line: Line) -> None:
         found = self.found
-        found.opening = found.opening or line.text
         self._words.add(line.text)
         self._order += 1
         text = line.text
-        if _DECIDED.search(text) or _LEANS.search(text):
-            for sentence in sentences(text):
-                if sentence.endswith(("?", "？")) or not _has_substance(sentence):
-                    continue
-                if _DECIDED.search(sentence):
-                    found.decided.append((self._order, sentence))
-                elif _LEANS.search(sentence):
-                    found.leans.append((self._order, sentence))
-        for path in _FILE.findall(text):
+        rules = (_DECIDED, _LEANS, _WANTED) if line.speaker == "user" else (_DECIDED, _LEANS)
+        for sentence in sentences(text) if any(rule.search(text) for rule in rules) else ():
+            # What asks is open, and what ends in a colon announces the next thing to do.
+            if sentence.endswith(("?", "？", ":")) or not _has_substance(sentence):
+                continue
+            if _DECIDED.search(sentence):
+                found.decided.append((self._order, sentence))
+            elif any(rule.search(sentence) for rule in rules):
+                found.leans.append((self._order, sentence))
+        for path in _FILE.findall(text) if "." in text else ():
             _count(found.named, path)
         if line.speaker != "assistant":
             self._look_for_errors(text)

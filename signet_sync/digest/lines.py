@@ -37,8 +37,9 @@ _ROLES: dict[str, Speaker] = {
 _ROLE = "|".join(_ROLES)
 _LABEL = re.compile(rf"[ ]{{0,3}}(?:\*\*)?({_ROLE})(?:\*\*)?[ \t]*[:：](?:\*\*)?[ \t]*(.*)", re.IGNORECASE | re.DOTALL)
 _HEADING = re.compile(rf"(?:#{{1,6}}[ \t]+|\*\*)({_ROLE})(?:\*\*)?[ \t]*(?:[·(|—-].*)?:?[ \t]*", re.IGNORECASE)
-_SAYS_SOMETHING = re.compile(r"\w")
-_FENCE = re.compile(r"[ \t]*(`{3,}|~{3,})")
+_SAYS_SOMETHING = re.compile(r"[^\W_]")
+# Backticks behind a fence of backticks make it code within a line.
+_FENCE = re.compile(r" {0,3}(?:(`{3,})[^`]*|(~{3,}).*)", re.DOTALL)
 _CALL = re.compile(r"- (sub-agent )?`([^`]{1,100})`(?: (.*))?", re.DOTALL)
 _CODE = re.compile(r"(`+) ?([^`].*?) ?\1", re.DOTALL)
 _EVENT = re.compile(r"([_*])(?![_*\s]).*\1")
@@ -56,9 +57,9 @@ EDITORS = frozenset(
 READERS = frozenset(["read", "read_file", "read_many_files", "view", "notebookread", "view_image", "open_file"])
 _OTHERS = frozenset(
     ["agent", "task", "taskoutput", "skill", "todowrite", "todoread", "toolsearch", "webfetch", "websearch",
-     "web_fetch", "web_search", "web_search_call", "google_web_search", "glob", "grep", "ls", "list", "list_directory", "find",
-     "search_file_content", "bashoutput", "killshell", "killbash", "exitplanmode", "enterplanmode", "askuserquestion",
-     "update_plan", "write_stdin", "save_memory", "process", "browser", "tool"]
+     "web_fetch", "web_search", "web_search_call", "google_web_search", "glob", "grep", "ls", "list", "list_directory",
+     "find", "search_file_content", "bashoutput", "killshell", "killbash", "exitplanmode", "enterplanmode",
+     "askuserquestion", "update_plan", "write_stdin", "save_memory", "process", "browser", "tool"]
 )  # fmt: skip
 _TOOLS = SHELLS | EDITORS | READERS | _OTHERS
 
@@ -73,17 +74,17 @@ def read(text: str) -> Iterator[Line]:
     fence = tool = ""
     failed = False
     for raw in _lines(text):
-        mark = _FENCE.match(raw)
+        mark = _FENCE.fullmatch(raw)
         # What was said or printed cannot hold a heading of ours: it is escaped or indented.
         if fence and not (ours and _OURS.fullmatch(raw)):
-            if mark and mark[1].startswith(fence) and not raw.strip().strip(fence[0]):
+            if raw.strip().startswith(fence) and not raw.strip().strip(fence[0]):
                 fence = ""
-            elif raw.strip():
+            elif _SAYS_SOMETHING.search(raw):
                 yield Line("output", speaker, raw, tool, failed)
             continue
         fence = ""
         if mark:
-            fence = mark[1]
+            fence = mark[1] or mark[2]
             continue
         if not _SAYS_SOMETHING.search(raw):
             continue
@@ -113,7 +114,7 @@ def _call(line: str) -> tuple[str, str, bool] | None:
     outcome = _FAILED.search(detail)
     if not (outcome or call[1] or name in _TOOLS or name.startswith("mcp__")):
         return None
-    detail = detail[: outcome.start()] if outcome else detail
+    detail = detail[: outcome.start()].rstrip() if outcome else detail
     code = _CODE.fullmatch(detail)
     detail = code[2] if code else detail
     return name, "" if call[1] or detail == _GAVE_BACK else detail, outcome is not None
@@ -124,7 +125,8 @@ def _lines(text: str) -> Iterator[str]:
     while at < len(text):
         end = text.find("\n", at)
         end = len(text) if end < 0 else end
-        yield text[at : min(end, at + LINE_LIMIT)]
+        if end > at:
+            yield text[at : min(end, at + LINE_LIMIT)]
         at = end + 1
 
 

@@ -7,7 +7,8 @@ import re
 from signet_sync.harness.texts import Tags, without_injected, without_spans
 
 _REMINDERS = Tags("system-reminder")
-_CONTINUED = "This session is being continued from a previous conversation"
+# How the record begins that Claude Code writes for its model after a compaction.
+CONTINUED = "This session is being continued from a previous conversation"
 _SUMMARY_LINE = re.compile(r"^Summary:[ \t]*\n", re.MULTILINE)
 # What Claude Code says to the model after the summary, in the versions that we know.
 _AFTERWORD = re.compile(
@@ -29,7 +30,7 @@ def compaction_text(raw: str) -> str:
     """
     text = without_injected(raw.replace("\r\n", "\n").replace("\r", "\n"))
     text = _REMINDERS.split(text)[0].strip()
-    if text.startswith(_CONTINUED):
+    if text.startswith(CONTINUED):
         text = _continued(text)
     elif text.startswith(_HANDED_OVER):
         text = text.partition(":\n")[2]

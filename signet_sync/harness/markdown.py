@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections import Counter
+from bisect import bisect_left
 from collections.abc import Iterable, Sequence
 
 from signet_sync.contracts.sanitizer import sanitize_transcript_v1
-from signet_sync.contracts.timestamps import iso
+from signet_sync.contracts.timestamps import iso, parse_instant
 from signet_sync.harness.records import Entry
 
 # How much of a tool's result is shown; of a longer one the beginning and the end.
@@ -58,25 +58,18 @@ def render(entries: Sequence[Entry]) -> str:
 def since(entries: Sequence[Entry], boundary: int | None, last_body: str) -> tuple[Entry, ...]:
     """The entries that a segment which ends at `boundary` and holds `last_body` does not hold yet.
 
-    Later entries are new. Of those in the boundary's own millisecond (what was written stands in milliseconds) the
-    ones that the body shows, sanitized as it is, are held: as often as it shows them beyond what came before.
+    Later entries are new. Those in the boundary's own millisecond (what was written stands in milliseconds) are held
+    where the body shows them, sanitized as it is: each in its own place, so that what was said twice counts twice.
+    Should several segments end in that millisecond, `last_body` is all of their bodies, one after the other.
     """
     if boundary is None:
         return tuple(entries)
     limit = boundary // 1000
-    at_limit = [entry for entry in entries if entry.at // 1000 == limit]
-    opening = _FIRST_HEADING.search(last_body)
-    opened = opening[1] if opening else ""
-    held = Counter(_shown(at_limit, last_body))
-    held.subtract(_look_key(entry) for entry in entries if entry.at // 1000 < limit and iso(entry.at) >= opened)
+    body = _Body(last_body)
     new = []
     for entry in entries:
-        if entry.at // 1000 == limit:
-            key = _look_key(entry)
-            held[key] -= 1
-            if held[key] >= 0:
-                continue
-        if entry.at // 1000 >= limit:
+        moment = entry.at // 1000
+        if moment > limit or (moment >= body.opened and not body.shows(entry) and moment == limit):
             new.append(entry)
     return tuple(new)
 
@@ -217,40 +210,65 @@ def _escaped(text: str) -> str:
 # ── what a body holds ──
 
 
-def _look_key(entry: Entry) -> tuple[object, ...]:
-    """Equal for entries that look the same on a page: of those with a heading of their own the time counts too."""
-    headed = entry.kind in ("user", "compaction")
-    return (entry.kind, entry.text, entry.name, entry.failed, entry.omitted, entry.at // 1000 if headed else 0)
+class _Body:
+    """The body of a segment, read along with the entries that it may hold, in their order."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+        opening = _FIRST_HEADING.search(text)
+        opened = parse_instant(opening[1]) if opening else None
+        self.opened = (opened or 0) // 1000
+        self._places: dict[str, list[int]] = {}
+        at = 0
+        for line in text.split("\n"):
+            self._places.setdefault(line.removesuffix(_FAILED), []).append(at)
+            at += len(line) + 1
+        self._read = 0
+        self._calls: dict[str, int] = {}
+
+    def shows(self, entry: Entry) -> bool:
+        """Whether the entry stands behind those that were found before it; what shows nothing counts as shown."""
+        end = self._end_below_call(entry)
+        if end < 0:
+            look = sanitize_transcript_v1(_look(entry))
+            end = self._find(look) if look else self._read
+        if end < 0:
+            return False
+        self._read = max(self._read, end)
+        if entry.call and entry.kind in ("tool", "subagent", "result"):
+            self._calls[entry.call] = end
+        return True
+
+    def _end_below_call(self, entry: Entry) -> int:
+        """Where a result ends that stands directly below its call, else -1."""
+        call_end = self._calls.get(entry.call) if entry.kind == "result" else None
+        if call_end is None:
+            return -1
+        excerpt = sanitize_transcript_v1(_excerpt(entry))
+        return self._end(f"\n{excerpt}" if excerpt else "", call_end)
+
+    def _find(self, look: str) -> int:
+        places = self._places.get(look.partition("\n")[0].removesuffix(_FAILED), [])
+        for index in range(bisect_left(places, self._read), len(places)):
+            if (end := self._end(look, places[index])) >= 0:
+                return end
+        return -1
+
+    def _end(self, look: str, place: int) -> int:
+        """Where the look ends if it stands here in whole lines, else -1."""
+        if not self.text.startswith(look, place):
+            return -1
+        end = place + len(look)
+        end += len(_FAILED) if self.text.startswith(_FAILED, end) else 0
+        return end if self.text[end : end + 1] in ("", "\n") else -1
 
 
 def _look(entry: Entry) -> str:
-    """How a body shows an entry, whatever stands around it; empty where there is nothing to see of it."""
+    """How a body shows an entry, whatever stands around it (but for a result below its call)."""
     if entry.kind == "result":
-        look = _excerpt(entry)
-    elif entry.kind in ("tool", "subagent"):
-        look = _call_line(entry)
-    elif entry.kind in ("user", "compaction"):
-        look = f"{_heading(entry, '')}\n\n{_block(entry)}"
-    else:
-        look = _block(entry)
-    return sanitize_transcript_v1(look)
-
-
-def _shown(entries: Iterable[Entry], body: str) -> dict[tuple[object, ...], int]:
-    """How often a body shows each of the entries, as whole lines; the body is read once."""
-    looks = {_look_key(entry): _look(entry) for entry in entries}
-    by_line: dict[str, list[str]] = {}
-    for look in set(looks.values()):
-        by_line.setdefault(look.partition("\n")[0], []).append(look)
-    found: Counter[str] = Counter()
-    at = 0
-    for line in body.split("\n"):
-        for look in (
-            *by_line.get(line, ()),
-            *(by_line.get(line[: -len(_FAILED)], ()) if line.endswith(_FAILED) else ()),
-        ):
-            behind = body[at + len(look) : at + len(look) + len(_FAILED) + 1].removeprefix(_FAILED)
-            found[look] += body.startswith(look, at) and behind[:1] in ("", "\n")
-        at += len(line) + 1
-    # What shows nothing is missing nowhere.
-    return {key: found[look] if look else len(body) + 1_000_000 for key, look in looks.items()}
+        return _item(entry, ())
+    if entry.kind in ("tool", "subagent"):
+        return _call_line(entry)
+    if entry.kind in ("user", "compaction"):
+        return f"{_heading(entry, '')}\n\n{_block(entry)}"
+    return _block(entry)

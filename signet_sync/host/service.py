@@ -39,7 +39,9 @@ TEMPLATES: Mapping[Kind, str] = {
     "launchd": "dev.signet-sync.agent.plist",
 }
 # Where the agent finds its files; without them it would look elsewhere than the shell that installed it.
-PASSED_ON = ("XDG_CONFIG_HOME", "XDG_STATE_HOME", "SIGNET_CONFIG")
+PASSED_ON = (
+    "XDG_CONFIG_HOME", "XDG_STATE_HOME", "SIGNET_CONFIG", "CLAUDE_CONFIG_DIR", "CODEX_HOME", "XDG_DATA_HOME",
+)  # fmt: skip
 
 _TIMEOUT = 30.0
 _START_TIMEOUT = 60.0
@@ -143,11 +145,14 @@ def render(
     workspace: str,
     state: str,
     name: str,
+    transcripts: Sequence[str] = (),
+    network: bool = False,
     environment: Mapping[str, str] | None = None,
 ) -> str:
     """The unit's text for one workspace; `executable` is the command before signet-sync's own arguments.
 
-    `state` is the folder of all our state; `environment` is handed to the agent. Paths are resolved: in the
+    `state` is the folder of all our state; `transcripts` are folders of harnesses, to read; `network` lets the agent
+    ask a language model; `environment` is handed to the agent. Paths are resolved: in the
     sandbox a symlink of the home does not exist. Raises `UsageError` for what a unit cannot name.
     """
     if not executable or not os.path.isabs(executable[0]):
@@ -156,7 +161,7 @@ def render(
     workspace, state = os.path.realpath(workspace), os.path.realpath(state)
     if kind == "launchd":
         return _render_launchd([*executable, "--workspace", workspace, "run"], name, passed)
-    return _render_systemd(kind, executable, workspace, state, passed)
+    return _render_systemd(kind, executable, workspace, state, passed, transcripts, network=network)
 
 
 def install(
@@ -165,6 +170,8 @@ def install(
     workspace: str,
     state: str,
     name: str,
+    transcripts: Sequence[str] = (),
+    network: bool = False,
     system: bool = False,
     linger: bool = False,
     environ: Mapping[str, str] = os.environ,
@@ -184,7 +191,16 @@ def install(
     if system and not _is_root():
         return Done("systemd-system", None, (), _by_hand_as_root(command, _unit(name, True, environ)), False)
     kind: Kind = "systemd-system" if system else "systemd"
-    text = render(kind, executable=executable, workspace=workspace, state=state, name=name, environment=passed)
+    text = render(
+        kind,
+        executable=executable,
+        workspace=workspace,
+        state=state,
+        name=name,
+        transcripts=transcripts,
+        network=network,
+        environment=passed,
+    )
     manager = _Systemd(system, environ)
     unit = _unit(name, system, environ)
     path = os.path.join(manager.folder, unit)
@@ -260,14 +276,23 @@ def _check_nameable(text: str) -> None:
 
 
 def _render_systemd(
-    kind: Kind, executable: Sequence[str], workspace: str, state: str, environment: Mapping[str, str]
+    kind: Kind,
+    executable: Sequence[str],
+    workspace: str,
+    state: str,
+    environment: Mapping[str, str],
+    transcripts: Sequence[str],
+    *,
+    network: bool,
 ) -> str:
     system = kind == "systemd-system"
     shipped = template(TEMPLATES[kind])
     run = [*_startable(executable), "--workspace", workspace, "run"]
     make_state = "+:runuser -u %i -- mkdir -p -m 0700 " if system else "+:mkdir -p -m 0700 "
     wait = "+:timeout 10m sh -c 'until test -d \"$0\"; do sleep 2; done' "
-    readable = [_settings_place(state, environment), *_program_folders(executable)]
+    readable = [_settings_place(state, environment), *_program_folders(executable), *map(os.path.realpath, transcripts)]
+    # A language model that the person has set up is asked over the network, from within the same sandbox.
+    connected = {"PrivateNetwork": ["no"], "RestrictAddressFamilies": ["AF_UNIX AF_INET AF_INET6"], "IPAddressDeny": []}
     return _with_lines(
         _HEADER + shipped.partition("\n\n")[2],
         {
@@ -280,6 +305,7 @@ def _render_systemd(
                 *([] if system else ["-%t/systemd/notify"]),
             ],
             "BindReadOnlyPaths": [systemd_quote("-" + path) for path in readable],
+            **(connected if network else {}),
         },
     )
 

@@ -11,9 +11,8 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
-import flow_runner
 import pytest
-from flow_runner import LATER, NOW_US, SECRET
+from flow_runner import NOW_US, SECRET
 from workbench import ROOT, Vault
 
 from signet_sync.agent import sessions
@@ -24,7 +23,9 @@ from signet_sync.index import live
 
 RUNNER = ROOT / "tests" / "agent" / "flow_runner.py"
 
-FIRST_WORDS = "## User\n\nWhy does the queue of lantern never drain?\n\n## Assistant\n\nsrc/queue.py retries for ever.\n"
+FIRST_WORDS = (
+    "## User\n\nWhy does the queue of lantern never drain?\n\n## Assistant\n\nsrc/queue.py retries for ever.\n"
+)
 MORE_WORDS = "\n## User\n\nBound it.\n\n## Assistant\n\nDone: five attempts, then src/queue.py gives up.\n"
 SUMMARY = "# Queue\n\n## Decisions\n\n- lantern bounds the retry loop of src/queue.py at five attempts.\n"
 SENTENCE = "Bounded the retry loop of src/queue.py in lantern at five attempts so that the queue drains in the end."
@@ -48,7 +49,7 @@ DOCUMENTS: dict[str, dict[str, Any]] = {
     },
     "digest": {**FOURTH, "transcript": f"{FIRST_WORDS}\nThe key was {SECRET} then.\n", "idempotency_key": "once"},
     "segment": {**THIRD, "captured_at": MOMENT, "transcript": FIRST_WORDS + MORE_WORDS, "summary": SUMMARY},
-    "parts": {**FOURTH, "captured_at": MOMENT, "transcript": FIRST_WORDS + MORE_WORDS * 4, "summary": SUMMARY},
+    "parts": {**FOURTH, "captured_at": MOMENT, "transcript": FIRST_WORDS + MORE_WORDS * 90, "summary": SUMMARY},
     "compaction": {**THIRD, "captured_at": MOMENT, "compaction": f"{SUMMARY}\nThe key was {SECRET} then.\n"},
     "first compaction": {**FOURTH, "agent_id": "nova", "captured_at": MOMENT, "compaction": SUMMARY},
 }
@@ -76,6 +77,10 @@ def prepare(folder: Path, scenario: str) -> None:
         vault.session(4)
         (vault / "MEMORY.md").write_bytes(b"# Mine\n" + (vault / "MEMORY.md").read_bytes() + b"mine too\n")
         next(vault.root.glob("ledger/*/*/*.md")).unlink()
+    if scenario == "full":
+        vault.session(4)
+        for place in vault.state.glob("signet-sync.db*"):
+            place.unlink()  # a rebuild from the files and the backup of what is not in them
     shutil.copytree(vault.root, folder / "before")
     shutil.copytree(os.environ["SIGNET_STATE"], folder / "state-before")
     (folder / "told.json").write_text(json.dumps({"documents": DOCUMENTS, "remove": THIRD["session_id"]}))

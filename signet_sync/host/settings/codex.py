@@ -71,9 +71,9 @@ def look(program: Program, environ: Mapping[str, str]) -> Condition:
     try:
         config = _config_data(environ)
     except ConfigError as error:
-        told.append(Problem("settings-unparsable", f"{error.path}: {error.message}", error.hint))
+        told.append(Problem("settings-unparsable", f"{error.path}: {error.message}", "mend this"))
     except OSError as error:
-        told.append(Problem("settings-unreadable", f"{error.filename}: {error.strerror}", "check its permissions"))
+        told.append(Problem("settings-unparsable", f"{error.filename}: {error.strerror}", "check its permissions"))
     else:
         trusted = trust_state.all_trusted(config, trust_state.wanted(path, ours)) if ours else None
         told += _silenced(config, _config(environ), bool(ours))

@@ -77,8 +77,10 @@ def parsed(text: str, path: str) -> Any:
     except jsontext.NotJson as error:
         if not text.strip():
             raise _unusable(path, "the file is empty", "delete it or write {} into it") from error
-        what = "a comment; only JSON without comments can be edited safely" if error.comment else error.message
-        raise _unusable(path, f"line {error.line}: {what}", "mend this") from error
+        if error.comment:
+            what = "a comment; only JSON without comments can be edited safely"
+            raise _unusable(path, f"line {error.line}: {what}", "take the comments out") from error
+        raise _unusable(path, f"line {error.line}: {error.message}", "mend this") from error
     _check_shape(data, path)
     return data
 

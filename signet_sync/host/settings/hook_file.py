@@ -38,10 +38,16 @@ def look(path: str) -> tuple[object, list[Place], tuple[Problem, ...]]:
     try:
         text = load(path)
         data = {} if text is None else groups.parsed(text, path)
-    except (SignetSyncError, OSError) as error:
-        message, hint = (error.message, error.hint) if isinstance(error, SignetSyncError) else (str(error), "")
-        return {}, [], (Problem("settings-unparsable", message, hint),)
+    except SignetSyncError as error:
+        return {}, [], (unparsable(error.message),)
+    except OSError as error:
+        return {}, [], (unparsable(f"{error.strerror}"),)
     return data, groups.places(data), ()
+
+
+def unparsable(message: str) -> Problem:
+    """Why the settings cannot be read."""
+    return Problem("settings-unparsable", message, "until this is mended, hooks can be neither added nor taken out")
 
 
 def condition(

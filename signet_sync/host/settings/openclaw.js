@@ -17,35 +17,31 @@ const NAMES = {
 const off = () =>
   ["SIGNET_NO_HOOKS", "SIGNET_BYPASS", "SIGNET_SYNC_CHILD"].some((name) => !["", "0"].includes(process.env[name] ?? ""))
 
-// What a command prints; nothing where it fails or takes too long. No session ever notices.
-const ask = (words, input = "") =>
+// What the program prints; nothing where it fails or takes too long. No session ever notices.
+const ask = (words, input) =>
   new Promise((answer) => {
     try {
       const child = spawn(PROGRAM[0], [...PROGRAM.slice(1), ...words], {
         stdio: ["pipe", "pipe", "ignore"],
         detached: true, // a signal to the gateway is not meant for it
-        timeout: PATIENCE,
       })
+      const clock = setTimeout(() => child.kill(), PATIENCE)
+      const done = (text) => {
+        clearTimeout(clock)
+        answer(text)
+      }
       const parts = []
       child.stdout.on("data", (part) => parts.push(part))
       child.stdin.on("error", () => {})
-      child.on("error", () => answer(""))
-      child.on("close", (code) => answer(code === 0 ? Buffer.concat(parts).toString("utf8") : ""))
+      child.on("error", () => done(""))
+      child.on("close", (code) => done(code === 0 ? Buffer.concat(parts).toString("utf8") : ""))
       child.stdin.end(input)
     } catch {
       answer("")
     }
   })
 
-const memory = new Map() // session → promise of what it is given to remember
-
-const remind = async (session, context) => {
-  if (!memory.has(session)) memory.set(session, ask(["context"]))
-  const content = (await memory.get(session)).trim()
-  if (!content || !Array.isArray(context.bootstrapFiles)) return
-  const name = "SIGNET_MEMORY.md" // stands on no disk; OpenClaw wants a name and a path for what it shows
-  context.bootstrapFiles.push({ name, path: join(context.workspaceDir ?? "", name), content, missing: false })
-}
+const memory = new Map() // session → promise of what it is told at its start
 
 export default async function handler(event) {
   const context = event.context ?? {}
@@ -53,12 +49,18 @@ export default async function handler(event) {
   const entry = context.previousSessionEntry ?? context.sessionEntry ?? {}
   const session = entry.sessionId ?? context.sessionId
   if (!name || !session || off()) return
-  const started = memory.has(session)
-  if (name === "SessionStart") await remind(session, context)
-  if (name === "SessionStart" && started) return
-  if (name === "SessionEnd") memory.delete(session)
   const document = { hook_event_name: name, session_id: session, cwd: context.workspaceDir }
   // Newer versions keep sessions in a database and name no file.
   if (entry.sessionFile?.endsWith?.(".jsonl")) document.transcript_path = entry.sessionFile
-  void ask(["hook", "openclaw"], JSON.stringify(document))
+  const tell = () => ask(["hook", "openclaw"], JSON.stringify(document))
+  if (name !== "SessionStart") {
+    if (name === "SessionEnd") memory.delete(session)
+    void tell()
+    return
+  }
+  if (!memory.has(session)) memory.set(session, tell())
+  const content = (await memory.get(session)).trim()
+  if (!content || !Array.isArray(context.bootstrapFiles)) return
+  const file = "SIGNET_MEMORY.md" // stands on no disk; OpenClaw wants a name and a path for what it shows
+  context.bootstrapFiles.push({ name: file, path: join(context.workspaceDir ?? "", file), content, missing: false })
 }

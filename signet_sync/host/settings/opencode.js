@@ -13,20 +13,24 @@ const NAMES = { "session.created": "SessionStart", "session.idle": "Stop", "sess
 const off = () =>
   ["SIGNET_NO_HOOKS", "SIGNET_BYPASS", "SIGNET_SYNC_CHILD"].some((name) => !["", "0"].includes(process.env[name] ?? ""))
 
-// What a command prints; nothing where it fails or takes too long. No session ever notices.
-const ask = (words, input = "") =>
+// What the program prints; nothing where it fails or takes too long. No session ever notices.
+const ask = (words, input) =>
   new Promise((answer) => {
     try {
       const child = spawn(PROGRAM[0], [...PROGRAM.slice(1), ...words], {
         stdio: ["pipe", "pipe", "ignore"],
         detached: true, // Ctrl-C in the terminal is not meant for it
-        timeout: PATIENCE,
       })
+      const clock = setTimeout(() => child.kill(), PATIENCE)
+      const done = (text) => {
+        clearTimeout(clock)
+        answer(text)
+      }
       const parts = []
       child.stdout.on("data", (part) => parts.push(part))
       child.stdin.on("error", () => {})
-      child.on("error", () => answer(""))
-      child.on("close", (code) => answer(code === 0 ? Buffer.concat(parts).toString("utf8") : ""))
+      child.on("error", () => done(""))
+      child.on("close", (code) => done(code === 0 ? Buffer.concat(parts).toString("utf8") : ""))
       child.stdin.end(input)
     } catch {
       answer("")
@@ -36,13 +40,18 @@ const ask = (words, input = "") =>
 export const SignetSync = async ({ directory }) => {
   const people = new Set() // sessions that somebody talks in
   const agents = new Set() // sessions of sub-agents: part of another one
-  const memory = new Map() // session → promise of what it is given to remember
+  const memory = new Map() // session → promise of what it is told at its start
 
   const tell = (event, session) =>
     ask(
       ["hook", "opencode"],
       JSON.stringify({ hook_event_name: event, session_id: session, cwd: directory, transcript_path: STORE }),
     )
+
+  const begin = (session) => {
+    if (!memory.has(session)) memory.set(session, tell("SessionStart", session))
+    return memory.get(session)
+  }
 
   return {
     event: async ({ event }) => {
@@ -53,13 +62,12 @@ export const SignetSync = async ({ directory }) => {
       if (info?.parentID) agents.add(session)
       if (agents.has(session)) return
       people.add(session)
-      void tell(name, session)
+      void (name === "SessionStart" ? begin(session) : tell(name, session))
     },
 
     "experimental.chat.system.transform": async ({ sessionID }, output) => {
       if (!sessionID || agents.has(sessionID) || off()) return
-      if (!memory.has(sessionID)) memory.set(sessionID, ask(["context"]))
-      const text = (await memory.get(sessionID)).trim()
+      const text = (await begin(sessionID)).trim()
       if (text) output.system.push(text)
     },
 

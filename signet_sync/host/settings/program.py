@@ -32,7 +32,7 @@ class Program:
 
         Raises `UsageError` for paths with control characters or bytes that are not UTF-8: settings cannot name them.
         """
-        python = os.path.abspath(sys.executable)
+        python = _python()
         for path in (python, workspace or ""):
             if not path.isprintable():
                 raise UsageError(
@@ -54,6 +54,14 @@ class Program:
     def command(self, harness: str) -> str:
         """The hook as one string for a shell; every version of every harness runs that, few know a list of words."""
         return shlex.join(self.hook(harness))
+
+
+def _python() -> str:
+    """This interpreter; of a virtual environment always by one name, whichever of its names it was started by."""
+    python = os.path.abspath(sys.executable)
+    usual = os.path.join(os.path.dirname(python), "python3")
+    in_environment = sys.prefix != sys.base_prefix
+    return usual if in_environment and os.path.realpath(usual) == os.path.realpath(python) else python
 
 
 def workspace_of(words: Sequence[str]) -> str | None:

@@ -54,9 +54,10 @@ def look(path: str) -> tuple[str | None, tuple[Problem, ...]]:
     try:
         raw = _own(path)
         return (None if raw is None else files.text(path, raw)), ()
-    except (SignetSyncError, OSError) as error:
-        message, hint = (error.message, error.hint) if isinstance(error, SignetSyncError) else (str(error), "")
-        return None, (Problem("foreign-file", message, hint),)
+    except SignetSyncError as error:
+        return None, (Problem("foreign-file", error.message, "move it away, so that ours has room"),)
+    except OSError as error:
+        return None, (Problem("foreign-file", f"{error.strerror}", "check its permissions"),)
 
 
 def words(text: str) -> list[str]:

@@ -9,7 +9,7 @@ from signet_sync.errors import UsageError
 from signet_sync.host.stores.files import HARNESSES, Source, Store, lines, stores
 from signet_sync.host.stores.opencode import opencode_session, opencode_sources
 
-__all__ = ("HARNESSES", "Source", "installed", "lines", "opencode_session", "sources")
+__all__ = ("HARNESSES", "Source", "homes", "installed", "lines", "opencode_session", "sources")
 
 
 def sources(harness: str, environ: Mapping[str, str] = os.environ, where: str | None = None) -> Iterator[Source]:
@@ -28,6 +28,11 @@ def sources(harness: str, environ: Mapping[str, str] = os.environ, where: str | 
 def installed(environ: Mapping[str, str] = os.environ) -> list[str]:
     """The harnesses whose folder exists on this machine, in the order of `HARNESSES`."""
     return [harness for harness in HARNESSES if any(os.path.isdir(home) for home in _store(harness, environ).homes)]
+
+
+def homes(environ: Mapping[str, str] = os.environ) -> list[str]:
+    """The folders in which harnesses keep their transcripts, whether they exist or not."""
+    return [_store(harness, environ).homes[0] for harness in HARNESSES]
 
 
 def _store(harness: str, environ: Mapping[str, str]) -> Store:

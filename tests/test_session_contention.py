@@ -1,0 +1,147 @@
+"""Several processes end sessions at once, beside a running agent: nothing is lost, nothing doubled, nobody is refused."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections import Counter
+
+import pytest
+from agents import Agent, until
+from endings import FIRST, SECOND, THIRD, WHO, body, fields, journal, moment, segments, sound, written
+from workbench import ROOT, Vault
+
+from signet_sync.contracts.bodies import normalize
+
+# Waits for a line on stdin, so that all begin together; then ends what the document says, one after the other.
+WRITER = """
+import json, sys, time
+from signet_sync.agent import sessions
+from signet_sync.agent.workspace import opened
+from signet_sync.config import Settings
+from signet_sync.contracts.inputs import session_input
+
+root, documents = sys.argv[1], json.load(open(sys.argv[2]))
+print("ready", flush=True)
+sys.stdin.readline()
+answers = []
+with opened(root, Settings()) as workspace:
+    for document in documents:
+        now_us = time.time_ns() // 1000
+        answers.append(sessions.end(workspace, session_input(document, now_us=now_us), now_us=now_us))
+print(json.dumps(answers))
+"""
+
+
+@pytest.fixture
+def vault(tmp_path):
+    return Vault(tmp_path / "vault")
+
+
+def together(vault, lists, timeout=600):
+    """What the writers answered, each a process that ends a list of sessions; all must succeed."""
+    writers = []
+    for number, documents in enumerate(lists):
+        place = vault.root.parent / f"documents-{number}.json"
+        place.write_text(json.dumps(documents))
+        writers.append(
+            subprocess.Popen(
+                [sys.executable, "-c", WRITER, str(vault.root), str(place)],
+                env=os.environ | {"PYTHONPATH": str(ROOT)},
+                stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+            )
+        )  # fmt: skip
+    try:
+        for writer in writers:
+            assert writer.stdout.readline() == "ready\n", writer.stderr.read()
+        for writer in writers:
+            writer.stdin.write("go\n")
+            writer.stdin.flush()
+        said = [writer.communicate(timeout=timeout) for writer in writers]
+    finally:
+        for writer in writers:
+            if writer.poll() is None:
+                writer.kill()
+                writer.wait()
+    assert [writer.returncode for writer in writers] == [0] * len(writers), [err for _, err in said]
+    return [json.loads(out) for out, _ in said]
+
+
+@pytest.mark.parametrize(("writers", "each"), [(8, 3), pytest.param(8, 50, marks=pytest.mark.slow)])
+def test_many_writers_beside_a_running_agent(vault, writers, each):
+    agent = Agent(vault, "--debounce", "0.05", wait="watching")
+    try:
+        # Half of the sessions share one key, as a harness with a constant key has them.
+        answers = together(
+            vault,
+            [
+                [
+                    {
+                        **WHO,
+                        "session_id": f"w{writer}-{number}",
+                        "session_key": "agent:main:main" if number % 2 else None,
+                        "transcript": f"{FIRST}\nword{writer}x{number}\n",
+                    }
+                    for number in range(each)
+                ]
+                for writer in range(writers)
+            ],
+        )
+        flat = [answer for some in answers for answer in some]
+        total = writers * each
+        assert len({answer["manifest"] for answer in flat}) == total
+        assert not any(answer["idempotent_replay"] for answer in flat)
+        assert [len(written(vault, kind)) for kind in ("manifest", "summary", "transcript")] == [total] * 3
+        for answer in flat:
+            head = fields(vault, answer["manifest"])
+            assert (head["session_id"], head["summary_path"]) == (answer["session_id"], answer["summary"])
+        assert vault.rows("select count(distinct session_id), count(*) from ledger_rows") == [(total, total)]
+        assert vault.rows("select count(*) from flow_results where refused = 0") == [(total,)]
+        day = until(lambda: sorted((vault.root / "ledger").glob("*/*/*.md")), "the day's ledger")
+        until(lambda: sum(path.read_text().count(" | session=") for path in day) == total, "every row on its page")
+        assert agent.end()[0] == 0
+    finally:
+        agent.close()
+    assert "ERROR" not in agent.log() and "Traceback" not in agent.output() + agent.log()
+    assert vault.call("reindex").code == 0
+    sound(vault)
+    assert not list(vault.root.glob("MEMORY.user-*"))
+
+
+@pytest.mark.parametrize("key", [{}, {"idempotency_key": "once"}])
+@pytest.mark.parametrize("when", [{}, {"captured_at": moment(0)}])
+def test_the_same_ending_by_many_is_written_once(vault, key, when):
+    document = {**WHO, "transcript": FIRST, **key, **when}
+    answers = [answer for (answer,) in together(vault, [[document]] * 6)]
+    assert Counter(answer["idempotent_replay"] for answer in answers) == {False: 1, True: 5}
+    assert len({json.dumps({**answer, "idempotent_replay": None}) for answer in answers}) == 1
+    assert len(written(vault)) == 3
+    sound(vault)
+
+
+def test_a_growing_transcript_by_many_has_no_overlap_and_no_gap(vault):
+    parts = [FIRST, SECOND, THIRD, *(f"\n## User\n\nTurn {number} of src/queue.py.\n" for number in range(5))]
+    wholes = ["".join(parts[: count + 1]) for count in range(len(parts))]
+    together(vault, [[{**WHO, "transcript": wholes[n]}, {**WHO, "transcript": wholes[-1]}] for n in (3, 0, 7, 5, 1, 6)])
+    assert normalize("\n\n".join(segments(vault))) == normalize(wholes[-1])
+    assert len(written(vault, "manifest")) == 1
+    (manifest,) = written(vault, "manifest")
+    assert fields(vault, manifest)["transcript_path"] == written(vault, "transcript")[-1]
+    assert all(path in body(vault, manifest) for path in written(vault, "transcript"))
+    assert journal(vault) == []
+    sound(vault)
+
+
+def test_tails_of_one_session_by_many_lose_no_update_of_its_manifest(vault):
+    documents = [
+        [{**WHO, "transcript": f"said {writer}.{number} in src/queue.py", "transcript_is": "tail"} for number in range(4)]
+        for writer in range(4)
+    ]
+    flat = [answer for some in together(vault, documents) for answer in some]
+    (manifest,) = written(vault, "manifest")
+    links = body(vault, manifest)
+    assert len(written(vault, "transcript")) == 16
+    assert all(answer["transcript"] in links and answer["summary"] in links for answer in flat)
+    sound(vault)

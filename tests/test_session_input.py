@@ -1,0 +1,363 @@
+"""Documents that nobody should send, and vaults that cannot be written: one clear line, nothing half-written."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+from endings import (
+    FIRST,
+    SECOND,
+    SUMMARY,
+    WHO,
+    body,
+    document,
+    end,
+    everything,
+    fields,
+    journal,
+    moment,
+    refuse,
+    say,
+    segments,
+    sound,
+    written,
+)
+from workbench import ROOT, Vault, call, spawn_ordinary
+
+from signet_sync.contracts.bodies import normalize
+
+
+@pytest.fixture
+def vault(tmp_path):
+    return Vault(tmp_path / "vault")
+
+
+LONG = "x" * 12_001
+REFUSED = [
+    ({"session_id": ...}, "session_id"),
+    ({"session_id": ""}, "session_id"),
+    ({"session_id": " \ufeff\t"}, "session_id"),
+    ({"session_id": 7}, "session_id"),
+    ({"session_id": None}, "session_id"),
+    ({"session_id": "a\x00b"}, "session_id holds control characters"),
+    ({"session_id": "a\x85b"}, "session_id holds control characters"),
+    ({"session_id": "\ud800"}, "session_id"),
+    ({"session_id": LONG}, "session_id is longer"),
+    ({"session_key": "a\nb"}, "session_key holds control characters"),
+    ({"session_key": "a\u2028b"}, "session_key"),
+    ({"session_key": ["main"]}, "session_key"),
+    ({"session_key": LONG}, "session_key is longer"),
+    ({"session_key": "a" + "\ufeff" * 11_000 + "a"}, "session_key"),
+    ({"session_key": '"' * 12_000, "session_id": "\\" * 12_000, "project": '"' * 4_000}, "session_key"),
+    ({"project": {"path": "/"}}, "project"),
+    ({"project": "/a\x1b[31m"}, "project"),
+    ({"harness": True}, "harness"),
+    ({"idempotency_key": 1}, "idempotency_key"),
+    ({"idempotency_key": "k" * 4_001}, "idempotency_key"),
+    ({"captured_at": "garbage"}, "captured_at is not an ISO 8601"),
+    ({"captured_at": "2026-13-01T00:00:00Z"}, "captured_at"),
+    ({"captured_at": "2026-03-20"}, "captured_at"),
+    ({"captured_at": 1_774_000_000}, "captured_at"),
+    ({"captured_at": "9999-12-31T23:59:59Z"}, "captured_at lies in the future (9999-12-31)"),
+    ({"started_at": "9999-01-01T00:00:00Z"}, "started_at lies in the future"),
+    ({"ended_at": "soon"}, "ended_at"),
+    ({"transcript": ...}, "transcript"),
+    ({"transcript": None}, "transcript"),
+    ({"transcript": ["turn"]}, "transcript"),
+    ({"transcript": ""}, "neither a transcript nor a summary"),
+    ({"transcript": "\x00\x01", "summary": " \n"}, "neither a transcript nor a summary"),
+    ({"summary": 5}, "summary"),
+    ({"memory_sentence": 5}, "memory_sentence"),
+    ({"transcript_is": "all"}, '"whole" or "tail"'),
+    ({"transcript_is": 1}, '"whole" or "tail"'),
+    ({"transcripts": "x"}, "unknown field 'transcripts'"),
+    ({"b": 1, "a": 2}, "unknown fields 'a', 'b'"),
+    ({"compaction": "x"}, "unknown field 'compaction'"),
+]
+
+
+@pytest.mark.parametrize(
+    ("given", "told"), REFUSED, ids=[str(told)[:30] + str(n) for n, (_, told) in enumerate(REFUSED)]
+)
+def test_a_field_that_cannot_be_is_named(vault, given, told):
+    before = everything(vault)
+    error = refuse(vault, "input-invalid", **given)
+    assert told in error["message"]
+    assert len(error["message"]) < 300
+    assert {k: v for k, v in everything(vault).items() if "/memory" in k} == {
+        k: v for k, v in before.items() if "/memory" in k
+    }
+    assert journal(vault) == []
+    end(vault)
+
+
+@pytest.mark.parametrize("agent", ["../x", "", "A", "-a", "a" * 65, "a/b", "a.b", None, 3, "ä", "a\n"])
+def test_an_agent_id_that_is_no_name_is_refused(vault, agent):
+    error = refuse(vault, "agent-invalid", agent_id=agent)
+    assert "agent_id" in error["message"] and written(vault) == []
+
+
+def test_a_compaction_needs_words(vault):
+    for given in (
+        {"compaction": ""},
+        {"compaction": " \n\t"},
+        {"compaction": "\x00"},
+        {"compaction": None},
+        {"compaction": ...},
+    ):
+        assert "compaction" in refuse(vault, "input-invalid", kind="compact", **given)["message"]
+    assert "unknown field 'transcript'" in refuse(vault, "input-invalid", kind="compact", transcript="x")["message"]
+
+
+FINE = [
+    {"session_key": "a/b\\c\"d'e:f|g{h}[[i]]#j%k ~ é🦉 \u202e\u00a0z"},
+    {"session_key": "x" * 10_000},
+    {"session_key": "../../etc/passwd", "session_id": "/dev/null"},
+    {"session_key": "---"},
+    {"session_key": "null"},
+    {"session_id": "007"},
+    {"session_id": "CON"},
+    {"session_key": '"' * 10_000},
+    {"project": "/"},
+    {"project": "//"},
+    {"project": ".."},
+    {"project": "C:\\code\\lantern"},
+    {"project": "- item"},
+    {"project": "🦉" * 4_000},
+    {"harness": "# c"},
+    {"captured_at": "2026-03-20T10:00"},
+    {"captured_at": "2026-03-20 10:00:00,5"},
+    {"captured_at": "2026-03-20t12:00:00.123456789+02:00"},
+    {"captured_at": "1969-12-31T23:59:59.999Z"},
+    {"captured_at": "0001-01-01T00:00:00+14:00"},
+    {"captured_at": "  2026-03-20T10:00:00Z "},
+    {"captured_at": ""},
+    {"started_at": moment(9), "ended_at": moment(1)},
+    {"transcript": "\ud800 \x00 \x1b[31m \u202e said in src/queue.py \r\n\r x\x85y"},
+    {"transcript": "---\nkind: summary\n---\n"},
+    {"transcript": "<!-- signet:begin -->\n[[x]]\n<!-- signet:end 0 -->"},
+    {"transcript": "\n\n\n  said"},
+    {"transcript": "word " * 300_000},
+    {"memory_sentence": "\ud800\x00"},
+    {"memory_sentence": "x" * 100_000},
+    {"idempotency_key": "k" * 4_000},
+]
+
+
+@pytest.mark.parametrize("given", FINE, ids=[f"{next(iter(given))}{n}" for n, given in enumerate(FINE)])
+def test_odd_but_fine(vault, given):
+    answer = end(vault, **given)
+    assert end(vault, **given) == {**answer, "idempotent_replay": True}
+    checked = vault.call("check", "--json").json
+    assert checked["ok"] and checked["counts"]["indexed"] == 3
+    # A link that a person typed into a transcript may lead nowhere; that is what it said.
+    assert {note["code"] for note in checked["notes"]} <= {"link-broken"}, checked["notes"]
+    for kind in ("summary", "transcript", "manifest"):
+        head = fields(vault, answer[kind])
+        for name in ("session_id", "session_key", "project", "harness"):
+            assert head[name] == (document(**given).get(name) or None)
+
+
+def test_a_time_without_zone_is_utc_and_another_zone_is_converted(vault):
+    for text, stamp in (("2026-03-20T10:00", "T10-00-00.000Z"), ("2026-03-20T12:30:00.5+02:00", "T10-30-00.500Z")):
+        answer = end(vault, captured_at=text, session_id=text)
+        assert stamp in answer["summary"]
+        assert fields(vault, answer["summary"])["captured_at"].replace(":", "-").endswith(stamp)
+
+
+NOT_JSON = {
+    "empty": (b"", "not JSON"),
+    "cut": (b'{"session_id": "a", "tran', "not JSON"),
+    "a list": (b"[]", "not a JSON object"),
+    "a text": (b'"x"', "not a JSON object"),
+    "null": (b"null", "not a JSON object"),
+    "two documents": (b"{}{}", "not JSON"),
+    "a huge number": (b'{"session_id": "a", "transcript": "b", "x": ' + b"9" * 5_000 + b"}", "not JSON"),
+    "endless depth": (b"[" * 200_000, "not JSON"),
+    "UTF-16": ('{"session_id": "a"}'.encode("utf-16"), "not UTF-8"),
+    "Latin-1": (b'{"session_id": "caf\xe9", "transcript": "x"}', "not UTF-8"),
+    "NUL": (b"\x00\x00", "not JSON"),
+}
+
+
+@pytest.mark.parametrize("name", NOT_JSON)
+def test_what_is_no_document_is_refused(vault, name):
+    raw, told = NOT_JSON[name]
+    error = refuse(vault, "input-invalid", raw=raw)
+    assert told in error["message"], error
+    assert "Python" not in error["message"] and "sys." not in error["message"] and "codec" not in error["message"], (
+        error
+    )
+    assert written(vault) == []
+
+
+def test_a_byte_order_mark_is_no_obstacle(vault):
+    assert not end(vault, raw=b"\xef\xbb\xbf" + json.dumps(document()).encode())["idempotent_replay"]
+
+
+@pytest.mark.parametrize("source", ["nowhere.json", "."])
+def test_an_input_that_is_no_file(vault, source):
+    answer = vault.call("session", "end", "--json", "--input", str(vault.root / source))
+    assert answer.code == 2
+    error = answer.json["error"]
+    assert error["path"] == str(vault.root / source) and "-" in error["hint"]
+
+
+# ── the vault ──
+
+
+@pytest.mark.parametrize("root", ["nowhere", "a-file"])
+def test_a_workspace_that_is_none(tmp_path, root):
+    (tmp_path / "a-file").write_text("")
+    (tmp_path / "in.json").write_text(json.dumps(document()))
+    answer = call("--workspace", tmp_path / root, "session", "end", "--json", "--input", tmp_path / "in.json")
+    assert answer.code == 3
+    error = answer.json["error"]
+    assert error["path"] == str(tmp_path / root) and "init" in error["hint"]
+    assert not (tmp_path / "nowhere").exists()
+
+
+@pytest.mark.parametrize("what", ["file", "link", "dangling"])
+def test_a_memory_that_is_no_folder(vault, what):
+    vault.memory.rmdir()
+    elsewhere = vault.root.parent / "elsewhere"
+    if what == "file":
+        vault.memory.write_text("mine\n")
+    else:
+        if what == "link":
+            elsewhere.mkdir()
+        vault.memory.symlink_to(elsewhere)
+    error = refuse(vault, "workspace-unusable", 3)
+    assert error["path"] == "memory" and "memory/" in error["hint"]
+    assert journal(vault) == []
+    assert not elsewhere.exists() or not list(elsewhere.iterdir())
+    vault.memory.unlink()
+    assert not end(vault)["idempotent_replay"]
+    sound(vault)
+
+
+def test_a_new_workspace_gets_its_folder(vault):
+    vault.memory.rmdir()
+    end(vault)
+    sound(vault)
+
+
+def test_a_vault_whose_files_are_away_is_not_written_into(vault):
+    end(vault)
+    vault.memory.rename(vault.root / "away")
+    for empty in (False, True):
+        if empty:
+            vault.memory.mkdir()
+        error = refuse(vault, "halted", 5, session_id="another")
+        assert error["path"] == "memory" and "bring memory/ back" in error["hint"]
+        assert written(vault) == [] and journal(vault) == []
+    vault.memory.rmdir()
+    (vault.root / "away").rename(vault.memory)
+    end(vault, session_id="another")
+    sound(vault)
+
+
+@pytest.mark.parametrize("place", ["memory", "."])
+def test_a_vault_that_cannot_be_written(vault, place):
+    end(vault, session_id="before")
+    put = vault.root.parent / "in.json"
+    put.write_text(json.dumps(document()))
+    folders = [vault.memory] if place == "memory" else [vault.memory, vault.root / ".signet" / "tmp", vault.root]
+    before = written(vault)
+    for folder in folders:
+        folder.chmod(0o555)
+    try:
+        answer = spawn_ordinary("--workspace", vault.root, "session", "end", "--json", "--input", put)
+    finally:
+        for folder in folders:
+            folder.chmod(0o755)
+    assert answer.code == 3, answer
+    error = answer.json["error"]
+    assert error["path"] == "memory" and "permission" in error["message"] + error["hint"]
+    assert written(vault) == before and journal(vault) == []
+    end(vault)
+    sound(vault)
+
+
+LIMITED = """
+import resource, signal, sys
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+resource.setrlimit(resource.RLIMIT_FSIZE, (int(sys.argv[1]), resource.RLIM_INFINITY))
+from signet_sync.cli import run
+sys.exit(run(sys.argv[2:]))
+"""
+
+
+@pytest.mark.parametrize("limit", [0, 4_096, 100_000, 400_000])
+def test_a_disk_that_is_full(vault, limit):
+    """A limit on the size of files stands for the full disk: `EFBIG` comes where `ENOSPC` would."""
+    end(vault, session_id="before")
+    put = vault.root.parent / "in.json"
+    put.write_text(json.dumps(document(transcript=FIRST + "word " * 100_000, captured_at=moment(0))))
+    arguments = ["--workspace", str(vault.root), "session", "end", "--json", "--input", str(put)]
+    done = subprocess.run(
+        [sys.executable, "-c", LIMITED, str(limit), *arguments],
+        env=os.environ | {"PYTHONPATH": str(ROOT)}, capture_output=True, timeout=60, check=False,
+    )  # fmt: skip
+    assert done.returncode == 3, done
+    error = json.loads(done.stdout)["error"]
+    assert error["hint"] and "Traceback" not in done.stderr.decode()
+    assert "unexpected" not in error["code"], error
+    assert vault.call("check").code == 0
+    assert len(written(vault)) in (3, 4, 5, 6)
+    answer = say(vault, raw=put.read_bytes())
+    assert answer.code == 0, answer
+    assert len(written(vault)) == 6
+    sound(vault)
+
+
+# ── long transcripts ──
+
+
+def small(vault, limit):
+    (vault.root / "signet-sync.toml").write_text(f"[reconcile]\nmax_file_bytes = {limit}\n")
+
+
+def turns(count, width=40):
+    return "".join(f"## User\n\nturn {n} {'of the queue ' * (width // 13)}\n\n" for n in range(count))
+
+
+@pytest.mark.parametrize(
+    "text", [turns(400), "x" * 20_000, "one two  " * 3_000, turns(100) + "é🦉" * 4_000], ids=str.__len__
+)
+@pytest.mark.parametrize("when", [{}, {"captured_at": moment(0)}], ids=["now", "then"])
+def test_a_long_transcript_becomes_several_segments_and_is_known_again(vault, text, when):
+    small(vault, 8_192)
+    answer = end(vault, transcript=text, **when)
+    kept = segments(vault)
+    assert len(kept) > 2 and all(len(part.encode()) <= 8_192 for part in kept)
+    assert "".join("".join(kept).split()) == "".join(text.split())
+    assert all(os.path.getsize(vault / path) <= 8_192 for path in written(vault))
+    assert answer["transcript"] == written(vault, "transcript")[-1]
+    assert len(written(vault, "manifest")) == 1
+    before = everything(vault)
+    for given in ({}, {"captured_at": moment(0)}, {"captured_at": moment(9)}):
+        assert end(vault, transcript=text, **given)["idempotent_replay"]
+    assert everything(vault) == before
+    new = end(vault, transcript=f"{text.rstrip()}\n{SECOND}")
+    assert body(vault, new["transcript"]) == normalize(SECOND).lstrip("\n")
+    sound(vault)
+
+
+@pytest.mark.slow
+def test_65_megabytes_are_kept_below_the_limit_of_a_file(vault):
+    text = turns(65 * 1024 * 1024 // 1_060, 1_040)
+    end(vault, transcript=text, summary=SUMMARY, captured_at=moment(0))
+    sizes = [os.path.getsize(vault / path) for path in written(vault, "transcript")]
+    assert len(sizes) > 1 and max(sizes) <= 64 * 1024 * 1024
+    before = everything(vault)
+    assert end(vault, transcript=text, captured_at=moment(0))["idempotent_replay"]
+    assert everything(vault) == before
+    end(vault, transcript=f"{text}## User\n\nOne more.\n", captured_at=moment(1))
+    assert body(vault, written(vault, "transcript")[-1]) == "## User\n\nOne more."
+    assert fields(vault, written(vault, "manifest")[0])["session_id"] == WHO["session_id"]
+    sound(vault)
