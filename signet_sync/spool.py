@@ -19,7 +19,7 @@ import os
 import re
 import stat
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from hashlib import sha256
 
 from signet_sync.contracts.identities import AGENT_ID, is_session_id
@@ -243,25 +243,27 @@ def given_up(folder: str) -> int:
     return len(_names(_bad(folder)))
 
 
-def drop(folder: str, session_id: str, agent_id: str | None = None) -> int:
-    """Removes every file that tells of a session (of one agent, or of all), `bad/` included; gives how many.
+def drop(folder: str, unwanted: Callable[[Job], bool]) -> int:
+    """Deletes the jobs that nobody may do any more (their session was removed), `bad/` included; gives how many.
 
-    Of a file that is no job, whatever holds the id goes: it may hold text too. Raises `OSError`.
+    A file that is no job goes too: nobody could do it, and it may hold anything. What a living process is just writing
+    stays; it becomes a job, and whoever takes that finds the session removed. Raises `OSError`.
     """
-    needles = {json.dumps(session_id)[1:-1].encode(), session_id.encode("utf-8", "replace")}
     dropped = 0
     for place in (folder, _bad(folder)):
         gone = 0
         for name in _names(place):
             path = os.path.join(place, name)
+            writer = _TEMPORARY.fullmatch(name)
+            if writer is not None and process_alive(int(writer[1])):
+                continue
             try:
-                job = _read(path)
-                tells = job.session_id == session_id and agent_id in (None, job.agent_id)
+                wanted = not unwanted(_read(path))
             except _Unusable:
-                tells = _holds(path, needles)
+                wanted = False
             except FileNotFoundError:
                 continue
-            gone += tells and _unlink(path)
+            gone += not wanted and _remove(path)
         if gone:
             _sync_folder(place)
         dropped += gone
@@ -363,15 +365,14 @@ def _unchanged(job: Job) -> bool:
         return False
 
 
-def _holds(path: str, needles: set[bytes]) -> bool:
+def _remove(path: str) -> bool:
+    """Deletes whatever stands there; a folder that somebody made is emptied by nobody, and stays."""
     try:
-        if not stat.S_ISREG(os.lstat(path).st_mode):
+        return _unlink(path)
+    except OSError:
+        if os.path.isdir(path):
             return False
-        with open(os.open(path, _READ), "rb") as file:
-            raw = file.read(SIZE_LIMIT)
-    except FileNotFoundError:
-        return False
-    return any(needle in raw for needle in needles)
+        raise
 
 
 def _unlink(path: str) -> bool:

@@ -10,7 +10,10 @@ from workbench import Answer, Vault, tree
 
 from signet_sync.contracts.frontmatter import parse
 
-FIRST = "# Queue\n\n## User\n\nWhy does the queue of lantern never drain?\n\n## Assistant\n\nsrc/queue.py retries for ever.\n"
+FIRST = (
+    "# Queue\n\n## User\n\nWhy does the queue of lantern never drain?\n\n"
+    "## Assistant\n\nsrc/queue.py retries for ever.\n"
+)
 SECOND = "\n## User\n\nBound it.\n\n## Assistant\n\nDone: five attempts, then src/queue.py gives up.\n"
 THIRD = "\n## User\n\nAnd log it.\n\n## Assistant\n\nEvery attempt is logged by RetryLoop.\n"
 SUMMARY = "# Queue\n\n## Decisions\n\n- lantern bounds the retry loop of src/queue.py at five attempts.\n"

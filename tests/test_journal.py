@@ -266,10 +266,10 @@ def test_what_cannot_be_made_durable_leaves_no_temporary_and_no_lock(folder, mon
     def full(*given: Any, **named: Any) -> Any:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(os, name, full)
-    with pytest.raises(OSError, match="No space"):
-        journal.begin(folder, KEY, DOCUMENT)
-    monkeypatch.undo()
+    with monkeypatch.context() as patch:
+        patch.setattr(os, name, full)
+        with pytest.raises(OSError, match="No space"):
+            journal.begin(folder, KEY, DOCUMENT)
     assert files(folder) == []
     held = journal.begin(folder, KEY, DOCUMENT)
     held.finish()
@@ -281,10 +281,10 @@ def test_an_earlier_flow_stays_where_its_replacement_cannot_be_written(folder, m
     def full(*given: Any, **named: Any) -> Any:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(os, "write", full)
-    with pytest.raises(OSError, match="No space"):
-        journal.begin(folder, KEY, DOCUMENT)
-    monkeypatch.undo()
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "write", full)
+        with pytest.raises(OSError, match="No space"):
+            journal.begin(folder, KEY, DOCUMENT)
     held = journal.take(folder, KEY)
     assert held is not None and held.document == {"v": 1, "words": "old"}
     held.finish()

@@ -494,6 +494,15 @@ def test_time_grows_with_length_alone(flood: str) -> None:
     assert seconds(redact, large) < 24 * seconds(redact, small) + 0.02
 
 
+@pytest.mark.parametrize("at", [-80, -40, -20, -10, -1, 0, 1, 20])
+def test_secrets_at_the_seams_of_long_texts_are_found(at: int) -> None:
+    secrets = ("gh" + "p_" + some(36), "key" + "-" + some(32, HEX), TOKENS["discord"][0])
+    for secret in secrets:
+        filler = ("plain words and no more " * 41_700)[: 1_000_000 + at - 1]
+        assert secret not in redact(f"{filler} {secret} and on {filler}")[0]
+    assert sanitize_transcript_v1("a" * (1_000_000 + at) + "\x1bb") == "a" * (1_000_000 + at) + "b"
+
+
 # ── vaults that another program wrote ──
 
 

@@ -1,4 +1,4 @@
-"""Several processes end sessions at once, beside a running agent: nothing is lost, nothing doubled, nobody is refused."""
+"""Several processes end sessions at once, beside a running agent: nothing lost, nothing doubled, nobody refused."""
 
 from __future__ import annotations
 
@@ -136,7 +136,10 @@ def test_a_growing_transcript_by_many_has_no_overlap_and_no_gap(vault):
 
 def test_tails_of_one_session_by_many_lose_no_update_of_its_manifest(vault):
     documents = [
-        [{**WHO, "transcript": f"said {writer}.{number} in src/queue.py", "transcript_is": "tail"} for number in range(4)]
+        [
+            {**WHO, "transcript": f"said {writer}.{number} in src/queue.py", "transcript_is": "tail"}
+            for number in range(4)
+        ]
         for writer in range(4)
     ]
     flat = [answer for some in together(vault, documents) for answer in some]

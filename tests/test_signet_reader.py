@@ -63,14 +63,44 @@ def signet_reads(raw: bytes) -> tuple[dict[str, Any], str]:
     return found, text[closing + 5 :]
 
 
-CONTENT = """
-kind agent_id session_id session_key project harness captured_at started_at ended_at manifest_path source_node_id
-content_sha256 hash_scope memory_sentence memory_sentence_version memory_sentence_quality memory_sentence_generated_at
-""".split()
-MANIFEST = """
-kind agent_id session_id session_key project harness captured_at started_at ended_at summary_path transcript_path
-compaction_path memory_md_refs updated_at revision content_sha256 hash_scope
-""".split()
+CONTENT = [
+    "kind",
+    "agent_id",
+    "session_id",
+    "session_key",
+    "project",
+    "harness",
+    "captured_at",
+    "started_at",
+    "ended_at",
+    "manifest_path",
+    "source_node_id",
+    "content_sha256",
+    "hash_scope",
+    "memory_sentence",
+    "memory_sentence_version",
+    "memory_sentence_quality",
+    "memory_sentence_generated_at",
+]
+MANIFEST = [
+    "kind",
+    "agent_id",
+    "session_id",
+    "session_key",
+    "project",
+    "harness",
+    "captured_at",
+    "started_at",
+    "ended_at",
+    "summary_path",
+    "transcript_path",
+    "compaction_path",
+    "memory_md_refs",
+    "updated_at",
+    "revision",
+    "content_sha256",
+    "hash_scope",
+]
 
 
 def held_to_its_order(path: str, found: dict[str, Any]) -> None:

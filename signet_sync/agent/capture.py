@@ -93,7 +93,7 @@ def capture(
         _write(workspace, conversation, done, now_us, propose, end=end, handed=handed)
     if end:
         outcome = done.remark or ("written" if done.wrote else "nothing new")
-        seen = Mark(source.size, source.mtime_ns, done.agent_id, outcome)
+        seen = Mark(source.size, source.mtime_ns, done.agent_id, outcome, conversation.session_id)
         captures.mark(workspace.database, source.harness, source.path, source.session_id, seen, iso(now_us))
     return done
 
@@ -130,8 +130,11 @@ def _write(
     if not fresh:
         done.remark = "" if done.compactions else "nothing new since it was captured"
         return
+    after = _after(rows)
     for chunk in _chunks(fresh, workspace.settings.max_file_bytes - sessions.HEADROOM):
-        given = _segment(conversation, chunk, done, now_us)
+        moment = max(chunk[-1].at, after)
+        after = moment // 1000 * 1000 + 1000
+        given = _segment(conversation, chunk, moment, done, now_us)
         _add(done, sessions.end(workspace, given, now_us=now_us, propose=propose))
 
 
@@ -174,8 +177,10 @@ def _fresh(conversation: Conversation, rows: Sequence[Row]) -> tuple[Entry, ...]
     kept = [row for row in rows if row.source_kind == "transcript"]
     if not kept:
         return conversation.entries
-    newest = max(kept, key=lambda row: row.captured_us)
-    fresh = since(conversation.entries, newest.captured_us, newest.content)
+    boundary = max(row.membership_us for row in kept)
+    # Where a clock was set back, segments end in the same millisecond.
+    last = "\n\n".join(row.content for row in kept if row.membership_us == boundary)
+    fresh = since(conversation.entries, boundary, last)
     spoken = any(entry.kind in ("user", "assistant", "tool") and entry.text.strip() for entry in fresh)
     return fresh if spoken else ()
 
@@ -186,13 +191,20 @@ def _is_kept(entry: Entry, rows: Sequence[Row]) -> bool:
     return any(row.source_kind == "compaction" and (row.captured_us == moment or row.content == text) for row in rows)
 
 
-def _segment(conversation: Conversation, fresh: Sequence[Entry], done: Captured, now_us: int) -> SessionInput:
+def _after(rows: Sequence[Row]) -> int:
+    """The first moment whose name no segment has taken, in microseconds since 1970 UTC."""
+    return max((row.captured_us // 1000 * 1000 + 1000 for row in rows if row.source_kind == "transcript"), default=0)
+
+
+def _segment(
+    conversation: Conversation, fresh: Sequence[Entry], moment: int, done: Captured, now_us: int
+) -> SessionInput:
     return session_input(
         {
             **_identity(conversation, done),
             "transcript": render(fresh),
             "transcript_is": "tail",
-            "captured_at": iso(fresh[-1].at),
+            "captured_at": iso(moment),
             "started_at": iso(fresh[0].at),
             "ended_at": iso(fresh[-1].at),
         },

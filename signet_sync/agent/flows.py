@@ -22,12 +22,24 @@ from signet_sync.contracts.records import SENTENCE_VERSION, FieldProblem
 from signet_sync.contracts.sanitizer import SANITIZER_VERSION
 from signet_sync.contracts.sentences import SessionContext, fallback, passes_strict
 from signet_sync.contracts.timestamps import iso, parse_instant, parse_name_stamp
+from signet_sync.contracts.tokens import token_of
 from signet_sync.contracts.wikilinks import targets, wikilink
 from signet_sync.errors import SignetSyncError, UsageError, WorkspaceError
 from signet_sync.index import flows as results
 from signet_sync.index import live, tombstones
 from signet_sync.reconcile import judge_tombstone
-from signet_sync.sessions import ARTIFACTS, Facts, FlowKind, Quality, Standing, State, Step, next_step, observe, refusal_key
+from signet_sync.sessions import (
+    ARTIFACTS,
+    Facts,
+    FlowKind,
+    Quality,
+    Standing,
+    State,
+    Step,
+    next_step,
+    observe,
+    refusal_key,
+)
 from signet_sync.vault import files, manifests
 from signet_sync.vault import tombstones as tombstone_files
 
@@ -162,14 +174,19 @@ def look(workspace: Workspace, flow: Flow) -> Facts:
 
 
 def is_removed(workspace: Workspace, agent_id: str, token: str, session_id: str) -> bool:
-    """Whether a tombstone covers the session: one that the index knows, or a file that it has not seen yet."""
-    stones = [stone for stone in tombstones.mirrored(workspace.database) if stone.session_token == token]
-    path = tombstone_files.path_of(agent_id, token)
-    if not stones and files.look(workspace.root, path) is not None:
-        _, stone = judge_tombstone(path, files.read(workspace.root, path, 1 << 20))
-        # What cannot be read covers all of its token (contracts, *Tombstones*).
-        return stone is None or stone.covers(agent_id, session_id)
-    return any(stone.covers(agent_id, session_id) for stone in stones)
+    """Whether a tombstone covers the session, by key or by id: one that the index knows, or a file not seen yet."""
+    stones = tombstones.mirrored(workspace.database)
+    for covered in {token, token_of(agent_id, session_id)}:
+        known = [stone for stone in stones if (stone.agent_id, stone.session_token) == (agent_id, covered)]
+        path = tombstone_files.path_of(agent_id, covered)
+        if not known and files.look(workspace.root, path) is not None:
+            _, stone = judge_tombstone(path, files.read(workspace.root, path, 1 << 20))
+            # What cannot be read covers all of its token (contracts, *Tombstones*).
+            if stone is None or stone.covers(agent_id, session_id):
+                return True
+        if any(stone.covers(agent_id, session_id) for stone in known):
+            return True
+    return False
 
 
 def _live_key(document: dict[str, Any]) -> str:

@@ -224,7 +224,7 @@ def _index(workspace: Workspace, request: Request) -> Outcome:
     if outcome.full and known and artifacts.sanitizer_of_rows(database) != sanitizer_stamp():
         # Another sanitizer made these rows: each is made anew, though no file changed.
         request = replace(request, reread=request.reread.union(snapshot.files))
-    stones, stone_judgements, aliases = _tombstones(workspace, snapshot, known)
+    stones, stone_judgements, aliases = _tombstones(workspace, snapshot, known, iso(request.now_us))
     outcome.tombstones = len(stones.stones)
     accepted = request.accept_removals and snapshot.ground == "missing"
     rule = (
@@ -292,7 +292,7 @@ def _is_artifact(path: str) -> bool:
 
 
 def _tombstones(
-    workspace: Workspace, snapshot: Snapshot, known: dict[str, Known]
+    workspace: Workspace, snapshot: Snapshot, known: dict[str, Known], now_iso: str
 ) -> tuple[Tombstones, list[Judgement], frozenset[str]]:
     """The tombstones in force from files and mirror; either one suffices, the lost one is written again.
 
@@ -323,6 +323,10 @@ def _tombstones(
             fresh[stone.agent_id, stone.session_token] = stone
         elif judgement.verdict == "invalid" and parts is not None and parts not in mirrored:
             unreadable.append(parts)
+    if not workspace.touch_nothing:
+        # Rows, seals and the rest go by the mirror: it holds what the names say until the files can be read.
+        fresh.update({parts: tombstones.by_name(*parts, now_iso) for parts in unreadable})
+        unreadable.clear()
     news = [stone for key, stone in fresh.items() if mirrored.get(key) != stone]
     if news and not workspace.touch_nothing:
         with database.transaction(durable=True):
@@ -411,6 +415,10 @@ def _apply(
     change = outcome.change
     unsettled: set[str] = set()
     first = not (outcome.full or database.value("select exists(select 1 from files)"))
+    if pending and not workspace.touch_nothing:
+        with suppress(OSError, WorkspaceError):  # the scrub says what is wrong
+            # While rows tell what the removed sessions said.
+            scrub.clean_kept_copies(workspace, bench.tombstones.stones)
     with database.transaction():
         if request.rebuild:
             database.reset_derived()

@@ -3,32 +3,29 @@
 from __future__ import annotations
 
 import os
-import stat
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 
-from signet_sync import state
-from signet_sync.agent import reconcile
+from signet_sync import spool, state
+from signet_sync.agent import reconcile, traces
 from signet_sync.agent.workspace import Workspace
 from signet_sync.contracts.artifacts import Tombstone, validate_tombstone
 from signet_sync.contracts.frontmatter import FrontmatterProblem, parse
 from signet_sync.contracts.names import artifact_name, carried_token
 from signet_sync.contracts.observed import Found
-from signet_sync.contracts.places import MEMORY, OWN, TOMBSTONES
+from signet_sync.contracts.places import MEMORY, TOMBSTONES, display
 from signet_sync.contracts.records import TOMBSTONE_VERSION
 from signet_sync.contracts.sanitizer import sanitize_line
 from signet_sync.contracts.timestamps import iso
 from signet_sync.contracts.tokens import token_of
 from signet_sync.errors import UsageError, WorkspaceError
-from signet_sync.index import sessions, tombstones
+from signet_sync.index import captures, sessions, tombstones
 from signet_sync.index.database import Database
 from signet_sync.index.sessions import SessionRef
 from signet_sync.reconcile import judge_tombstone
 from signet_sync.vault import files, history
 from signet_sync.vault import tombstones as tombstone_files
-
-FOREIGN_LIMIT = 1 << 28
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +41,11 @@ class Removal:
 
 @dataclass(frozen=True, slots=True)
 class Removed:
-    """What a removal did; `pending` are files that could not be deleted yet."""
+    """What a removal did; `pending` are files that could not be deleted yet.
+
+    `foreign` are files that are not ours and still hold text of the sessions: of the workspace by their paths there, and
+    by absolute paths the transcripts of harnesses from which the sessions were captured.
+    """
 
     agent_id: str
     session_token: str
@@ -132,7 +133,7 @@ def _copied_session(workspace: Workspace, path: str) -> str | None:
 
 def remove(workspace: Workspace, removal: Removal, reason: str, now_us: int) -> Removed:
     """Removes for good. A crash after the tombstone file is durable is finished by the next pass, whoever makes it."""
-    words = _needles(workspace, removal)
+    needles, transcripts = _needles(workspace, removal), _transcripts(workspace, removal)
     with state.workspace_lock(workspace.state):
         stone = _tombstone(workspace, removal, reason, now_us)
         path = tombstone_files.put(workspace.root, stone)
@@ -143,6 +144,7 @@ def remove(workspace: Workspace, removal: Removal, reason: str, now_us: int) -> 
                 # What cannot be deleted now is tried again by every pass; its content leaves the index all the same.
                 with suppress(OSError, WorkspaceError):
                     files.unlink(workspace.root, artifact)
+        _drop_jobs(workspace, removal)
     before: int = workspace.database.value(
         "select count(*) from memory_artifacts where agent_id = ? and session_token = ?",
         (removal.agent_id, removal.session_token),
@@ -161,7 +163,7 @@ def remove(workspace: Workspace, removal: Removal, reason: str, now_us: int) -> 
         pending,
         before - after,
         history.holds(workspace.root, list(removal.paths)),
-        tuple(foreign(workspace, words)),
+        tuple(sorted({*traces.foreign_files(workspace, needles), *transcripts})),
     )
 
 
@@ -193,7 +195,7 @@ _MINE = "agent_id = ?1 and session_token = ?2"
 
 
 def _needles(workspace: Workspace, removal: Removal) -> set[bytes]:
-    """Words by which text of the sessions is known in files that are not ours.
+    """Words and phrases by which text of the sessions is known in files that are not ours.
 
     What another session has too tells nothing: token and key where other sessions of the token stay, a constant key
     that another agent uses, a sentence made of a template.
@@ -207,49 +209,35 @@ def _needles(workspace: Workspace, removal: Removal) -> set[bytes]:
     }
     if under_token <= ids:
         found.add(removal.session_token)
-        found.update(_of_them_alone(database, "session_key", _MINE, scope))
-    for session_id in ids:
-        sentences = _of_them_alone(database, "memory_sentence", f"{_MINE} and session_id = ?3", (*scope, session_id))
-        found.update(sentence for sentence in sentences if len(sentence) >= 40)
-    return {word.encode("utf-8", "replace") for word in found if len(word) >= 8}
+        found.update(_keys_of_them_alone(database, scope))
+    words = {word.encode("utf-8", "replace") for word in found if len(word) >= 8}
+    return words | traces.distinctive(database, [(*scope, tuple(sorted(ids)))])
 
 
-def _of_them_alone(database: Database, column: str, scope: str, bindings: Sequence[str]) -> set[str]:
-    """The values of a column inside a scope that stand nowhere outside it."""
+def _keys_of_them_alone(database: Database, scope: Sequence[str]) -> set[str]:
+    """The keys of a token's sessions that stand nowhere else."""
     rows = database.execute(
-        f"select distinct {column} from memory_artifacts where {scope} and {column} is not null and {column} not in"
-        f" (select {column} from memory_artifacts where {column} is not null and not ({scope}))",
-        bindings,
+        f"select distinct session_key from memory_artifacts where {_MINE} and session_key is not null and session_key"
+        f" not in (select session_key from memory_artifacts where session_key is not null and not ({_MINE}))",
+        scope,
     )
     return {row[0] for row in rows}
 
 
-def foreign(workspace: Workspace, words: Iterable[bytes]) -> list[str]:
-    """Files of the workspace that are not ours and still hold text of a removed session: named, not touched.
-
-    A generated page is among them where people wrote around our part of it, or where it is held back.
-    """
-    needles = list(words)
-    found = []
-    root = workspace.root
-    for where, folders, names in os.walk(root, followlinks=False):
-        relative = os.path.relpath(where, root).replace(os.sep, "/")
-        relative = "" if relative == "." else relative
-        folders[:] = sorted(f for f in folders if not (relative == "" and f in (OWN, ".git")))
-        for name in sorted(names):
-            path = f"{relative}/{name}" if relative else name
-            ours = relative == TOMBSTONES or (relative == MEMORY and artifact_name(name) is not None)
-            if not ours and path.isprintable() and _holds(root, path, needles):
-                found.append(path)
-    return sorted(found)
+def _transcripts(workspace: Workspace, removal: Removal) -> list[str]:
+    """Where the harnesses keep what was captured of the sessions: inside the workspace by its path there."""
+    root = os.path.realpath(workspace.root) + os.sep
+    ids = [ref.session_id for ref in removal.sessions]
+    token = removal.session_token if removal.all_sessions else None
+    places = captures.places(workspace.database, removal.agent_id, ids, token)
+    return [display(place.removeprefix(root)) for place in places if os.path.lexists(place)]
 
 
-def _holds(root: str, path: str, needles: Sequence[bytes]) -> bool:
-    status = files.look(root, path)
-    if status is None or not stat.S_ISREG(status.st_mode):
-        return False
-    read = files.read(root, path, FOREIGN_LIMIT)
-    return isinstance(read, Found) and any(needle in read.raw for needle in needles)
+def _drop_jobs(workspace: Workspace, removal: Removal) -> None:
+    """Takes jobs of the sessions out of the spool: their ids are known only as long as their rows are there."""
+    ids = {ref.session_id for ref in removal.sessions}
+    with suppress(OSError):  # the scrub tries again, and says so
+        spool.drop(workspace.state.spool, lambda job: job.agent_id == removal.agent_id and job.session_id in ids)
 
 
 def lift(workspace: Workspace, agent_id: str, name: str) -> str:
@@ -272,10 +260,12 @@ def lift(workspace: Workspace, agent_id: str, name: str) -> str:
                 tombstone_files.put(workspace.root, less)
                 with workspace.database.transaction(durable=True):
                     tombstones.mirror(workspace.database, [less])
+                    captures.forget_removed(workspace.database)
             else:
                 files.unlink(workspace.root, tombstone_files.path_of(agent_id, stone.session_token))
                 with workspace.database.transaction(durable=True):
                     tombstones.lift(workspace.database, agent_id, stone.session_token)
+                    captures.forget_removed(workspace.database)
         return stone.session_token
     raise UsageError(
         f"no tombstone of agent {agent_id} is called {name!r}",

@@ -7,12 +7,17 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
-from signet_sync import journal
+from signet_sync import journal, spool, state
+from signet_sync.agent import traces
+from signet_sync.agent.traces import Sieve
 from signet_sync.agent.workspace import Workspace, back_up
 from signet_sync.contracts.observed import Found
 from signet_sync.contracts.places import KEPT_COPY
+from signet_sync.contracts.tokens import token_of
 from signet_sync.errors import WorkspaceError
 from signet_sync.index import tombstones
+from signet_sync.index.traces import names
+from signet_sync.spool import Job
 from signet_sync.vault import files
 
 if TYPE_CHECKING:
@@ -20,21 +25,20 @@ if TYPE_CHECKING:
 
 
 def scrub(workspace: Workspace, now_iso: str) -> None:
-    """Empties the WAL, rewrites backups, drops damaged databases that were set aside, cleans kept copies.
+    """Drops journalled and spooled inputs, cleans kept copies, rewrites backups, empties the WAL, and what was set aside.
 
-    A reader that stands in the way of the WAL leaves the scrub pending: the next pass tries again.
+    Where a reader stands in the way of the WAL, or a file cannot be deleted, the scrub stays pending: the next pass
+    tries again.
     """
     stones = tombstones.mirrored(workspace.database)
-    journal.drop(workspace.state.journal, lambda document: _covered(document, stones))
-    clean_kept_copies(workspace, stones)
-    back_up(workspace, now_iso, force=True)
-    folder = os.path.dirname(workspace.database.path)
-    base = os.path.basename(workspace.database.path)
-    if workspace.database.path != ":memory:":
-        for name in os.listdir(folder):
-            if name.startswith(f"{base}.corrupt-"):
-                with suppress(OSError):
-                    os.unlink(os.path.join(folder, name))
+    try:
+        _drop_inputs(workspace, stones)
+        clean_kept_copies(workspace, stones)
+        back_up(workspace, now_iso, force=True)
+        _drop_set_aside(workspace.database.path)
+    except (OSError, WorkspaceError) as error:
+        workspace.events.append(f"what is left of a removed session could not be deleted, the next pass goes on: {error}")
+        return
     if not workspace.database.checkpoint(truncate=True):
         return
     with workspace.database.transaction():
@@ -42,30 +46,72 @@ def scrub(workspace: Workspace, now_iso: str) -> None:
     workspace.database.checkpoint(truncate=True)
 
 
-def _covered(document: Mapping[str, Any], stones: Sequence[Tombstone]) -> bool:
-    token, agent_id, session_id = (document.get(name) for name in ("token", "agent_id", "session_id"))
-    return any(stone.session_token == token and stone.covers(agent_id, session_id) for stone in stones)
+def _drop_inputs(workspace: Workspace, stones: Sequence[Tombstone]) -> None:
+    """What was taken in and not yet written, and what a crash left half-written. Raises `OSError`."""
+
+    def flow(document: Mapping[str, Any]) -> bool:
+        agent_id, token, session_id = (document.get(part) for part in ("agent_id", "token", "session_id"))
+        return agent_id is None or session_id is None or is_covered(stones, agent_id, session_id, token)
+
+    def job(document: Job) -> bool:
+        return is_covered(stones, document.agent_id, document.session_id)
+
+    files.sweep(workspace.root, beside=("",))
+    state.sweep(workspace.state)
+    spool.sweep(workspace.state.spool)
+    journal.drop(workspace.state.journal, flow)
+    spool.drop(workspace.state.spool, job)
 
 
-def clean_kept_copies(workspace: Workspace, stones: list[Tombstone]) -> None:
-    """Takes lines that carry a removed session's token, id or files out of the kept copies of displaced pages."""
-    needles: set[bytes] = set()
-    for stone in stones:
-        # Where other sessions of the token stay, the token is theirs too.
-        names = {path.rpartition("/")[2] for path in stone.removed_paths} | set(stone.session_ids)
-        words = names if stone.session_ids else {stone.session_token}
-        needles.update(word.encode("utf-8", "replace") for word in words if len(word) >= 8)
-    if not needles:
+def is_covered(stones: Sequence[Tombstone], agent_id: str, session_id: str, token: str | None = None) -> bool:
+    """Whether an input belongs to a removed session: by its token, by that of its id, or named in the tombstone."""
+    tokens = {token, token_of(agent_id, session_id)}
+    return any(
+        stone.agent_id == agent_id
+        and (session_id in stone.session_ids or (not stone.session_ids and stone.session_token in tokens))
+        for stone in stones
+    )
+
+
+def _drop_set_aside(database: str) -> None:
+    """Deletes damaged databases that were moved aside. Raises `OSError`."""
+    if database == ":memory:":
         return
-    for path in kept_copies(workspace.root):
+    folder, base = os.path.split(database)
+    for name in os.listdir(folder):
+        if name.startswith(f"{base}.corrupt-"):
+            with suppress(FileNotFoundError):
+                os.unlink(os.path.join(folder, name))
+
+
+def clean_kept_copies(workspace: Workspace, stones: Sequence[Tombstone]) -> None:
+    """Takes lines of removed sessions out of the kept copies of displaced pages.
+
+    They are told by token, id and file names; while the sessions have rows, by their words too. Raises `OSError`,
+    `WorkspaceError`.
+    """
+    copies = kept_copies(workspace.root)
+    if not copies or not stones:
+        return
+    sieve = Sieve(_needles(workspace, stones))
+    for path in copies:
         found = files.read(workspace.root, path, 1 << 28)
-        if not isinstance(found, Found):
-            continue
-        lines = found.raw.split(b"\n")
-        left = [line for line in lines if not any(needle in line for needle in needles)]
-        if len(left) != len(lines):
-            with suppress(OSError, WorkspaceError):
-                files.replace(workspace.root, path, b"\n".join(left), found.raw)
+        told = sieve.caught(found.raw) if isinstance(found, Found) else set()
+        if isinstance(found, Found) and told:
+            left = [line for line in found.raw.split(b"\n") if not any(needle in line for needle in told)]
+            if files.replace(workspace.root, path, b"\n".join(left), found.raw).displaced is not None:
+                raise WorkspaceError("it was saved by somebody meanwhile", path=path, hint="it is tried again by itself")
+
+
+def _needles(workspace: Workspace, stones: Sequence[Tombstone]) -> set[bytes]:
+    scopes = [(stone.agent_id, stone.session_token, stone.session_ids) for stone in stones]
+    words = {stone.session_token for stone in stones if not stone.session_ids}
+    for stone, scope in zip(stones, scopes, strict=True):
+        words.update(path.rpartition("/")[2] for path in stone.removed_paths)
+        words.update(stone.session_ids)
+        words.update(names(workspace.database, scope))
+    told = {word.encode("utf-8", "replace") for word in words if len(word) >= 8}
+    return told | traces.distinctive(workspace.database, scopes)
 
 
 def kept_copies(root: str) -> list[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
@@ -33,6 +34,7 @@ PATIENCE = 600.0
 HEADROOM = 128 * 1024
 # A first `captured_at` that is taken is moved on by so many milliseconds at most.
 _MOST_MOVES = 10_000
+_LOOK_AGAIN = 0.1  # seconds
 
 
 @dataclass(slots=True)
@@ -60,7 +62,8 @@ def end(workspace: Workspace, given: SessionInput, *, now_us: int, propose: Prop
 
     A replay gives the first answer with `idempotent_replay`, and writes nothing. Raises `UsageError`
     (`idempotency-conflict`, `removed-session`, `name-taken`, `input-invalid`), `WorkspaceError`, `DatabaseError`,
-    `OSError`, `Halted` where the vault's files are away: then nothing is half-written, and what was journalled is finished by the next pass.
+    `OSError`, `Halted` where the vault's files are away: then nothing is half-written, and what was journalled is
+    finished by the next pass.
     """
     return _run(workspace, _session_request(given), now_us, propose)
 
@@ -154,6 +157,18 @@ def _add(counts: dict[str, int], found: Mapping[str, int]) -> None:
 
 def _run(workspace: Workspace, request: _Request, now_us: int, propose: Propose | None) -> dict[str, Any]:
     _require_writable(workspace)
+    deadline = time.monotonic() + PATIENCE
+    while True:
+        try:
+            return _answered(workspace, request, now_us, propose)
+        except WorkspaceError as error:
+            if error.code != "busy" or time.monotonic() >= deadline:
+                raise
+        # Another process asks its model about this very ending: its answer will be ours.
+        time.sleep(_LOOK_AGAIN)
+
+
+def _answered(workspace: Workspace, request: _Request, now_us: int, propose: Propose | None) -> dict[str, Any]:
     proposals = Proposals()
     asked = propose is None
     held: journal.Held | None = None
@@ -171,8 +186,10 @@ def _run(workspace: Workspace, request: _Request, now_us: int, propose: Propose 
                 return _unchanged(workspace, request, segments)
             if asked:
                 return _write(workspace, request, new, segments, proposals, now_us)
-            held = _begin(workspace, request, new, segments, now_us)
+            if len(_pieces(workspace, new)) == 1:
+                held = _begin(workspace, request, new, segments, now_us)
         # A model may take its time: the inputs are safe, others work on, and who finds us dead finishes without it.
+        # Only what is too long for one file is journalled later, part by part.
         try:
             assert propose is not None
             identity = request.identity
@@ -184,7 +201,8 @@ def _run(workspace: Workspace, request: _Request, now_us: int, propose: Propose 
                 harness=identity["harness"],
             )
         except BaseException:
-            held.release()
+            if held is not None:
+                held.release()
             raise
         asked = True
 
@@ -317,8 +335,7 @@ def _write(
     workspace: Workspace, request: _Request, new: str, rows: list[Row], proposals: Proposals, now_us: int
 ) -> dict[str, Any]:
     """Writes what is new, in several segments where it is too long for one file; gives the last one's answer."""
-    limit = workspace.settings.max_file_bytes
-    pieces = list(parts(new, max(limit - HEADROOM, limit // 2)))
+    pieces = _pieces(workspace, new)
     for left, piece in zip(range(len(pieces) - 1, -1, -1), pieces, strict=True):
         last = not left
         one = request if last else _earlier(request, piece, left)
@@ -331,6 +348,11 @@ def _write(
         answer = _walk(workspace, flow, now_us)
         rows = _segments(workspace, request)
     return answer
+
+
+def _pieces(workspace: Workspace, new: str) -> list[str]:
+    limit = workspace.settings.max_file_bytes
+    return list(parts(new, max(limit - HEADROOM, limit // 2)))
 
 
 def _earlier(request: _Request, piece: str, left: int) -> _Request:

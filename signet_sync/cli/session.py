@@ -15,19 +15,37 @@ from signet_sync.errors import UsageError
 _END = """Write the end of a session: transcript, summary, manifest, rows and MEMORY.md.
 
 \b
-The input is one JSON document:
-  {"agent_id": "default", "session_id": str, "session_key": str|null, "project": str|null,
-   "harness": str|null, "captured_at": time|null, "started_at": time|null, "ended_at": time|null,
-   "transcript": str, "summary": str|null, "memory_sentence": str|null, "idempotency_key": str|null,
-   "transcript_is": "whole"|"tail"}
+The input is one JSON document. Only session_id and transcript are required:
+  {"session_id": str, "transcript": str, "transcript_is": "whole"|"tail",
+   "agent_id": "default", "session_key": str|null, "project": str|null, "harness": str|null,
+   "captured_at": time|null, "started_at": time|null, "ended_at": time|null,
+   "summary": str|null, "memory_sentence": str|null, "idempotency_key": str|null}
 
-The transcript is the whole session so far; what earlier endings have kept of it is not written again. With
-"transcript_is": "tail" it is what was said since the last ending. Secrets are redacted before anything is written.
+\b
+transcript       all that was said so far: what earlier endings keep is not written again;
+                 with "transcript_is": "tail" what was said since the last ending
+captured_at      names the files; ISO 8601, UTC where no zone is given; now where it is left out
+session_key      what the harness calls the session, where that is not its id
+summary          a digest of the transcript is made where it is left out
+memory_sentence  the session's line in MEMORY.md; made where it is left out or says too little
+idempotency_key  the same key again gives the first answer and writes nothing
+
+Secrets are redacted before anything is written.
+
+\b
+Example:
+  echo '{"session_id": "s1", "transcript": "# Fix the queue"}' | signet-sync session end --input -
 """
 
 _COMPACT = """Write what a harness kept of a session when it compacted its context.
 
-The input is the document of `session end` with "compaction" in place of "transcript" and "summary".
+\b
+The input is the document of `signet-sync session end --help` with "compaction" (str) in place of
+"transcript", "transcript_is" and "summary".
+
+\b
+Example:
+  echo '{"session_id": "s1", "compaction": "# Kept"}' | signet-sync session compact --input -
 """
 
 
@@ -39,10 +57,10 @@ def session() -> None:
 _input = click.option(
     "--input", "source", metavar="FILE|-", required=True, help="The JSON document; - reads it from stdin."
 )
-_agent = click.option("--agent", metavar="ID", help="Whose memory, where the document names no agent.")
+_agent = click.option("--agent", metavar="ID", help="Whose memory, where the document names no agent (else: default).")
 
 
-@session.command(help=_END)
+@session.command(help=_END, short_help="Write the end of a session.")
 @_input
 @_agent
 @json_option
@@ -51,7 +69,7 @@ def end(context: Context, source: str, agent: str | None, as_json: bool) -> None
     _write(context, source, agent, as_json, kind="end")
 
 
-@session.command(help=_COMPACT)
+@session.command(help=_COMPACT, short_help="Write what was kept of a session at a compaction.")
 @_input
 @_agent
 @json_option
@@ -91,18 +109,17 @@ def _write(context: Context, source: str, agent: str | None, as_json: bool, *, k
     from signet_sync.agent import sessions
     from signet_sync.agent.proposals import proposer
     from signet_sync.agent.workspace import opened
-    from signet_sync.contracts.inputs import compaction_input, session_input
+    from signet_sync.contracts.inputs import SessionInput, compaction_input, session_input
 
     now_us = resolve_now(None)
+    given = session_input(document, now_us=now_us) if kind == "end" else compaction_input(document, now_us=now_us)
     settings = context.settings()
     with opened(context.root, settings, database=context.chosen_database) as workspace:
         propose = proposer(settings, context.root, os.environ)
-        if kind == "end":
-            ending = session_input(document, now_us=now_us)
-            answer = sessions.end(workspace, ending, now_us=now_us, propose=propose)
+        if isinstance(given, SessionInput):
+            answer = sessions.end(workspace, given, now_us=now_us, propose=propose)
         else:
-            compaction = compaction_input(document, now_us=now_us)
-            answer = sessions.compact(workspace, compaction, now_us=now_us, propose=propose)
+            answer = sessions.compact(workspace, given, now_us=now_us, propose=propose)
         for text in workspace.events:
             context.say(text)
     if as_json:

@@ -8,8 +8,8 @@ from dataclasses import dataclass, fields
 from typing import Any
 
 from signet_sync.contracts.bodies import js_trim, utf8
-from signet_sync.contracts.identities import AGENT_ID, KEY_LIMIT
 from signet_sync.contracts.frontmatter import scalar_text
+from signet_sync.contracts.identities import AGENT_ID, KEY_LIMIT
 from signet_sync.contracts.timestamps import iso, parse_instant
 from signet_sync.contracts.tokens import derive_token
 from signet_sync.errors import UsageError

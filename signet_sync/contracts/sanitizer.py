@@ -50,6 +50,17 @@ def sanitizer_stamp() -> str:
 
 # ── the looks ──
 
+_PIECE = 1_000_000
+
+
+def _pieces(text: str, margin: int) -> Iterator[str]:
+    """A long text in pieces that overlap by a margin: the memory of small copies is used again, and warm."""
+    if len(text) <= _PIECE:
+        yield text
+        return
+    for start in range(0, len(text), _PIECE):
+        yield text[max(0, start - margin) : start + _PIECE + margin]
+
 
 def _behind(*literals: str) -> str:
     """One of these stands before this place (`re` wants look-behinds of one width each)."""
@@ -74,7 +85,8 @@ _MARKED = re.compile(
 
 
 def _marked(text: str) -> bool:
-    return _MARKED.search(text.replace("-", "_").replace(".", "_")) is not None
+    # A mark and what must stand around it are shorter than the margin.
+    return any(_MARKED.search(piece.replace("-", "_").replace(".", "_")) for piece in _pieces(text, 64))
 
 
 # `=` is folded into `:`. The last three letters of every name that `_given` asks for, roughly first, since most words
@@ -234,6 +246,10 @@ _REPLACED = {
 
 
 def _has_controls(text: str) -> bool:
+    return any(map(_piece_has_controls, _pieces(text, 0)))
+
+
+def _piece_has_controls(text: str) -> bool:
     if text.isascii():
         # Thirty searches for one character are five times as fast as one search for thirty.
         return any(map(text.__contains__, _ASCII_CONTROLS))

@@ -82,8 +82,6 @@ def restore(database: Database, source: str) -> dict[str, int]:
                     before: int = database.value(f"select count(*) from main.{table}")
                     database.execute(f"insert or ignore into main.{table}({names}) select {names} from kept.{table}")
                     counts[table] = database.value(f"select count(*) from main.{table}") - before
-                # What was removed was scrubbed before the backup that tells of it became the newest.
-                database.execute("update main.memory_artifact_tombstones set scrubbed = 1")
         finally:
             database.execute("detach database kept")
     except apsw.Error as error:

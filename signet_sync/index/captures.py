@@ -1,38 +1,96 @@
-"""Which transcripts of harnesses were read, and what they looked like then."""
+"""Which transcripts of harnesses were read, and what they looked like then; of removed sessions only a hash of where."""
 
 from __future__ import annotations
 
+from collections.abc import Collection
+from hashlib import sha256
 from typing import NamedTuple
 
+from signet_sync.contracts.tokens import token_of
 from signet_sync.index.database import Database
+
+# The outcome of a transcript whose session was removed.
+REMOVED = "removed-session"
+# No file is so small: what was read of it was not all.
+UNREAD = -1
 
 
 class Mark(NamedTuple):
-    """A transcript as it was when it was read; size in bytes, time in nanoseconds, `outcome` for a person."""
+    """A transcript as it was when it was read; size in bytes, time in nanoseconds, `outcome` for a person.
+
+    `conversation` is the session that it holds as the harness calls it, empty where that is not known.
+    """
 
     size: int
     mtime_ns: int
     agent_id: str
     outcome: str
+    conversation: str = ""
 
 
 def mark_of(database: Database, harness: str, path: str, session_id: str) -> Mark | None:
     """The mark of a transcript, or None where it was never read."""
-    for row in database.execute(
-        "select size, mtime_ns, agent_id, outcome from captures where harness = ? and path = ? and session_id = ?",
-        (harness, path, session_id),
-    ):
-        return Mark(*row)
+    for place in ((path, session_id), _hidden(path, session_id)):
+        for row in database.execute(
+            "select size, mtime_ns, agent_id, outcome, conversation from captures"
+            " where harness = ? and path = ? and session_id = ?",
+            (harness, *place),
+        ):
+            return Mark(*row)
     return None
 
 
 def mark(database: Database, harness: str, path: str, session_id: str, seen: Mark, at: str) -> None:
-    """Remembers a transcript as it was read; only if something about it differs."""
+    """Remembers a transcript as it was read; only if something about it differs.
+
+    Of one whose session was removed neither path nor id is kept, but so much that it is not read again as it is.
+    """
+    plain, hidden = (path, session_id), _hidden(path, session_id)
+    if seen.outcome == REMOVED:
+        plain, hidden = hidden, plain
+        seen = Mark(seen.size, seen.mtime_ns, "", REMOVED)
     if mark_of(database, harness, path, session_id) == seen:
         return
     with database.transaction():
+        database.execute("delete from captures where harness = ? and path = ? and session_id = ?", (harness, *hidden))
         database.execute(
-            "insert or replace into captures(harness, path, session_id, size, mtime_ns, agent_id, outcome, at)"
-            " values(?, ?, ?, ?, ?, ?, ?, ?)",
-            (harness, path, session_id, *seen, at),
+            "insert or replace into captures(harness, path, session_id, size, mtime_ns, agent_id, outcome, conversation,"
+            " at) values(?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            (harness, *plain, *seen, at),
         )
+
+
+def places(database: Database, agent_id: str, ids: Collection[str], token: str | None = None) -> list[str]:
+    """Where the transcripts of some sessions were read, of those with these ids and those of the token: absolute paths."""
+    return sorted({path for _, path, _ in _of(database, agent_id, ids, token)})
+
+
+def hide(database: Database, agent_id: str, ids: Collection[str], token: str | None = None) -> None:
+    """Forgets where the transcripts of removed sessions are, not that they were read. In the caller's transaction."""
+    for harness, path, session_id in _of(database, agent_id, ids, token):
+        database.execute(
+            "update or replace captures set path = ?, session_id = ?, agent_id = '', outcome = ?, conversation = ''"
+            " where harness = ? and path = ? and session_id = ?",
+            (*_hidden(path, session_id), REMOVED, harness, path, session_id),
+        )
+
+
+def forget_removed(database: Database) -> None:
+    """Lets transcripts of removed sessions be read again: one of the removals was lifted."""
+    database.execute("delete from captures where outcome = ?", (REMOVED,))
+
+
+def _of(database: Database, agent_id: str, ids: Collection[str], token: str | None) -> list[tuple[str, str, str]]:
+    """Harness, path and session id of the marks whose conversation is one of the sessions."""
+    return [
+        (harness, path, session_id)
+        for harness, path, session_id, conversation in database.execute(
+            "select harness, path, session_id, conversation from captures where agent_id = ? and conversation <> ''",
+            (agent_id,),
+        )
+        if conversation in ids or (token is not None and token_of(agent_id, conversation) == token)
+    ]
+
+
+def _hidden(path: str, session_id: str) -> tuple[str, str]:
+    return sha256(f"{path}\0{session_id}".encode("utf-8", "surrogatepass")).hexdigest(), ""

@@ -122,7 +122,8 @@ NATIVE_DDL: tuple[str, ...] = (
     # Which transcripts of harnesses were read, and as they were then: what did not move is not read again.
     """create table captures(
         harness text not null, path text not null, session_id text not null, size integer not null,
-        mtime_ns integer not null, agent_id text not null, outcome text not null, at text not null,
+        mtime_ns integer not null, agent_id text not null, outcome text not null, conversation text not null,
+        at text not null,
         primary key(harness, path, session_id)) without rowid""",
     # Turns of sessions that still run, sanitized; reset when their canonical files are written (seed 000).
     """create table session_transcripts(

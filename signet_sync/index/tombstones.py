@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING, Any
 
 from signet_sync.contracts.tokens import token_of
+from signet_sync.index import captures
 from signet_sync.index.artifacts import delete_rows, forget_files
 from signet_sync.index.database import Database
 from signet_sync.index.live import reset
@@ -59,6 +60,21 @@ def mirror(database: Database, stones: Sequence[Tombstone]) -> None:
         )
 
 
+def by_name(agent_id: str, token: str, now_iso: str) -> Tombstone:
+    """The tombstone that a file's name alone stands for: every session of the token, until the file can be read."""
+    from signet_sync.contracts.artifacts import validate_tombstone
+
+    return validate_tombstone(
+        {
+            "kind": "tombstone",
+            "agent_id": agent_id,
+            "session_token": token,
+            "removed_at": now_iso,
+            "reason": "its file cannot be read",
+        }
+    )
+
+
 def lift(database: Database, agent_id: str, token: str) -> None:
     """Drops a tombstone from the mirror."""
     database.execute(
@@ -67,27 +83,25 @@ def lift(database: Database, agent_id: str, token: str) -> None:
 
 
 def remove_covered(database: Database, stones: Sequence[Tombstone]) -> tuple[list[tuple[str, str, str]], int]:
-    """Drops everything the tombstones cover: rows, full text, seals, telemetry, violations.
+    """Drops everything the tombstones cover: rows, full text, seals, answers, live turns, marks, telemetry, violations.
 
     Gives the sessions whose ledger rows may go, and the number of rows dropped. Scope is agent and token (and ids).
     """
     touched: list[tuple[str, str, str]] = []
     removed = 0
     for stone in stones:
-        scope = "agent_id = ? and session_token = ?"
-        bindings: list[Any] = [stone.agent_id, stone.session_token]
-        if stone.session_ids:
-            scope += f" and session_id in ({', '.join('?' * len(stone.session_ids))})"
-            bindings += stone.session_ids
+        scope, bindings = _scope(stone)
+        known = _sessions(database, scope, bindings)
+        ids = {session_id for session_id, _ in known} | set(stone.session_ids)
+        captures.hide(database, stone.agent_id, ids, None if stone.session_ids else stone.session_token)
+        _forget_live(database, stone, {key for _, key in known if key is not None})
         database.execute(f"delete from flow_results where {scope}", bindings)
-        _forget_live(database, stone)
-        paths = {
-            row[0] for row in database.execute(f"select source_path from memory_artifacts where {scope}", bindings)
-        }
-        paths |= {row[0] for row in database.execute(f"select path from seals where {scope}", bindings)}
-        if not paths:
+        database.executemany(
+            "delete from flow_results where agent_id = ? and session_id = ?", [(stone.agent_id, i) for i in sorted(ids)]
+        )
+        gone = _paths(database, scope, bindings)
+        if not gone:
             continue
-        gone = sorted(paths)
         dropped = delete_rows(database, gone)
         touched += dropped
         removed += len(dropped)
@@ -97,26 +111,84 @@ def remove_covered(database: Database, stones: Sequence[Tombstone]) -> tuple[lis
                 f"select distinct agent_id, session_token, session_id from seals where {scope}", bindings
             )
         ]
-        database.execute(f"delete from seals where {scope}", bindings)
-        for path in gone:
-            database.execute(
-                "delete from artifact_telemetry where agent_id = ? and source_path = ?",
-                (stone.agent_id, path),
-            )
-            database.execute("delete from violations where path = ?", (path,))
-            database.execute("delete from meta where key = ?", (f"accepted:{path}",))
+        _forget_paths(database, stone.agent_id, gone)
         forget_files(database, gone)
+    removed += _forget_returned(database)
     return touched, removed
 
 
-def _forget_live(database: Database, stone: Tombstone) -> None:
-    """Buffered turns are known by key alone: they go unless the tombstone covers only other sessions of the key."""
+def _scope(stone: Tombstone) -> tuple[str, list[str]]:
+    scope = "agent_id = ? and session_token = ?"
+    bindings = [stone.agent_id, stone.session_token]
+    if stone.session_ids:
+        scope += f" and session_id in ({', '.join('?' * len(stone.session_ids))})"
+        bindings += stone.session_ids
+    return scope, bindings
+
+
+def _sessions(database: Database, scope: str, bindings: Sequence[str]) -> list[tuple[str, str | None]]:
+    """Id and key of the sessions of a scope that are still known."""
+    return [
+        (session_id, key)
+        for session_id, key in database.execute(
+            f"select distinct session_id, session_key from memory_artifacts where {scope}"
+            f" union select distinct session_id, null from seals where {scope}",
+            [*bindings, *bindings],
+        )
+    ]
+
+
+def _paths(database: Database, scope: str, bindings: Sequence[str]) -> list[str]:
+    rows = database.execute(
+        f"select source_path from memory_artifacts where {scope} union select path from seals where {scope} order by 1",
+        [*bindings, *bindings],
+    )
+    return [row[0] for row in rows]
+
+
+def _forget_paths(database: Database, agent_id: str, paths: Sequence[str]) -> None:
+    for path in paths:
+        database.execute("delete from seals where path = ?", (path,))
+        database.execute("delete from artifact_telemetry where agent_id = ? and source_path = ?", (agent_id, path))
+        database.execute("delete from violations where path = ?", (path,))
+        database.execute("delete from meta where key = ?", (f"accepted:{path}",))
+
+
+def _forget_returned(database: Database) -> int:
+    """Drops what is known of files that a tombstone covers by their session's other identity; gives the rows dropped.
+
+    Their names carry another token than the tombstone's, so that only the verdict tells.
+    """
+    sealed = list(
+        database.execute(
+            "select s.agent_id, s.path from seals s join files f on f.path = s.path where f.verdict = 'tombstoned'"
+        )
+    )
+    for agent_id, path in sealed:
+        _forget_paths(database, agent_id, [path])
+    return len(delete_rows(database, [path for _, path in sealed]))
+
+
+def _forget_live(database: Database, stone: Tombstone, of_rows: Collection[str]) -> None:
+    """Forgets buffered turns, which are known by key alone.
+
+    A key that sessions outside the tombstone share may tell of the removed one: it goes once, with the removal. Later
+    turns under it are another session's.
+    """
+    fresh = bool(
+        database.value(
+            "select exists(select 1 from memory_artifact_tombstones"
+            " where agent_id = ? and session_token = ? and scrubbed = 0)",
+            (stone.agent_id, stone.session_token),
+        )
+    )
     keys = database.execute(
         "select distinct session_key from session_transcripts where agent_id = ?", (stone.agent_id,)
     )
     for (key,) in list(keys):
-        whole = not stone.session_ids and token_of(stone.agent_id, key) == stone.session_token
-        if whole or key in stone.session_ids:
+        of_token = token_of(stone.agent_id, key) == stone.session_token
+        shared = of_token or key in of_rows
+        if (of_token and not stone.session_ids) or key in stone.session_ids or (shared and fresh):
             reset(database, stone.agent_id, key)
 
 

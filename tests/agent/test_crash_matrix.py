@@ -53,7 +53,8 @@ DOCUMENTS: dict[str, dict[str, Any]] = {
     "compaction": {**THIRD, "captured_at": MOMENT, "compaction": f"{SUMMARY}\nThe key was {SECRET} then.\n"},
     "first compaction": {**FOURTH, "agent_id": "nova", "captured_at": MOMENT, "compaction": SUMMARY},
 }
-SCENARIOS = [*DOCUMENTS, "removal", "manifests", "projection", "full"]
+PASSES = ["manifests", "projection", "full"]
+SCENARIOS = [*DOCUMENTS, "removal", *PASSES]
 # So many points are there at least, by fault; fewer mean that a write has slipped out of sight.
 LEAST = {"kill": 30, "EIO": 15, "ENOSPC": 15, "sqlite-kill": 20, "sqlite-EIO": 20, "sqlite-ENOSPC": 15}
 
@@ -108,10 +109,38 @@ def judge(lines: list[dict[str, Any]], scenario: str, fault: str) -> Counter[str
     return ends
 
 
-@pytest.mark.parametrize("every", [11, pytest.param(1, marks=pytest.mark.slow)])
+few_and_all = pytest.mark.parametrize("every", [13, pytest.param(1, marks=pytest.mark.slow)], ids=["few", "all"])
+
+
+@few_and_all
 @pytest.mark.parametrize("fault", ["kill", "EIO", "ENOSPC"])
 @pytest.mark.parametrize("scenario", SCENARIOS)
 def test_what_was_begun_is_finished_or_was_never_there(tmp_path, scenario, fault, every):
     lines = swept(tmp_path, scenario, fault, every)
-    judge(lines, scenario, fault)
-    assert max(line["point"] for line in lines) >= LEAST[fault]
+    ends = judge(lines, scenario, fault)
+    assert lines[-1]["label"] == "end" and max(line["point"] for line in lines) > LEAST[fault]
+    if every == 1:
+        labels = {line["label"].removeprefix("before ").removeprefix("after ") for line in lines}
+        assert {"mkdir", "fsync", "write", "unlink", "commit"} <= labels
+        assert {"_rename", "replace", "link"} & labels
+        outcomes = {line["outcome"] for line in lines}
+        assert ends["killed" if fault == "kill" else "refused"] > 0 and "all" in outcomes
+        assert ("nothing" in outcomes) == (scenario not in PASSES) and ("part" in outcomes) <= (scenario == "parts")
+
+
+@few_and_all
+@pytest.mark.parametrize("fault", ["sqlite-kill", "sqlite-EIO", "sqlite-ENOSPC"])
+def test_a_fault_inside_sqlite_is_no_different(tmp_path, fault, every):
+    lines = swept(tmp_path, "end", fault, every)
+    judge(lines, "end", fault)
+    assert max(line["point"] for line in lines) > LEAST[fault]
+
+
+@pytest.mark.parametrize(
+    ("every", "again"), [(29, 23), pytest.param(5, 5, marks=pytest.mark.slow)], ids=["few", "many"]
+)
+@pytest.mark.parametrize("scenario", ["end", "segment", "compaction", "removal"])
+def test_a_recovery_that_is_killed_is_recovered_from(tmp_path, scenario, every, again):
+    lines = swept(tmp_path, scenario, "kill", every, again)
+    judge(lines, scenario, "kill and kill again")
+    assert len(lines) > 3

@@ -1,0 +1,266 @@
+"""Measures the end of a session, step by step, beside a program that only writes the same bytes durably.
+
+`python -m benchmarks.flow` ends sessions of one megabyte and of a few kilobytes in a vault that already holds some, in
+this process, so that the parts can be told apart, and as whole processes, as a harness calls it. The baseline writes
+what the ending wrote, byte for byte and file for file, each with fsync and fsync of its folder: what durability costs
+on this disk. Everything happens in a temporary folder.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import json
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from benchmarks import corpus
+from benchmarks.bench import PROJECT, machine, percentile
+
+REST = "rest"
+"""What belongs to no step: locks, looking at what is done, going from step to step."""
+
+
+@dataclass(slots=True)
+class Stopwatch:
+    """Seconds by step; a step within a step belongs to the outer one."""
+
+    seconds: dict[str, float] = field(default_factory=dict)
+    journalled: list[Any] = field(default_factory=list)
+    _running: bool = False
+
+    def watch(self, place: Any, name: str, step: str) -> None:
+        """Takes the time of a function from now on; `place` is where its callers look it up."""
+        function = getattr(place, name)
+
+        def timed(*args: Any, **given: Any) -> Any:
+            if self._running:
+                return function(*args, **given)
+            self._running = True
+            started = time.perf_counter()
+            try:
+                return function(*args, **given)
+            finally:
+                self.seconds[step] = self.seconds.get(step, 0.0) + time.perf_counter() - started
+                self._running = False
+                if name == "begin":
+                    self.journalled.append(args[-1])
+
+        setattr(place, name, timed)
+
+
+def stopwatch() -> tuple[Stopwatch, list[str]]:
+    """A watch on every step of an ending, and the names of the steps in their order."""
+    from signet_sync import digest, journal
+    from signet_sync.agent import flows, reconcile, sessions
+
+    watched = [
+        (sessions, "_session_request", "sanitize"),
+        (sessions, "_refresh", "look at the token's files"),
+        (digest, "digest", "digest"),
+        (journal, "begin", "journal"),
+        (journal.Held, "finish", "journal"),
+        (flows, "sentence", "sentence"),
+        (flows, "_write_artifact", "artifacts"),
+        (flows, "_write_manifest", "manifest"),
+        (reconcile, "_index", "rows"),
+        (reconcile, "_project", "pages"),
+        (flows, "_record", "answer"),
+    ]
+    watch = Stopwatch()
+    for place, name, step in watched:
+        watch.watch(place, name, step)
+    return watch, list(dict.fromkeys(step for _, _, step in watched))
+
+
+@dataclass(slots=True)
+class Measured:
+    """Endings of one size: seconds by step, of the whole, and of the baseline, one each a run."""
+
+    steps: dict[str, list[float]] = field(default_factory=dict)
+    whole: list[float] = field(default_factory=list)
+    baseline: list[float] = field(default_factory=list)
+    files: int = 0
+    written: int = 0
+
+    def ratio(self) -> float:
+        """The median of the runs' ratios."""
+        return statistics.median(ours / theirs for ours, theirs in zip(self.whole, self.baseline, strict=True))
+
+
+def words(root: str, size: int) -> str:
+    """A transcript of about so many bytes, made of those in a vault."""
+    bodies: list[str] = []
+    total = 0
+    names = sorted(name for name in os.listdir(os.path.join(root, "memory")) if name.endswith("--transcript.md"))
+    while total < size:
+        for name in names:
+            with open(os.path.join(root, "memory", name), encoding="utf-8") as handle:
+                body = handle.read().split("\n---\n", 1)[1]
+            bodies.append(body[: size - total])
+            total += len(bodies[-1].encode())
+            if total >= size:
+                break
+    return "\n".join(bodies)
+
+
+def document(root: str, size: int, number: int) -> dict[str, Any]:
+    """The input of an ending; no two say the same."""
+    return {
+        "session_id": f"benchmark-{size}-{number}",
+        "project": "/home/ada/code/lantern",
+        "harness": "claude-code",
+        "transcript": f"# Run {number}\n\n{words(root, size)}",
+    }
+
+
+def durably(folder: str, contents: Sequence[bytes]) -> float:
+    """Seconds to write files and make each of them durable, with its folder's entry."""
+    os.makedirs(folder)
+    started = time.perf_counter()
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        for number, data in enumerate(contents):
+            handle = os.open(os.path.join(folder, str(number)), os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+            try:
+                view = memoryview(data)
+                while view:
+                    view = view[os.write(handle, view) :]
+                os.fsync(handle)
+            finally:
+                os.close(handle)
+            os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+    return time.perf_counter() - started
+
+
+def files(root: str) -> dict[str, int]:
+    """Inode of every file of a vault: one that was replaced has another."""
+    found = {}
+    for where, _, names in os.walk(root):
+        for name in names:
+            path = os.path.join(where, name)
+            found[path] = os.stat(path).st_ino
+    return found
+
+
+def measure(watch: Stopwatch, root: str, size: int, runs: int) -> Iterator[Measured]:
+    """Ends sessions of a size in this process; gives what was measured so far after each run, the first left out."""
+    from signet_sync.agent import sessions
+    from signet_sync.agent.workspace import opened
+    from signet_sync.config import Settings
+    from signet_sync.contracts.inputs import session_input
+
+    found = Measured()
+    for number in range(runs + 1):
+        told = document(root, size, number)
+        before = files(root)
+        watch.seconds.clear()
+        watch.journalled.clear()
+        os.sync()
+        started = time.perf_counter()
+        with opened(root, Settings()) as workspace:
+            now_us = time.time_ns() // 1000
+            sessions.end(workspace, session_input(told, now_us=now_us), now_us=now_us)
+            whole = time.perf_counter() - started
+        contents = [json.dumps(journalled).encode() for journalled in watch.journalled]
+        for path, inode in files(root).items():
+            if before.get(path) != inode:
+                with open(path, "rb") as handle:
+                    contents.append(handle.read())
+        os.sync()
+        baseline = durably(os.path.join(os.path.dirname(root), f"baseline-{size}-{number}"), contents)
+        if not number:
+            continue  # imports, a first look at the vault
+        for step, seconds in watch.seconds.items():
+            found.steps.setdefault(step, []).append(seconds)
+        found.steps.setdefault(REST, []).append(whole - sum(watch.seconds.values()))
+        found.whole.append(whole)
+        found.baseline.append(baseline)
+        found.files, found.written = len(contents), sum(map(len, contents))
+        yield found
+
+
+def processes(root: str, size: int, runs: int) -> list[float]:
+    """Seconds of `session end` as a process of its own."""
+    seconds = []
+    for number in range(runs + 1):
+        told = json.dumps(document(root, size, 10_000 + number)).encode()
+        command = [sys.executable, "-m", "signet_sync", "--workspace", root, "session", "end", "--json", "--input", "-"]
+        started = time.perf_counter()
+        subprocess.run(command, input=told, stdout=subprocess.PIPE, cwd=PROJECT, check=True)
+        if number:
+            seconds.append(time.perf_counter() - started)
+    return seconds
+
+
+def _row(what: str, seconds: Sequence[float], share: float | None) -> str:
+    part = f"{share:.0%}" if share is not None else ""
+    return f"| {what} | {percentile(seconds, 0.5) * 1000:.1f} | {percentile(seconds, 0.95) * 1000:.1f} | {part} |"
+
+
+def table(size: int, found: Measured, whole_processes: Sequence[float], order: Sequence[str]) -> str:
+    """A markdown table of one size: milliseconds, p50 and p95, and each step's share of the whole."""
+    total = percentile(found.whole, 0.5)
+    lines = [
+        f"### A transcript of {size / 1024:,.0f} KB",
+        "",
+        "| step | p50 ms | p95 ms | share |",
+        "|---|---|---|---|",
+    ]
+    for step in (*order, REST):
+        if step in found.steps:
+            seconds = found.steps[step]
+            lines.append(_row(step, seconds, percentile(seconds, 0.5) / total))
+    lines.append(_row("**all of it**", found.whole, 1.0))
+    written = f"{found.written / 1024:,.0f} KB in {found.files} files"
+    lines.append(_row(f"baseline: {written}, fsynced", found.baseline, None))
+    lines.append(f"| **ratio** | {found.ratio():.1f} | | |")
+    lines.append(_row("as a process of its own", whole_processes, None))
+    return "\n".join(lines)
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Measures and prints one table a size."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.flow", description=(__doc__ or "").split("\n\n")[0])
+    parser.add_argument("--sizes", metavar="BYTES", type=int, nargs="+", default=[1024 * 1024, 4 * 1024])
+    parser.add_argument("--runs", metavar="N", type=int, default=20, help="measured endings a size (default 20)")
+    parser.add_argument("--sessions", metavar="N", type=int, default=500, help="in the vault before (default 500)")
+    chosen = parser.parse_args(argv)
+    if min(*chosen.sizes, chosen.runs, chosen.sessions) < 1:
+        parser.error("--sizes, --runs and --sessions must be at least 1")
+    with contextlib.ExitStack() as stack:
+        ground = stack.enter_context(tempfile.TemporaryDirectory(prefix="signet-flow-"))
+        for name, place in (("HOME", "home"), ("SIGNET_STATE", "state"), ("SIGNET_CONFIG", "no-settings.toml")):
+            os.environ[name] = os.path.join(ground, place)
+        root = os.path.join(ground, "vault")
+        corpus.write_corpus(root, chosen.sessions)
+        reindex = [sys.executable, "-m", "signet_sync", "--workspace", root, "reindex", "--json"]
+        subprocess.run(reindex, stdout=subprocess.DEVNULL, cwd=PROJECT, check=True)
+        watch, order = stopwatch()
+        print(f"{machine()}; {chosen.sessions:,} sessions before, {chosen.runs} runs\n")
+        for size in chosen.sizes:
+            found = _last(measure(watch, root, size, chosen.runs))
+            alone = processes(root, size, min(chosen.runs, 10))
+            print(f"{table(size, found, alone, order)}\n")
+    return 0
+
+
+def _last(measured: Iterator[Measured]) -> Measured:
+    found = Measured()
+    for found in measured:
+        if sys.stderr.isatty():
+            print(f"\r{len(found.whole)}", end="", file=sys.stderr, flush=True)
+    return found
+
+
+if __name__ == "__main__":
+    sys.exit(main())
