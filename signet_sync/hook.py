@@ -156,7 +156,9 @@ class _Call:
         if path is None and self.harness not in _IN_STORES:
             raise _Refused("transcript_path is missing")
         if path is not None:
-            path = _transcript(path, may_be_absent=event == "session-start")
+            path = _transcript(path, may_be_absent=event in ("session-start", "stop"))
+            if path is None and event == "stop":
+                return None  # the first prompt of a session, whose file is only made now
         if not os.path.isdir(self.root) and not os.path.isdir(self.folder.path):
             raise _Refused("there is no workspace; make it with: signet-sync init")
         return spool.Job(

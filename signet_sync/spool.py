@@ -5,6 +5,7 @@ reaches the disk. `put` is called by a hook and may cost milliseconds only; the 
 
     for job in spool.jobs(workspace.state.spool):   # due ones, oldest first
         ...                                         # capture; idempotent, because a crash here means: once more
+        spool.begin(job)
         spool.finish(job)                           # or spool.retry_later(job, "why")
 
 Files are named by time. A stop marker is named by its session instead, so that the next one takes its place; a marker
@@ -37,6 +38,8 @@ MOST_DAYS, BAD_DAYS = 7, 30
 LONGEST_WAIT = 6 * 3600  # seconds between two tries
 _DAY = 86_400
 _SECOND = 1_000_000
+_WRITING = 60.0  # seconds
+_BEGUN = "it ended its worker"
 _SUFFIX = ".json"
 _TEMPORARY = re.compile(r".+\.(\d{1,10})\.tmp", re.ASCII)
 _AT = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z", re.ASCII)
@@ -198,6 +201,29 @@ def jobs(folder: str, now_us: int | None = None) -> list[Job]:
     return sorted(found, key=lambda job: (job.at, job.place))
 
 
+def begin(job: Job, now_us: int | None = None) -> bool:
+    """Counts a try before it is made; False where the job is given up instead.
+
+    So one that kills whoever works on it is put off like others: not after the first time, which may have been a power
+    cut. Raises `OSError`.
+    """
+    if not _unchanged(job):
+        return True
+    now = time.time() if now_us is None else now_us / _SECOND
+    if job.tries + 1 >= MOST_TRIES:
+        _put_aside(job.place, "given-up")
+        return False
+    job.retry_at = now + _wait(job.tries) if job.tries else 0.0
+    job.tries += 1
+    job.trouble = _BEGUN
+    _write(job, durable=True)
+    return True
+
+
+def _wait(tries: int) -> float:
+    return float(min(60.0 * 4 ** (tries - 1), LONGEST_WAIT))
+
+
 def finish(job: Job) -> None:
     """Takes a job away for good. Raises `OSError`."""
     if _unchanged(job) and _unlink(job.place):
@@ -213,9 +239,9 @@ def retry_later(job: Job, reason: str, now_us: int | None = None) -> bool:
     if not _unchanged(job):
         return True
     now = time.time() if now_us is None else now_us / _SECOND
-    job.tries += 1
+    job.tries += job.trouble != _BEGUN
     job.trouble = reason[:300]
-    job.retry_at = now + min(60.0 * 4 ** (job.tries - 1), LONGEST_WAIT)
+    job.retry_at = now + _wait(job.tries)
     _write(job, durable=True)
     if job.tries >= MOST_TRIES or now - _moment(job.at) > MOST_DAYS * _DAY:
         _put_aside(job.place, "given-up")
@@ -254,8 +280,7 @@ def drop(folder: str, unwanted: Callable[[Job], bool]) -> int:
         gone = 0
         for name in _names(place):
             path = os.path.join(place, name)
-            writer = _TEMPORARY.fullmatch(name)
-            if writer is not None and process_alive(int(writer[1])):
+            if _is_being_written(path, name):
                 continue
             try:
                 wanted = not unwanted(_read(path))
@@ -361,6 +386,15 @@ def _unchanged(job: Job) -> bool:
     """Whether the file is still the one that was read: a marker may have been renewed in the meantime."""
     try:
         return _mark(os.lstat(job.place)) == job.mark
+    except FileNotFoundError:
+        return False
+
+
+def _is_being_written(path: str, name: str) -> bool:
+    """Whether a living process is writing this file: it takes milliseconds, and ids of processes are used again."""
+    writer = _TEMPORARY.fullmatch(name)
+    try:
+        return writer is not None and process_alive(int(writer[1])) and time.time() - os.lstat(path).st_mtime < _WRITING
     except FileNotFoundError:
         return False
 

@@ -168,7 +168,8 @@ def test_prose_without_speakers():
 def test_chinese():
     text = "用户：请点亮北码头的灯，不要用鲸油。\n助手：我们决定采用菜籽油。下一步：修剪灯芯。要不要也点亮南码头？\n"
     assert made(text).startswith("# 请点亮北码头的灯，不要用鲸油。\n")
-    assert section(text, "Decisions") == ["- 请点亮北码头的灯，不要用鲸油。", "- 我们决定采用菜籽油。"]
+    assert section(text, "Decisions") == ["- 我们决定采用菜籽油。"]
+    assert section(text, "Preferences") == ["- 请点亮北码头的灯，不要用鲸油。"]
     assert section(text, "Next steps") == ["- 下一步：修剪灯芯。"]
     assert section(text, "Open questions") == ["- 要不要也点亮南码头？"]
 

@@ -155,6 +155,8 @@ def test_stops_of_a_session_leave_one_mark_and_start_nobody(vault, transcript):
 
 def test_a_transcript_may_be_missing_only_at_the_start(listened, tmp_path):
     missing = tmp_path / "later.jsonl"
+    assert fire(listened, "claude-code", payload("UserPromptSubmit", missing), "--strict").code == 0
+    assert (jobs(listened), log(listened)) == ([], "")
     assert fire(listened, "claude-code", payload("SessionStart", missing), "--strict").code == 0
     assert [job.transcript_path for job in jobs(listened)] == [None]
     assert fire(listened, "claude-code", payload("SessionEnd", missing), "--strict").code == 2

@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+import threading
 from collections import Counter
 
 import pytest
@@ -13,7 +14,13 @@ from agents import Agent, until
 from endings import FIRST, SECOND, THIRD, WHO, body, fields, journal, moment, segments, sound, written
 from workbench import ROOT, Vault
 
+from signet_sync import config
+from signet_sync.agent import sessions
+from signet_sync.agent.proposals import Proposals
+from signet_sync.agent.workspace import opened
 from signet_sync.contracts.bodies import normalize
+from signet_sync.contracts.inputs import session_input
+from signet_sync.contracts.timestamps import parse_instant
 
 # Waits for a line on stdin, so that all begin together; then ends what the document says, one after the other.
 WRITER = """
@@ -147,4 +154,42 @@ def test_tails_of_one_session_by_many_lose_no_update_of_its_manifest(vault):
     links = body(vault, manifest)
     assert len(written(vault, "transcript")) == 16
     assert all(answer["transcript"] in links and answer["summary"] in links for answer in flat)
+    sound(vault)
+
+
+def asked(vault, document, propose):
+    """An ending through the Python API, with a model that is asked."""
+    now_us = parse_instant(moment(30)) or 0
+    with opened(str(vault.root), config.load(str(vault.root))[0]) as workspace:
+        return sessions.end(workspace, session_input(document, now_us=now_us), now_us=now_us, propose=propose)
+
+
+def test_who_ends_what_another_asks_a_model_about_waits_for_its_answer(vault):
+    document = {**WHO, "transcript": FIRST}
+    answers = []
+    second = threading.Thread(target=lambda: answers.append(asked(vault, document, None)))
+
+    def slow(words, **_):
+        second.start()
+        second.join(0.3)
+        assert second.is_alive(), "the second waits"
+        assert len(journal(vault)) == 1 and written(vault) == []
+        return Proposals(summary="# Told by a model\n\nThe loop of src/queue.py is bounded.")
+
+    first = asked(vault, document, slow)
+    second.join(30)
+    assert answers == [{**first, "idempotent_replay": True}]
+    assert body(vault, first["summary"]).startswith("# Told by a model")
+    sound(vault)
+
+
+def test_what_is_too_long_for_one_file_is_never_journalled_as_one(vault):
+    (vault.root / "signet-sync.toml").write_text("[reconcile]\nmax_file_bytes = 8192\n")
+
+    def looking(words, **_):
+        assert journal(vault) == []
+        return Proposals()
+
+    asked(vault, {**WHO, "transcript": "## User\n\nsaid in src/queue.py\n\n" * 500}, looking)
+    assert len(written(vault, "transcript")) > 2
     sound(vault)

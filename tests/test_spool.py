@@ -165,19 +165,30 @@ def test_dropping_a_session_leaves_no_word_of_it(folder):
         spool.put(folder, a_job(event=event, session_id=canary, compaction=f"about {canary}"))
     spool.put(folder, a_job(session_id="another"))
     spool.put(folder, a_job(session_id=canary, agent_id="scout"))
-    Path(folder, "torn.json").write_bytes(json.dumps(SOUND | {"session_id": canary}).encode()[:-5])
-    Path(folder, "torn.json.ab.1.tmp").write_bytes(json.dumps(SOUND | {"session_id": canary}).encode()[:-5])
-    Path(folder, "harmless.json").write_bytes(b"{}")
+    torn = json.dumps(SOUND | {"session_id": canary}).encode()[:-5]
+    Path(folder, "torn.json").write_bytes(torn)
+    Path(folder, "torn.json.ab.4194305.tmp").write_bytes(torn)  # beyond the highest id that a process can have
+    reused = Path(folder, f"torn.json.cd.{os.getpid()}.tmp")
+    reused.write_bytes(torn)
+    os.utime(reused, (0, 0))
     spool.jobs(folder)
-    assert "torn.json.damaged" in names(f"{folder}/bad")
-    assert spool.drop(folder, canary, "default") == 6
+    assert names(f"{folder}/bad") == ["torn.json.damaged"]
+    assert spool.drop(folder, lambda job: (job.agent_id, job.session_id) == ("default", canary)) == 7
     assert [job.agent_id for job in spool.jobs(folder) if job.session_id == canary] == ["scout"]
-    assert spool.drop(folder, canary) == 1
+    assert spool.drop(folder, lambda job: job.session_id == canary) == 1
     left = b"".join(path.read_bytes() for path in Path(folder).rglob("*") if path.is_file())
     assert canary.encode() not in left
     assert json.dumps(canary)[1:-1].encode() not in left
     assert [job.session_id for job in spool.jobs(folder)] == ["another"]
-    assert names(f"{folder}/bad") == ["harmless.json.unknown-version"]
+    assert names(f"{folder}/bad") == []
+
+
+def test_what_a_living_process_writes_is_not_taken_from_it(folder):
+    spool.prepare(folder)
+    half = Path(folder, f"0.json.ab.{os.getpid()}.tmp")
+    half.write_bytes(b'{"v":1')
+    assert spool.drop(folder, lambda job: True) == 0
+    assert half.exists()
 
 
 def test_sweeping_takes_what_a_crash_left_and_what_lay_aside_for_long(folder):

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from signet_sync.agent import sessions
 from signet_sync.agent.proposals import Propose
 from signet_sync.agent.workspace import Workspace
+from signet_sync.contracts.bodies import utf8
 from signet_sync.contracts.identities import agent_for
 from signet_sync.contracts.inputs import CompactionInput, SessionInput, compaction_input, session_input
 from signet_sync.contracts.sanitizer import sanitize_transcript_v1
@@ -27,6 +28,8 @@ from signet_sync.reconcile import Row
 READERS: Mapping[str, Callable[..., Conversation]] = {
     module.NAME: module.read for module in (claude_code, codex, gemini, openclaw)
 }
+# A note of more words than that is none that a person opens; each one that is written is read again whole.
+SEGMENT_BYTES = 8 * 1024 * 1024
 # A record so near to the hook's time is the record of the compaction that the hook told of.
 SAME_COMPACTION_US = 120 * SECOND
 
@@ -45,7 +48,10 @@ class Handed:
 
 @dataclass(slots=True)
 class Captured:
-    """What became of one transcript: paths of what was written, or why nothing was (`remark`)."""
+    """What became of one transcript: paths of what was written, or why nothing was (`remark`).
+
+    `recorded` says that the transcript holds the compaction that a hook handed over.
+    """
 
     source: Source
     session_id: str = ""
@@ -54,6 +60,7 @@ class Captured:
     compactions: list[str] = field(default_factory=list)
     redactions: dict[str, int] = field(default_factory=dict)
     remark: str = ""
+    recorded: bool = False
 
     @property
     def wrote(self) -> bool:
@@ -91,9 +98,10 @@ def capture(
     if not done.remark:
         done.agent_id = agent_id or agent_for(conversation.project, environ, workspace.settings.agents_projects)
         _write(workspace, conversation, done, now_us, propose, end=end, handed=handed)
-    if end:
+    if end or done.wrote:
         outcome = done.remark or ("written" if done.wrote else "nothing new")
-        seen = Mark(source.size, source.mtime_ns, done.agent_id, outcome, conversation.session_id)
+        size = source.size if end else captures.UNREAD
+        seen = Mark(size, source.mtime_ns, done.agent_id, outcome, conversation.session_id)
         captures.mark(workspace.database, source.harness, source.path, source.session_id, seen, iso(now_us))
     return done
 
@@ -120,9 +128,12 @@ def _write(
     handed: Handed | None,
 ) -> None:
     rows = _rows(workspace, conversation, done.agent_id)
-    for entry in (*_compactions(conversation), *_unrecorded(conversation, handed)):
+    done.recorded = handed is not None and _is_recorded(conversation, handed)
+    unrecorded = [_entry(handed)] if handed is not None and handed.final and not done.recorded else []
+    for entry in (*_compactions(conversation), *unrecorded):
         if not _is_kept(entry, rows):
-            _add(done, sessions.compact(workspace, _compaction(conversation, entry, done, now_us), now_us=now_us))
+            kept = _compaction(conversation, entry, done, now_us)
+            _add(done, sessions.compact(workspace, kept, now_us=now_us, propose=propose))
     if not end:
         done.remark = "" if done.compactions else "no compaction in it that was not kept before"
         return
@@ -131,11 +142,19 @@ def _write(
         done.remark = "" if done.compactions else "nothing new since it was captured"
         return
     after = _after(rows)
-    for chunk in _chunks(fresh, workspace.settings.max_file_bytes - sessions.HEADROOM):
-        moment = max(chunk[-1].at, after)
+    room = _room(workspace.settings.max_file_bytes)
+    for chunk in _chunks(fresh, room):
+        text = render(chunk)
+        # One turn may be longer than a file: its parts are named by the milliseconds before the last one's.
+        moment = max(chunk[-1].at, after + 2000 * (len(utf8(text)) // room))
         after = moment // 1000 * 1000 + 1000
-        given = _segment(conversation, chunk, moment, done, now_us)
+        given = _segment(conversation, chunk, text, moment, done, now_us)
         _add(done, sessions.end(workspace, given, now_us=now_us, propose=propose))
+
+
+def _room(max_file_bytes: int) -> int:
+    """How many bytes of words go into one segment, whatever headings and fences come to them."""
+    return min(max(max_file_bytes - sessions.HEADROOM, max_file_bytes // 2) * 3 // 4, SEGMENT_BYTES)
 
 
 def _chunks(entries: Sequence[Entry], limit: int) -> Iterator[Sequence[Entry]]:
@@ -157,13 +176,13 @@ def _compactions(conversation: Conversation) -> list[Entry]:
     return [entry for entry in conversation.entries if entry.kind == "compaction" and entry.text.strip()]
 
 
-def _unrecorded(conversation: Conversation, handed: Handed | None) -> list[Entry]:
-    """The summary that a hook handed over, where the transcript will not tell of it."""
-    if handed is None or not handed.final:
-        return []
-    if any(abs(entry.at - handed.at) <= SAME_COMPACTION_US for entry in _compactions(conversation)):
-        return []
-    return [Entry("compaction", handed.at, compaction_text(handed.text))]
+def _entry(handed: Handed) -> Entry:
+    return Entry("compaction", handed.at, compaction_text(handed.text))
+
+
+def _is_recorded(conversation: Conversation, handed: Handed) -> bool:
+    """Whether the transcript tells of the compaction that a hook handed over."""
+    return any(abs(entry.at - handed.at) <= SAME_COMPACTION_US for entry in _compactions(conversation))
 
 
 def _rows(workspace: Workspace, conversation: Conversation, agent_id: str) -> list[Row]:
@@ -181,8 +200,8 @@ def _fresh(conversation: Conversation, rows: Sequence[Row]) -> tuple[Entry, ...]
     # Where a clock was set back, segments end in the same millisecond.
     last = "\n\n".join(row.content for row in kept if row.membership_us == boundary)
     fresh = since(conversation.entries, boundary, last)
-    spoken = any(entry.kind in ("user", "assistant", "tool") and entry.text.strip() for entry in fresh)
-    return fresh if spoken else ()
+    told = any(entry.kind not in ("event", "compaction") and entry.text.strip() for entry in fresh)
+    return fresh if told else ()
 
 
 def _is_kept(entry: Entry, rows: Sequence[Row]) -> bool:
@@ -197,12 +216,12 @@ def _after(rows: Sequence[Row]) -> int:
 
 
 def _segment(
-    conversation: Conversation, fresh: Sequence[Entry], moment: int, done: Captured, now_us: int
+    conversation: Conversation, fresh: Sequence[Entry], text: str, moment: int, done: Captured, now_us: int
 ) -> SessionInput:
     return session_input(
         {
             **_identity(conversation, done),
-            "transcript": render(fresh),
+            "transcript": text,
             "transcript_is": "tail",
             "captured_at": iso(moment),
             "started_at": iso(fresh[0].at),

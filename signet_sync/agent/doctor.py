@@ -11,9 +11,11 @@ import time
 from dataclasses import dataclass
 from typing import Literal
 
-from signet_sync import config, state
+from signet_sync import config, llm, state
+from signet_sync.agent import hooks, synthesis
 from signet_sync.contracts.places import MEMORY
 from signet_sync.errors import DatabaseError, SignetSyncError
+from signet_sync.host.settings import HARNESSES
 from signet_sync.index import artifacts, overview
 from signet_sync.index.database import MINIMUM_SQLITE, Database
 
@@ -36,6 +38,7 @@ def examine(root: str, database_path: str) -> list[Finding]:
     """Every check in order; none of them changes anything."""
     findings = [_python(), _sqlite(), *_workspace(root), *_settings(root), *_database(database_path)]
     findings += [*_watches(), *_space(root, database_path), *_agent(root), *_signet(root), *_service()]
+    findings += [*_hooks(root), *_model(root)]
     return findings
 
 
@@ -113,7 +116,8 @@ def _settings(root: str) -> list[Finding]:
     try:
         _, warnings = config.load(root)
     except SignetSyncError as error:
-        return [Finding("settings", "problem", f"{error.path}: {error.message}", error.hint)]
+        where = f"{error.path}: " if error.path else ""
+        return [Finding("settings", "problem", f"{where}{error.message}", error.hint)]
     if warnings:
         return [Finding("settings", "warning", warning, "move it to your own config.toml") for warning in warnings]
     return [Finding("settings", "ok", "every setting is known and in range")]
@@ -197,7 +201,8 @@ def _agent(root: str) -> list[Finding]:
             return [
                 Finding("agent", "warning", "an agent ended without saying so", "signet-sync run, or service install")
             ]
-        return [Finding("agent", "warning", "no agent runs on this workspace", "signet-sync service install")]
+        remedy = "signet-sync service install; without systemd or launchd, signet-sync run"
+        return [Finding("agent", "warning", "no agent runs on this workspace", remedy)]
     age = time.time() - float((beat or {}).get("beat_at", 0))
     interval = float((beat or {}).get("interval") or 300)
     if age > 3 * interval + 60:
@@ -238,4 +243,46 @@ def _service() -> list[Finding]:
             Finding("service", "problem", f"{unit.name} is not running", f"systemctl --user start {unit.name}")
             for unit in broken
         ]
-    return [Finding("service", "ok", ", ".join(unit.name for unit in units))]
+    names = ", ".join(unit.name for unit in units)
+    if any(unit.active is None for unit in units):
+        return [Finding("service", "warning", f"{names}: nobody can say whether it runs", "signet-sync service status")]
+    return [Finding("service", "ok", names)]
+
+
+def _hooks(root: str) -> list[Finding]:
+    try:
+        found = hooks.conditions(root, HARNESSES)
+    except SignetSyncError as error:
+        return [Finding("hooks", "problem", error.message, error.hint)]
+    feeding = [condition.harness for condition in found if condition.events]
+    troubles = [
+        Finding("hooks", "warning", f"{condition.harness}: {problem.message}", problem.hint)
+        for condition in found
+        if condition.events
+        for problem in condition.problems
+    ]
+    if feeding:
+        return troubles or [Finding("hooks", "ok", ", ".join(feeding))]
+    if any(condition.found for condition in found):
+        return [Finding("hooks", "warning", "no harness hands its sessions over", "signet-sync hooks install auto")]
+    return [Finding("hooks", "ok", "no harness is on this machine")]
+
+
+def _model(root: str) -> list[Finding]:
+    """Whether the language model that the settings name can be asked at all; nothing is sent to it."""
+    try:
+        provider = synthesis.provider_for(config.load(root)[0], root, os.environ)
+    except SignetSyncError as error:
+        return [Finding("language model", "warning", f"none is asked: {error.message}", error.hint)]
+    if isinstance(provider, llm.CommandProvider) and shutil.which(provider.command[0]) is None:
+        return [
+            Finding(
+                "language model",
+                "warning",
+                f"the program {provider.command[0]} is not there, or may not be run",
+                "name it by its full path in synthesis.command",
+            )
+        ]
+    if isinstance(provider, llm.NullProvider):
+        return [Finding("language model", "ok", "none; summaries are made by rules")]
+    return [Finding("language model", "ok", provider.name)]

@@ -4,17 +4,22 @@ from __future__ import annotations
 
 import json
 import os
+from collections import deque
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import partial
 
+import apsw
+
 from signet_sync import state
 from signet_sync.agent.workspace import establish, require_root
 from signet_sync.config import DEFAULT_WORKSPACE
-from signet_sync.errors import SignetSyncError
+from signet_sync.errors import DatabaseError, SignetSyncError
 from signet_sync.host.settings import HARNESSES, files
 from signet_sync.host.settings.condition import Condition, Plan
 from signet_sync.host.settings.program import Program
+from signet_sync.index import captures
+from signet_sync.index.database import Database
 
 AUTO = "auto"
 NOTHING = Plan(())
@@ -33,6 +38,18 @@ class Outcome:
     plan: Plan = NOTHING
     events: tuple[str, ...] = ()
     error: SignetSyncError | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Signs:
+    """Whether a harness's hooks do what they should: what came of them, and what went wrong last.
+
+    `last_read` is when a transcript of it was read last (ISO 8601), by a hook, the sweep or an import.
+    """
+
+    transcripts: int = 0
+    last_read: str | None = None
+    last_trouble: str | None = None
 
 
 def chosen(name: str, environ: Mapping[str, str] = os.environ) -> list[str]:
@@ -102,6 +119,17 @@ def conditions(root: str, names: Iterable[str], environ: Mapping[str, str] = os.
     return [HARNESSES[name].look(program, environ) for name in names]
 
 
+def signs(root: str, names: Iterable[str], database: str) -> dict[str, Signs]:
+    """What the index at `database` and the hooks' log tell of each harness; what cannot be read tells nothing."""
+    read = _read_lately(database)
+    trouble = _last_trouble(state.locate(root))
+    found = {}
+    for name in names:
+        transcripts, last_read = read.get(name, (0, None))
+        found[name] = Signs(transcripts, last_read, trouble.get(name))
+    return found
+
+
 def program_for(root: str) -> Program:
     """What a harness calls; the workspace is named only where it is not the default one. Raises `UsageError`."""
     return Program.here(None if _same(root, os.path.expanduser(DEFAULT_WORKSPACE)) else root)
@@ -127,6 +155,34 @@ def _carried_out(name: str, before: Condition, plan: Callable[[], Plan], dry_run
 def _with_events(outcome: Outcome, program: Program, environ: Mapping[str, str]) -> Outcome:
     after = HARNESSES[outcome.harness].look(program, environ)
     return Outcome(outcome.harness, outcome.before, outcome.plan, after.events, outcome.error)
+
+
+def _read_lately(path: str) -> dict[str, tuple[int, str]]:
+    try:
+        database = Database(path, readonly=True, wait_ms=1000)
+    except (FileNotFoundError, DatabaseError):
+        return {}
+    try:
+        return captures.read_lately(database)
+    except apsw.Error:
+        return {}
+    finally:
+        database.connection.close()
+
+
+def _last_trouble(folder: state.StateFolder) -> dict[str, str]:
+    """The last line of each harness in the hooks' log: the time and what went wrong."""
+    found = {}
+    try:
+        with open(os.path.join(folder.logs, "hook.log"), encoding="utf-8", errors="replace") as file:
+            for line in deque(file, maxlen=1000):
+                at, _, rest = line.rstrip("\n").partition(" ")
+                harness, separator, text = rest.partition(": ")
+                if separator:
+                    found[harness] = f"{at} {text}"
+    except OSError:
+        return {}
+    return found
 
 
 def _same(one: str, other: str) -> bool:

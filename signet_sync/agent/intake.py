@@ -12,11 +12,13 @@ from loguru import logger
 
 from signet_sync import spool, state
 from signet_sync.agent import capture as capturing
+from signet_sync.agent import flows
 from signet_sync.agent.capture import Captured, Handed
 from signet_sync.agent.proposals import Propose, proposer
 from signet_sync.agent.worker import due
 from signet_sync.agent.workspace import Workspace
 from signet_sync.contracts.timestamps import SECOND, iso, parse_instant
+from signet_sync.contracts.tokens import token_of
 from signet_sync.errors import HarnessError, SignetSyncError, UsageError, WorkspaceError
 from signet_sync.harness import opencode
 from signet_sync.host import stores
@@ -81,7 +83,12 @@ def _job(
     environ: Mapping[str, str],
     rest: Callable[[float], None],
 ) -> None:
+    if not spool.begin(job, now_us):
+        logger.warning("{} of {} {}: given up", job.event, job.harness, short(job.session_id))
+        return
     try:
+        if flows.is_removed(workspace, job.agent_id, token_of(job.agent_id, job.session_id), job.session_id):
+            raise flows.removed_session(job.session_id)
         source = _source(job)
         if source is not None:
             for look in range(RECORD_LOOKS if job.event == "compact" else 1):
@@ -95,33 +102,40 @@ def _job(
                     handed=_handed(job, last=look == RECORD_LOOKS - 1),
                     environ=environ,
                 )
-                if captured.wrote or job.event != "compact":
+                if job.event != "compact" or _is_told(job, captured):
                     break
                 rest(RECORD_WAIT)
             done.captured.append(captured)
         spool.finish(job)
     except UsageError as error:
         # Nothing that waits can help: the session was removed, the transcript is none.
-        logger.warning("{} of {} {}: {}", job.event, job.harness, job.session_id[:80], error.message)
+        logger.warning("{} of {} {}: refused, {}", job.event, job.harness, short(job.session_id), error.code)
         done.failed.append(error.message)
         spool.finish(job)
     except (OSError, SignetSyncError) as error:
-        logger.warning("{} of {} {}: {}; tried again later", job.event, job.harness, job.session_id[:80], error)
+        logger.warning("{} of {} {}: {}; tried again later", job.event, job.harness, short(job.session_id), _why(error))
         done.failed.append(str(error))
         spool.retry_later(job, type(error).__name__, now_us)
 
 
 def _source(job: Job) -> Source | None:
     """The transcript of a job; None where the job tells of none. Raises `HarnessError` where it is gone."""
-    if job.event == "session-start" or job.transcript_path is None:
+    path = job.transcript_path
+    if job.event == "session-start" or path is None:
         return None
-    found = next(iter(stores.sources(job.harness, where=job.transcript_path)), None)
-    if job.harness == opencode.NAME:
-        matching = (s for s in stores.sources(job.harness, where=job.transcript_path) if s.session_id == job.session_id)
-        found = next(matching, None)
-    if found is None:
-        raise HarnessError("the transcript is gone", path=job.transcript_path, hint="nothing of it can be captured")
-    return found
+    gone = HarnessError("the transcript is gone", path=path, hint="nothing of it can be captured")
+    # It was a file when the hook looked; a link or a folder in its place may lead to what nobody meant.
+    if os.path.islink(path) or not os.path.isfile(path):
+        raise gone
+    for source in stores.sources(job.harness, where=path):
+        if job.harness != opencode.NAME or source.session_id == job.session_id:
+            return source
+    raise gone
+
+
+def _is_told(job: Job, captured: Captured) -> bool:
+    """Whether the transcript holds the compaction that a job tells of."""
+    return captured.recorded if job.compaction is not None else captured.wrote
 
 
 def _handed(job: Job, *, last: bool) -> Handed | None:
@@ -145,9 +159,12 @@ def _sweep(
             quiet_us = now_us - source.mtime_ns // 1000
             if source.mtime_ns // 1000 < since_us or quiet_us < workspace.settings.capture_idle * SECOND:
                 continue
-            if is_read(workspace, source):
+            known = _mark(workspace, source)
+            if known is not None and _is_as(known, source):
                 continue
-            one(workspace, source, done, now_us=now_us, propose=propose, environ=environ)
+            # A hook may have known by its harness's environment whose it is.
+            agent_id = known.agent_id or None if known is not None else None
+            one(workspace, source, done, now_us=now_us, agent_id=agent_id, propose=propose, environ=environ)
 
 
 def one(
@@ -170,18 +187,38 @@ def one(
         )
     except (UsageError, HarnessError) as error:
         done.failed.append(f"{source.path}: {error.message}")
-        logger.warning("{}: {}", source.path, error.message)
-        seen = Mark(source.size, source.mtime_ns, agent_id or "", error.code)
-        captures.mark(workspace.database, source.harness, source.path, source.session_id, seen, iso(now_us))
+        logger.warning("a transcript of {}: {}", source.harness, error.code)
+        # A wrong setting says nothing about the transcript.
+        if error.code != "agent-invalid":
+            seen = Mark(source.size, source.mtime_ns, agent_id or "", error.code)
+            captures.mark(workspace.database, source.harness, source.path, source.session_id, seen, iso(now_us))
         return None
     done.captured.append(captured)
     return captured
 
 
-def is_read(workspace: Workspace, source: Source) -> bool:
-    """Whether a transcript was read as it is now."""
-    mark = captures.mark_of(workspace.database, source.harness, source.path, source.session_id)
-    return mark is not None and (mark.size, mark.mtime_ns) == (source.size, source.mtime_ns)
+def short(session_id: str) -> str:
+    """So much of an id as tells it from others: a log outlives the removal of a session."""
+    return session_id if len(session_id) <= 8 else f"{session_id[:8]}…"
+
+
+def _why(error: OSError | SignetSyncError) -> str:
+    """What went wrong, without the path: it carries the session's id, and often its project."""
+    return error.message if isinstance(error, SignetSyncError) else error.strerror or type(error).__name__
+
+
+def is_read(workspace: Workspace, source: Source, agent_id: str | None = None) -> bool:
+    """Whether a transcript was read as it is now, for this agent where one is named."""
+    mark = _mark(workspace, source)
+    return mark is not None and _is_as(mark, source) and (not mark.agent_id or agent_id in (None, mark.agent_id))
+
+
+def _mark(workspace: Workspace, source: Source) -> Mark | None:
+    return captures.mark_of(workspace.database, source.harness, source.path, source.session_id)
+
+
+def _is_as(mark: Mark, source: Source) -> bool:
+    return (mark.size, mark.mtime_ns) == (source.size, source.mtime_ns)
 
 
 def feeding(workspace: Workspace) -> dict[str, int]:

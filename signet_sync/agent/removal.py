@@ -43,8 +43,8 @@ class Removal:
 class Removed:
     """What a removal did; `pending` are files that could not be deleted yet.
 
-    `foreign` are files that are not ours and still hold text of the sessions: of the workspace by their paths there, and
-    by absolute paths the transcripts of harnesses from which the sessions were captured.
+    `foreign` are files that are not ours and still hold text of the sessions: those of the workspace by their paths in
+    it, and by absolute paths the transcripts of harnesses from which the sessions were captured.
     """
 
     agent_id: str

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 def scrub(workspace: Workspace, now_iso: str) -> None:
-    """Drops journalled and spooled inputs, cleans kept copies, rewrites backups, empties the WAL, and what was set aside.
+    """Drops journalled and spooled inputs and damaged databases, cleans kept copies, rewrites backups, empties the WAL.
 
     Where a reader stands in the way of the WAL, or a file cannot be deleted, the scrub stays pending: the next pass
     tries again.
@@ -37,7 +37,7 @@ def scrub(workspace: Workspace, now_iso: str) -> None:
         back_up(workspace, now_iso, force=True)
         _drop_set_aside(workspace.database.path)
     except (OSError, WorkspaceError) as error:
-        workspace.events.append(f"what is left of a removed session could not be deleted, the next pass goes on: {error}")
+        workspace.events.append(f"not all that is left of a removed session could be deleted, a pass will: {error}")
         return
     if not workspace.database.checkpoint(truncate=True):
         return
@@ -100,7 +100,7 @@ def clean_kept_copies(workspace: Workspace, stones: Sequence[Tombstone]) -> None
         if isinstance(found, Found) and told:
             left = [line for line in found.raw.split(b"\n") if not any(needle in line for needle in told)]
             if files.replace(workspace.root, path, b"\n".join(left), found.raw).displaced is not None:
-                raise WorkspaceError("it was saved by somebody meanwhile", path=path, hint="it is tried again by itself")
+                raise WorkspaceError("somebody saved it meanwhile", path=path, hint="it is tried again by itself")
 
 
 def _needles(workspace: Workspace, stones: Sequence[Tombstone]) -> set[bytes]:

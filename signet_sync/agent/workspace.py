@@ -126,7 +126,6 @@ def establish(root: str) -> state.StateFolder:
 
 def open_database(place: str, folder: state.StateFolder, own: bool, events: list[str]) -> Database:
     """Opens the database; a damaged one is moved aside, a lost one made anew, native rows come back from the backup."""
-    fresh = place != ":memory:" and not os.path.exists(place)
     try:
         database = Database(place)
     except DatabaseUnfinished:
@@ -136,25 +135,33 @@ def open_database(place: str, folder: state.StateFolder, own: bool, events: list
                 return Database(place)
             except DatabaseUnfinished:
                 discard(place)
-        fresh = True
         database = Database(place)
     except DatabaseCorrupt as error:
         moved = set_aside(place)
         events.append(f"the database was damaged ({error.message}) and moved aside as {os.path.basename(moved)}")
-        fresh = True
         database = Database(place)
-    if fresh and own:
-        for candidate in backups(folder):
-            try:
-                counts = backup.restore(database, candidate)
-            except DatabaseError as error:
-                events.append(f"a backup could not be read: {error.message}")
-                continue
-            total = sum(counts.values())
-            if total:
-                events.append(f"{total} native rows came back from the backup {os.path.basename(candidate)}")
-            break
+    if own and database.meta("restore") is not None:
+        _restore(database, folder, events)
     return database
+
+
+def _restore(database: Database, folder: state.StateFolder, events: list[str]) -> None:
+    """Brings native rows back into a new database from the newest backup that can be read."""
+    for candidate in backups(folder):
+        try:
+            counts = backup.restore(database, candidate)
+        except DatabaseCorrupt as error:
+            events.append(f"a backup could not be read: {error.message}")
+            continue
+        except DatabaseError as error:
+            events.append(f"a backup could not be restored, the next command tries again: {error.message}")
+            return
+        total = sum(counts.values())
+        if total:
+            events.append(f"{total} native rows came back from the backup {os.path.basename(candidate)}")
+        return
+    with database.transaction():
+        database.execute("delete from meta where key = 'restore'")
 
 
 def backups(folder: state.StateFolder) -> list[str]:
@@ -171,6 +178,8 @@ def back_up(workspace: Workspace, now_iso: str, *, force: bool = False) -> None:
     if not workspace.own_place or workspace.touch_nothing:
         return
     database = workspace.database
+    if not force and database.meta("restore") is not None:
+        return  # what stands in the backups is more than what we have
     mark = backup.fingerprint(database)
     kept = backups(workspace.state)
     if database.meta("backup") == mark and kept and not force:

@@ -107,6 +107,16 @@ class Context:
 
         return locate_workspace(self.workspace_flag)
 
+    def command_line(self, words: str, root: str | None = None) -> str:
+        """A command line that can be pasted into a shell; it names the workspace only where it has to."""
+        import shlex
+
+        from signet_sync.config import locate_workspace
+
+        root = root or self.root
+        place = "" if root == locate_workspace(None) else f"--workspace {shlex.quote(root)} "
+        return f"signet-sync {place}{words}"
+
     def state(self) -> StateFolder:
         """The state folder, looked up without writing."""
         from signet_sync import state
@@ -185,7 +195,9 @@ def run(arguments: list[str]) -> int:
         return _fail("interrupted", "interrupted", "", None, 130, wants_json)
     except click.UsageError as error:
         command = error.ctx.command_path if error.ctx is not None else "signet-sync"
-        return _fail("usage", error.format_message(), f"see {command} --help", None, 2, wants_json)
+        # click lists choices on lines of their own.
+        message = " ".join(error.format_message().split()).removesuffix(".")
+        return _fail("usage", message, f"see {command} --help", None, 2, wants_json)
     except click.ClickException as error:
         return _fail("usage", error.format_message(), "", None, 2, wants_json)
     except _ReaderGone:

@@ -59,5 +59,6 @@ def context(context: Context, agent: str, scope: str, budget: int | None, now: s
     elif composed.text:
         click.echo(composed.text)
     else:
-        context.say("there is nothing to tell yet: no MEMORY.md and no identity file in the workspace")
+        missing = "no identity file" if scope == "shared" else "no MEMORY.md and no identity file"
+        context.say(f"there is nothing to tell yet: {missing} in the workspace")
     return 0

@@ -27,5 +27,10 @@ def doctor(context: Context, as_json: bool) -> int:
         click.echo(click.style(f"{mark} ", fg=colour) + f"{finding.name}: {finding.message}")
         if finding.remedy:
             click.echo(f"    → {finding.remedy}")
-    click.secho("all is well" if sound else "something needs a hand", fg="green" if sound else "red", bold=True)
+    if not sound:
+        click.secho("something needs a hand", fg="red", bold=True)
+    elif any(finding.level == "warning" for finding in findings):
+        click.secho("nothing is broken; what is marked ! may need a hand", fg="yellow", bold=True)
+    else:
+        click.secho("all is well", fg="green", bold=True)
     return 0 if sound else 1

@@ -16,7 +16,7 @@ from signet_sync.errors import UsageError
 from signet_sync.host.settings import HARNESSES
 
 if TYPE_CHECKING:
-    from signet_sync.agent.hooks import Outcome
+    from signet_sync.agent.hooks import Outcome, Signs
     from signet_sync.host.settings.condition import Condition, Edit
 
 _NAMES = click.Choice([*HARNESSES, agent.AUTO])
@@ -67,14 +67,18 @@ def uninstall(context: Context, harness: str, dry_run: bool, as_json: bool) -> i
 @json_option
 @pass_context
 def status(context: Context, harness: str, as_json: bool) -> int:
-    """Which harnesses are here, whether their hooks are in place, and what keeps them from running."""
+    """Which harnesses are here, whether their hooks are in place, what keeps them from running, and what came of them.
+
+    A transcript is read when a session ends or compacts; nothing read after that means that its hooks do not run.
+    """
     names = list(HARNESSES) if harness == agent.AUTO else [harness]
     found = agent.conditions(context.root, names)
+    signs = agent.signs(context.root, names, context.database_path())
     if as_json:
-        emit({"harnesses": [_condition_document(condition) for condition in found]})
+        emit({"harnesses": [_condition_document(condition, signs[condition.harness]) for condition in found]})
         return 0
     for condition in found:
-        _tell_condition(condition)
+        _tell_condition(condition, signs[condition.harness])
     return 0
 
 
@@ -140,9 +144,11 @@ def _tell_installed(context: Context, outcomes: Sequence[Outcome]) -> None:
         f"sessions that start from now on go into {context.root}; those that are open now may not know the hooks"
     )
     _tell_by_hand(outcomes)
-    one = names[0] if len(names) == 1 else None
-    click.echo(f"past sessions: signet-sync import {one or 'HARNESS'}")
-    click.echo(f"to undo:       signet-sync hooks uninstall {one or agent.AUTO}")
+    for number, name in enumerate(names):
+        click.echo(f"{'' if number else 'past sessions:':<14} {context.command_line(f'import {name}')}")
+    one = names[0] if len(names) == 1 else agent.AUTO
+    click.echo(f"to undo:       signet-sync hooks uninstall {one}")
+    click.echo(f"does it work:  {context.command_line('hooks status')}, once a session has ended")
 
 
 def _tell_uninstalled(context: Context, outcomes: Sequence[Outcome]) -> None:
@@ -170,7 +176,7 @@ def _tell_by_hand(outcomes: Sequence[Outcome]) -> None:
             click.echo(line)
 
 
-def _tell_condition(condition: Condition) -> None:
+def _tell_condition(condition: Condition, signs: Signs) -> None:
     if condition.installed:
         word = "hooks are in place"
     elif condition.events:
@@ -180,6 +186,11 @@ def _tell_condition(condition: Condition) -> None:
     click.echo(display(f"{condition.harness:<12} {word}" + (f"  {condition.path}" if condition.found else "")))
     if condition.events:
         click.echo(f"  events: {', '.join(condition.events)}")
+    if condition.events or signs.transcripts:
+        told = f"last {signs.last_read}, {signs.transcripts} in all" if signs.last_read else "none yet"
+        click.echo(f"  transcripts read: {told}")
+    if signs.last_trouble:
+        click.echo(display(f"  last trouble: {signs.last_trouble}"))
     for problem in condition.problems:
         click.echo(display(f"  {problem.message} — {problem.hint}"))
 
@@ -216,7 +227,7 @@ def _document(outcome: Outcome, dry_run: bool) -> dict[str, Any]:
     return document
 
 
-def _condition_document(condition: Condition) -> dict[str, Any]:
+def _condition_document(condition: Condition, signs: Signs) -> dict[str, Any]:
     return {
         "harness": condition.harness,
         "found": condition.found,
@@ -226,5 +237,8 @@ def _condition_document(condition: Condition) -> dict[str, Any]:
         "path": condition.path,
         "workspace": condition.workspace,
         "trusted": condition.trusted,
+        "transcripts_read": signs.transcripts,
+        "last_read": signs.last_read,
+        "last_trouble": signs.last_trouble,
         "problems": [{"code": p.code, "message": p.message, "hint": p.hint} for p in condition.problems],
     }

@@ -32,15 +32,27 @@ def import_(context: Context, harness: str, path: str | None, agent: str | None,
 
     HARNESS is claude-code, codex, gemini, opencode or openclaw; PATH a transcript or a folder of them, else the
     harness's own folder. What the vault has already is not written again, so an import that was interrupted goes on
-    where it stopped. Sessions that are still being written are left for later, unless PATH names them.
+    where it stopped. Sessions that may still be going on (changed in the last 15 minutes, or what `capture.idle` says)
+    are left for later, unless PATH names them.
     """
     from signet_sync.agent import intake
     from signet_sync.agent.proposals import proposer
     from signet_sync.agent.workspace import opened
+    from signet_sync.contracts.identities import AGENT_ID, agent_for
+    from signet_sync.errors import UsageError
     from signet_sync.host import stores
 
     now_us = resolve_now(None)
     settings = context.settings()
+    if agent is None:
+        # What names no agent is found out before anything is read.
+        agent_for(None, os.environ, settings.agents_projects)
+    elif AGENT_ID.fullmatch(agent) is None:
+        raise UsageError(
+            "--agent does not name an agent",
+            hint="use lower-case letters, digits, - and _, at most 64, a letter or digit first",
+            code="agent-invalid",
+        )
     sources = list(stores.sources(harness, where=path))
     done = intake.Intake()
     skipped: list[dict[str, str]] = []
@@ -49,10 +61,10 @@ def import_(context: Context, harness: str, path: str | None, agent: str | None,
         bar = _bar(len(sources), as_json or context.quiet)
         with bar as advance:
             for source in sources:
-                if intake.is_read(workspace, source) and not again:
+                if intake.is_read(workspace, source, agent) and not again:
                     skipped.append({"path": source.path, "reason": "read before, unchanged since"})
                 elif path is None and now_us - source.mtime_ns // 1000 < settings.capture_idle * 1_000_000:
-                    skipped.append({"path": source.path, "reason": "still being written"})
+                    skipped.append({"path": source.path, "reason": _recent(settings.capture_idle)})
                 else:
                     intake.one(workspace, source, done, now_us=now_us, agent_id=agent, propose=propose)
                 advance()
@@ -65,6 +77,10 @@ def import_(context: Context, harness: str, path: str | None, agent: str | None,
         _tell(document, path)
     if done.failed:
         click.get_current_context().exit(1)
+
+
+def _recent(idle: float) -> str:
+    return f"changed in the last {idle / 60:.0f} minutes, may still be going on; name it as PATH to take it now"
 
 
 def _bar(length: int, silent: bool) -> Any:

@@ -45,7 +45,9 @@ def init(context: Context, path: str | None, as_json: bool) -> int:
         emit({"workspace": root, "made": made})
     else:
         click.echo(f"workspace {root} " + ("is ready: " + ", ".join(made) if made else "was there already"))
-        click.echo(f"next: signet-sync --workspace {root} reindex · signet-sync --workspace {root} service install")
+        click.echo("next:")
+        for words in ("reindex", "hooks install auto", "service install"):
+            click.echo(f"  {context.command_line(words, root)}")
     return 0
 
 

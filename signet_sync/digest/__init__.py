@@ -46,7 +46,8 @@ def digest(transcript: str, *, project: str | None, harness: str | None) -> str:
 def _sections(found: Found, project: str | None) -> Iterator[tuple[str, list[str]]]:
     """The sections in order, each with its lines; those that mean what MEMORY.md's head knows are called as it does."""
     yield "Requests", _first(_requests(found), REQUESTS)
-    yield "Decisions", _last(_items(_decisions(found)), DECISIONS)
+    yield "Decisions", _last(_items(_in_order(found.decided)), DECISIONS)
+    yield "Preferences", _last(_items(_in_order(found.leans)), DECISIONS)
     yield "Files", _first(_files(found, project), FILES)
     yield "Commands", _last(_commands(found, project), COMMANDS)
     yield "Errors", _last(_errors(found), ERRORS)
@@ -80,12 +81,8 @@ def _requests(found: Found) -> list[str]:
     return [f"- {said}" for said in (*first, *gap, *last) if said]
 
 
-def _decisions(found: Found) -> list[str]:
-    """Sentences that say so; where there are few, those that lean to it as well; in the order of the text."""
-    chosen = list(found.decided)
-    if len(chosen) < 4:
-        chosen += list(found.leans)[len(chosen) - 4 :]
-    return list(dict.fromkeys(text for _, text in sorted(chosen)))
+def _in_order(sentences: Iterable[tuple[int, str]]) -> list[str]:
+    return list(dict.fromkeys(text for _, text in sorted(sentences)))
 
 
 def _files(found: Found, project: str | None) -> list[str]:

@@ -114,5 +114,5 @@ def remark_on(entries: int, read: int, damaged: int) -> str:
     if entries:
         return ""
     if read:
-        return f"no conversation in it: {read:,} records of bookkeeping only"
+        return f"no conversation in it: {read:,} {'record' if read == 1 else 'records'} of bookkeeping only"
     return f"not a transcript: none of {damaged:,} lines is a JSON object" if damaged else "the file is empty"

@@ -82,6 +82,7 @@ def restore(database: Database, source: str) -> dict[str, int]:
                     before: int = database.value(f"select count(*) from main.{table}")
                     database.execute(f"insert or ignore into main.{table}({names}) select {names} from kept.{table}")
                     counts[table] = database.value(f"select count(*) from main.{table}") - before
+                database.execute("delete from main.meta where key = 'restore'")
         finally:
             database.execute("detach database kept")
     except apsw.Error as error:

@@ -1,4 +1,4 @@
-"""Which transcripts of harnesses were read, and what they looked like then; of removed sessions only a hash of where."""
+"""Which transcripts of harnesses were read, and what they looked like then; of removed sessions, a hash of where."""
 
 from __future__ import annotations
 
@@ -54,14 +54,21 @@ def mark(database: Database, harness: str, path: str, session_id: str, seen: Mar
     with database.transaction():
         database.execute("delete from captures where harness = ? and path = ? and session_id = ?", (harness, *hidden))
         database.execute(
-            "insert or replace into captures(harness, path, session_id, size, mtime_ns, agent_id, outcome, conversation,"
-            " at) values(?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            "insert or replace into captures"
+            "(harness, path, session_id, size, mtime_ns, agent_id, outcome, conversation, at)"
+            " values(?, ?, ?, ?, ?, ?, ?, ?, ?)",
             (harness, *plain, *seen, at),
         )
 
 
+def read_lately(database: Database) -> dict[str, tuple[int, str]]:
+    """Of each harness how many transcripts were read, and when last (ISO 8601)."""
+    rows = database.execute("select harness, count(*), max(at) from captures group by harness")
+    return {harness: (count, at) for harness, count, at in rows}
+
+
 def places(database: Database, agent_id: str, ids: Collection[str], token: str | None = None) -> list[str]:
-    """Where the transcripts of some sessions were read, of those with these ids and those of the token: absolute paths."""
+    """Where transcripts were read, by absolute paths: of the sessions with these ids, and of those of the token."""
     return sorted({path for _, path, _ in _of(database, agent_id, ids, token)})
 
 

@@ -170,6 +170,8 @@ class Database:
                 return
             for statement in (*NATIVE_DDL, *DERIVED_DDL):
                 self.connection.execute(statement)
+            # Taken away with the restored rows, so that neither a crash nor a full disk in between loses them.
+            self.set_meta("restore", "due")
             self.connection.execute(f"pragma application_id = {APPLICATION_ID}")
             self.connection.execute(f"pragma user_version = {VERSION}")
 

@@ -43,7 +43,7 @@ def opencode_session(path: str, session_id: str) -> tuple[dict[str, object], lis
         row = next(cursor, None)
         if row is None:
             raise HarnessError(
-                f"it holds no session {session_id[:100]}",
+                "it does not hold this session",
                 path=path,
                 hint="it may have been deleted in OpenCode",
                 code="session-unknown",
