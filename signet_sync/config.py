@@ -444,6 +444,11 @@ class Block:
     why: str = ""
 
 
+def asks_anybody(settings: Settings) -> bool:
+    """Whether a language model may be asked at all: somebody is named, or could be by Signet's agent.yaml."""
+    return bool(settings.synthesis_provider or settings.extraction_provider) or asks_signet(settings)
+
+
 def asks_signet(settings: Settings) -> bool:
     """Whether Signet's agent.yaml has a say: no provider is named, but there is an endpoint or a command for one."""
     named = settings.synthesis_provider or settings.extraction_provider

@@ -71,6 +71,23 @@ def _is_journal(environ: Mapping[str, str]) -> bool:
     return environ.get("JOURNAL_STREAM") == f"{status.st_dev}:{status.st_ino}"
 
 
+def for_people(level: str = "WARNING") -> None:
+    """Plain lines on stderr and no file: for a command that somebody waits for."""
+    from loguru import logger
+
+    logger.remove()
+    logger.configure(patcher=_escaped)
+    if sys.stderr is not None:  # None where the caller closed it
+        logger.add(
+            sys.stderr,
+            level=level,
+            format=lambda record: f"{record['level'].name.lower()}: {{message}}\n",
+            diagnose=False,
+            backtrace=False,
+            colorize=False,
+        )
+
+
 def set_up(
     level: str,
     *,

@@ -9,13 +9,30 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Literal
+from typing import Literal, Protocol
 
 from signet_sync.contracts.bodies import normalize
 
 FlowKind = Literal["end", "compact"]
 Standing = Literal["absent", "ours", "other"]
 Quality = Literal["ok", "fallback"]
+
+
+@dataclass(frozen=True, slots=True)
+class Proposals:
+    """What a language model offers for a flow, sanitized; None where it has nothing to offer. The flow disposes."""
+
+    summary: str | None = None
+    sentence: str | None = None
+
+
+class Propose(Protocol):
+    """Asks a model about new words of a session; `summary` is the caller's, where there is one. Never raises."""
+
+    def __call__(
+        self, words: str, *, kind: FlowKind, summary: str | None, project: str | None, harness: str | None
+    ) -> Proposals: ...
+
 
 # In the order in which they are written: words before what is made of them.
 ARTIFACTS: dict[FlowKind, tuple[str, ...]] = {"end": ("transcript", "summary"), "compact": ("compaction",)}

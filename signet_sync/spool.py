@@ -264,6 +264,11 @@ def size(folder: str) -> tuple[int, int]:
     return count, total
 
 
+def marked(folder: str) -> int:
+    """How many of the jobs that wait are stop markers: sessions that the sweep looks at once they are idle."""
+    return sum(name.startswith("stop-") and name.endswith(_SUFFIX) for name in _names(folder))
+
+
 def given_up(folder: str) -> int:
     """How many jobs lie in `bad/`."""
     return len(_names(_bad(folder)))

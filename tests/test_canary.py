@@ -87,6 +87,7 @@ class Scene:
         vault.session(4, agent_id="scout")
         self.segments()
         self.damage()
+        assert list(self.vault.state.glob("*.corrupt-*"))
         self.copies()
         self.inputs()
         self.strangers()
@@ -125,7 +126,6 @@ class Scene:
             file.write(b"\xff" * 400)
         Path(f"{self.vault.db}-wal").write_bytes(b"")
         self.vault.reindex()
-        assert list(self.vault.state.glob("*.corrupt-*"))
 
     def copies(self) -> None:
         """Conflict copies, a displaced page, leftovers of processes that were killed."""
@@ -230,6 +230,8 @@ def scene(tmp_path: Path) -> Scene:
     found = Scene(Vault(tmp_path / "vault"))
     found.build()
     assert {word for _, word in found.leaks()} == {*CANARIES.values(), PROJECT}, "every place holds its word"
+    places = {Path(path).name.partition("-20")[0] for path, _ in found.leaks()}
+    assert {"MEMORY.md", "signet-sync.db", "spool", "native", "ledger"} <= places | {"spool", "ledger"}
     assert found.leaks(SECRET) == [], "secrets were redacted before anything was written"
     return found
 
@@ -376,7 +378,7 @@ WAYS: dict[str, Callable[[Scene], None]] = {
 
 
 def test_nothing_brings_it_back(scene: Scene) -> None:
-    names = [path for path in scene.vault.memory.glob("*") if TOKEN in path.name and "(" not in path.name]
+    names = [path for path in scene.vault.memory.glob("*") if TOKEN in path.name and " " not in path.name]
     scene.removed = {path.name: path.read_bytes() for path in names if path.name.count(".") == 2}  # type: ignore[attr-defined]
     assert len(scene.removed) == 6, sorted(scene.removed)  # type: ignore[attr-defined]
     remove(scene)
@@ -407,7 +409,7 @@ def test_an_ending_that_is_under_way_when_its_session_is_removed_is_refused(scen
         assert document["removed_rows"]
         assert scene.leaks() == []
 
-    given = scene.ending() | {"captured_at": "2026-03-28T14:00:00.000Z", "transcript": line("unfinished")}
+    given = scene.ending() | {"captured_at": "2026-03-28T14:00:00.000Z", "transcript": line("torn")}
     with opened(str(scene.vault.root), Settings()) as workspace:
         ending = session_input(document(**given), now_us=time.time_ns() // 1000)
         with pytest.raises(Exception, match="was removed"):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shlex
 import shutil
 import stat
 import subprocess
@@ -126,6 +127,7 @@ def test_a_time_that_is_none(vault, words):
 
 
 def test_wrong_flags_and_commands(vault):
+    assert one_line_error(call("hooks", "install"), 2)
     for words in (("nonsense",), ("reindex", "--nonsense"), ("search",), ("open",), ("violations", "restore")):
         answer = vault.call(*words)
         assert answer.code == 2 and "Traceback" not in answer.err and "--help" in answer.err
@@ -427,6 +429,30 @@ def test_init_makes_a_workspace_whose_settings_are_the_defaults(tmp_path):
     assert again.json["made"] == [] and contents(root) == before
     (tmp_path / "file").write_text("")
     assert one_line_error(call("init", tmp_path / "file"), 3)
+
+
+def test_what_init_proposes_can_be_pasted(tmp_path, monkeypatch):
+    root = tmp_path / "my vault"
+    told = call("init", root).out
+    lines = [shlex.split(line) for line in told.partition("next:\n")[2].splitlines()]
+    assert [words[:3] for words in lines] == [["signet-sync", "--workspace", str(root)]] * 3
+    monkeypatch.setenv("SIGNET_WORKSPACE", str(root))
+    assert "--workspace" not in call("init").out
+
+
+@pytest.mark.parametrize(
+    ("setting", "words"),
+    [
+        ('command = ["/nowhere/program"]', "language model: the program /nowhere/program"),
+        ('command = ["sh"]', "language model: command"),
+        ("", "settings: synthesis.provider is command, but synthesis.command is not set"),
+    ],
+)
+def test_doctor_looks_for_the_program_that_summarizes(vault, tmp_path, monkeypatch, setting, words):
+    mine = tmp_path / "mine.toml"
+    mine.write_text(f'[synthesis]\nprovider = "command"\n{setting}\n')
+    monkeypatch.setenv("SIGNET_CONFIG", str(mine))
+    assert words in vault.call("doctor").out
 
 
 def test_demo_shows_the_main_job_and_refuses_what_is_not_its_own(tmp_path, monkeypatch):

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from signet_sync.contracts.sanitizer import sanitize_transcript_v1
 from signet_sync.contracts.sentences import SessionContext, fallback, flatten, passes_strict
-from signet_sync.digest import LIMIT, digest
+from signet_sync.digest import LIMIT, digest, findings
 from signet_sync.projection.head import highlights
 
 HEADINGS = (
@@ -318,3 +318,16 @@ def test_every_reference_transcript_is_digested(shared):
     assert 1_500 < len(page) <= LIMIT
     for name in ("Requests", "Files", "Commands", "Errors", "Last state"):
         assert f"## {name}\n" in page
+
+
+@given(st.lists(st.sampled_from([
+    "decided", "decision is", "Decisions:", "let's use", "let’s not", "go with", "going with", "chose", "agreed",
+    "opt for", "opted for", "stick with", "sticking with", "settled on", "from now on", "we'll", "we’ll", "We will", "we must",
+    "instead of", "Rather than", "I prefer", "must not", "must never", "by design", "always use", "never use",
+    "don't use", "don’t use", "only want", "dont want", "don’t want", "MUST", "make sure", "no need", "决定", "不要",
+    "the lamp", "of the pier",
+]), max_size=4))  # fmt: skip
+def test_no_rule_finds_what_no_cue_announces(words):
+    text = " ".join(words)
+    if any(rule.search(text) for rule in (findings._DECIDED, findings._LEANS, findings._WANTED)):
+        assert any(cue in text.lower() for cue in findings._CUES)

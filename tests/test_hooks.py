@@ -479,3 +479,24 @@ def test_without_a_workspace_nothing_is_installed(home: Path) -> None:
     assert "signet-sync init" in answer.err
     assert (home / ".claude/settings.json").read_text() == SETTINGS
     good(call("hooks", "uninstall", "claude-code"))
+
+
+def test_status_says_what_came_of_the_hooks(home: Path, vault: Vault) -> None:
+    good(call("hooks", "install", "claude-code"))
+    assert "transcripts read: none yet" in call("hooks", "status", "claude-code").out
+    turn = {"type": "user", "uuid": "u1", "parentUuid": None, "isSidechain": False, "sessionId": "s-1", "cwd": "/w"}
+    said = {"timestamp": "2026-03-28T10:00:00.000Z", "message": {"role": "user", "content": "Fix the queue"}}
+    transcript = put(home / ".claude/projects/-w/s-1.jsonl", json.dumps(turn | said) + "\n")
+    good(call("import", "claude-code", str(transcript)))
+    put(vault.state / "logs" / "hook.log", "T1 claude-code: first\nT2 codex: other\nT3 claude-code: last: one\n")
+    found = conditions()["claude-code"]
+    assert (found["transcripts_read"], found["last_trouble"]) == (1, "T3 last: one")
+    told = call("hooks", "status", "claude-code").out
+    assert f"transcripts read: last {found['last_read']}, 1 in all" in told and "last trouble: T3 last: one" in told
+
+
+def test_what_is_proposed_names_the_workspace_where_it_must(home: Path, vault: Vault, tmp_path: Path) -> None:
+    all_harnesses(home)
+    told = good(Vault(tmp_path / "my vault").call("hooks", "install", "auto")).out
+    assert f"signet-sync --workspace '{tmp_path}/my vault' import codex\n" in told
+    assert "past sessions: signet-sync import claude-code\n" in good(call("hooks", "install", "claude-code")).out

@@ -14,7 +14,8 @@ import pytest
 from agents import LINUX, Session, ago, seconds, until
 from workbench import ROOT, Vault
 
-from signet_sync import state
+from signet_sync import spool, state
+from signet_sync.spool import Job
 from signet_sync.state import StateFolder
 
 NOW = "2026-03-29T12:00:00.000Z"
@@ -205,6 +206,19 @@ def test_status_is_quick_and_light(indexed: Vault) -> None:
     assert done.returncode == 0, done.stderr.decode()
 
 
+# ── intake ──
+
+
+def test_a_session_at_work_is_no_job_that_waits(indexed: Vault) -> None:
+    spool_folder = folder(indexed).spool
+    for event in ("stop", "end"):
+        job = Job(event=event, harness="claude-code", session_id="s-1", agent_id="default", at=NOW)
+        spool.put(spool_folder, job)
+    intake = status(indexed)["intake"]
+    assert (intake["waiting"], intake["at_work"]) == (1, 1)
+    assert "1 job waiting · 1 session lately at work" in indexed.call("status").out
+
+
 # ── logs ──
 
 
@@ -221,6 +235,13 @@ def test_logs_shows_the_last_lines(indexed: Vault) -> None:
     assert answer.err.strip() == str(log_file(indexed))
     assert indexed.call("logs", "-n", "0").out == ""
     assert indexed.call("logs", "--json").json == {"path": str(log_file(indexed)), "exists": True}
+
+
+def test_logs_of_hooks_and_intake(indexed: Vault) -> None:
+    log_file(indexed).with_name("hook.log").write_text("1\n2\n")
+    assert indexed.call("logs", "hook", "-n", "1").out == "2\n"
+    assert "signet-sync logs hook" in indexed.call("logs").err
+    assert indexed.call("logs", "intake").code == 2
 
 
 def test_logs_before_anything_was_logged_says_where_they_will_be(vault: Vault) -> None:

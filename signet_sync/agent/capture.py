@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from signet_sync.agent import sessions
-from signet_sync.agent.proposals import Propose
 from signet_sync.agent.workspace import Workspace
 from signet_sync.contracts.bodies import utf8
 from signet_sync.contracts.identities import agent_for
@@ -24,6 +23,7 @@ from signet_sync.host.stores import Source
 from signet_sync.index import artifacts, captures
 from signet_sync.index.captures import Mark
 from signet_sync.reconcile import Row
+from signet_sync.sessions import Propose
 
 READERS: Mapping[str, Callable[..., Conversation]] = {
     module.NAME: module.read for module in (claude_code, codex, gemini, openclaw)

@@ -271,7 +271,11 @@ def _hooks(root: str) -> list[Finding]:
 def _model(root: str) -> list[Finding]:
     """Whether the language model that the settings name can be asked at all; nothing is sent to it."""
     try:
-        provider = synthesis.provider_for(config.load(root)[0], root, os.environ)
+        settings, _ = config.load(root)
+    except SignetSyncError:
+        return []  # which was said already
+    try:
+        provider = synthesis.provider_for(settings, root, os.environ)
     except SignetSyncError as error:
         return [Finding("language model", "warning", f"none is asked: {error.message}", error.hint)]
     if isinstance(provider, llm.CommandProvider) and shutil.which(provider.command[0]) is None:

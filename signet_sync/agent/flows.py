@@ -12,7 +12,6 @@ from signet_sync import journal, state
 from signet_sync.agent import projection
 from signet_sync.agent.manifests import manifest_body
 from signet_sync.agent.workspace import Workspace
-from signet_sync.contracts.artifacts import validate
 from signet_sync.contracts.bodies import HASH_SCOPE, body_sha256, normalize
 from signet_sync.contracts.frontmatter import FrontmatterProblem, parse, write
 from signet_sync.contracts.names import artifact_file_name, artifact_name
@@ -230,6 +229,9 @@ def _is_ours(flow: Flow, kind: str, raw: bytes) -> bool:
 
 
 def _linked(workspace: Workspace, flow: Flow) -> bool:
+    # Only an agent that finishes somebody's flow pays for the models.
+    from signet_sync.contracts.artifacts import validate
+
     found = files.read(workspace.root, flow.document["manifest"], workspace.settings.max_file_bytes)
     if not isinstance(found, Found):
         return False

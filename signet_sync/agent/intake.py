@@ -14,7 +14,7 @@ from signet_sync import spool, state
 from signet_sync.agent import capture as capturing
 from signet_sync.agent import flows
 from signet_sync.agent.capture import Captured, Handed
-from signet_sync.agent.proposals import Propose, proposer
+from signet_sync.agent.proposals import proposer
 from signet_sync.agent.worker import due
 from signet_sync.agent.workspace import Workspace
 from signet_sync.contracts.timestamps import SECOND, iso, parse_instant
@@ -25,6 +25,7 @@ from signet_sync.host import stores
 from signet_sync.host.stores import Source
 from signet_sync.index import captures
 from signet_sync.index.captures import Mark
+from signet_sync.sessions import Propose
 from signet_sync.spool import Job
 
 # At the hook's time a harness has not yet written the record of its compaction.
@@ -105,7 +106,7 @@ def _job(
                 if job.event != "compact" or _is_told(job, captured):
                     break
                 rest(RECORD_WAIT)
-            done.captured.append(captured)
+            _add(done, captured)
         spool.finish(job)
     except UsageError as error:
         # Nothing that waits can help: the session was removed, the transcript is none.
@@ -193,8 +194,20 @@ def one(
             seen = Mark(source.size, source.mtime_ns, agent_id or "", error.code)
             captures.mark(workspace.database, source.harness, source.path, source.session_id, seen, iso(now_us))
         return None
-    done.captured.append(captured)
+    _add(done, captured)
     return captured
+
+
+def _add(done: Intake, captured: Captured) -> None:
+    done.captured.append(captured)
+    if captured.wrote:
+        logger.info(
+            "{} {}: {} segments, {} compactions written",
+            captured.source.harness,
+            short(captured.session_id),
+            len(captured.segments),
+            len(captured.compactions),
+        )
 
 
 def short(session_id: str) -> str:

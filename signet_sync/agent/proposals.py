@@ -3,36 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Protocol
 
-from loguru import logger
-
-from signet_sync import llm
-from signet_sync.agent import synthesis
-from signet_sync.config import Settings
+from signet_sync.config import Settings, asks_anybody
 from signet_sync.errors import ConfigError
-from signet_sync.sessions import FlowKind
-
-
-@dataclass(frozen=True, slots=True)
-class Proposals:
-    """A summary and a sentence, sanitized; either None where the model has nothing to offer."""
-
-    summary: str | None = None
-    sentence: str | None = None
-
-
-class Propose(Protocol):
-    """Asks a model about new words of a session; `summary` is the caller's, where there is one. Never raises."""
-
-    def __call__(
-        self, words: str, *, kind: FlowKind, summary: str | None, project: str | None, harness: str | None
-    ) -> Proposals: ...
+from signet_sync.sessions import FlowKind, Proposals, Propose
 
 
 def proposer(settings: Settings, root: str, environ: Mapping[str, str]) -> Propose | None:
     """Who is asked, by the settings; None where nobody is, or the provider cannot be used (which is said once)."""
+    if not asks_anybody(settings):
+        return None  # nearly everybody: nothing of a model is imported
+    from loguru import logger
+
+    from signet_sync import llm
+    from signet_sync.agent import synthesis
+
     try:
         provider = synthesis.provider_for(settings, root, environ)
     except ConfigError as error:

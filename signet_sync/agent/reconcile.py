@@ -16,8 +16,8 @@ from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
+from signet_sync import journal, state
 from signet_sync import reconcile as desk
-from signet_sync import state
 from signet_sync.agent import flows, projection, scrub
 from signet_sync.agent.flows import Flow
 from signet_sync.agent.manifests import rebuild_missing
@@ -157,7 +157,14 @@ def index_paths(workspace: Workspace, request: Request) -> Outcome:
 
 
 def _resume(workspace: Workspace) -> list[Flow]:
-    """Write flows whose caller died, walked as far as they go without rows."""
+    """Write flows whose caller died, walked as far as they go without rows.
+
+    None where the vault's files are away: the first file written into a missing folder would hide that from the cliff.
+    """
+    if not journal.keys(workspace.state.journal):
+        return []
+    if overview.indexed_count(workspace.database) and not any(map(_is_artifact, scan.names(workspace.root) or ())):
+        return []
     return [flow for flow in flows.resume(workspace) if _go_on_with(workspace, flow)]
 
 

@@ -13,7 +13,6 @@ from typing import Any
 from signet_sync import journal, state
 from signet_sync.agent import flows, projection, reconcile
 from signet_sync.agent.flows import Flow
-from signet_sync.agent.proposals import Proposals, Propose
 from signet_sync.agent.workspace import Workspace
 from signet_sync.contracts.bodies import body_sha256
 from signet_sync.contracts.inputs import CompactionInput, SessionInput
@@ -25,7 +24,7 @@ from signet_sync.errors import Halted, SignetSyncError, UsageError, WorkspaceErr
 from signet_sync.index import artifacts, overview, pages
 from signet_sync.index import flows as results
 from signet_sync.reconcile import Row
-from signet_sync.sessions import ARTIFACTS, FlowKind, parts, refusal_key, unheard
+from signet_sync.sessions import ARTIFACTS, FlowKind, Proposals, Propose, parts, refusal_key, unheard
 from signet_sync.vault import files, tombstones
 
 # Writers of a busy machine wait for each other; an ending that was begun is not given up because a first index is made.

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import sys
 from collections.abc import Iterable, Iterator, Sequence
 
 from signet_sync.agent.workspace import Workspace
@@ -16,8 +17,8 @@ from signet_sync.vault import foreign
 
 MOST_PHRASES = 1000
 LONGEST = 80  # characters of a phrase
-# Of every occurrence of this many bytes, 16 lie between two multiples of 16, wherever it begins.
-_BLOCK, _SURE = 16, 31
+# Of every occurrence of 23 bytes, eight begin at a multiple of 16, wherever it stands.
+_WORD, _STRIDE, _SURE = 8, 16, 23
 _FEW = 16
 _SHORTEST = 12  # characters; taken only from a text that says nothing longer
 _REDACTED = re.compile(r"\[REDACTED:[^\]]*\]")
@@ -27,32 +28,32 @@ _MARKUP = "#>*-+|`~ .()[]0123456789"
 
 
 class Sieve:
-    """Looks for any number of needles in one reading: the time is that of the text alone, some 150 MB/s.
+    """Looks for any number of needles in one reading: the time is that of the text alone, some 100 MB/s.
 
-    The text is cut at multiples of 16 bytes; only needles that hold one of the cuttings are looked for. Those too short
-    for that are looked for one by one and should be few.
+    Of a text the first half of every 16 bytes is taken as a number, and only needles that hold one of the numbers are
+    looked for. Those too short for that are looked for one by one, and should be few.
     """
 
     def __init__(self, needles: Iterable[bytes]) -> None:
         self._short: list[bytes] = []
-        self._holding: dict[bytes, list[bytes]] = {}
+        self._holding: dict[int, list[bytes]] = {}
         self.longest = 0
         for needle in sorted(set(needles)):
             self.longest = max(self.longest, len(needle))
             if len(needle) < _SURE:
                 self._short.append(needle)
                 continue
-            for at in range(len(needle) - _BLOCK + 1):
-                self._holding.setdefault(needle[at : at + _BLOCK], []).append(needle)
-        self._blocks = frozenset(self._holding)
+            for at in range(len(needle) - _WORD + 1):
+                self._holding.setdefault(int.from_bytes(needle[at : at + _WORD], sys.byteorder), []).append(needle)
+        self._numbers = frozenset(self._holding)
 
     def caught(self, text: bytes) -> set[bytes]:
         """The needles that stand in a text."""
         likely = set(self._short)
-        if self._blocks:
-            cuttings = [text[at : at + _BLOCK] for at in range(0, len(text), _BLOCK)]
-            for block in self._blocks.intersection(cuttings):
-                likely.update(self._holding[block])
+        if self._numbers:
+            words = memoryview(text)[: len(text) // _WORD * _WORD].cast("Q")
+            for number in self._numbers.intersection(words[:: _STRIDE // _WORD].tolist()):
+                likely.update(self._holding[number])
         return {needle for needle in likely if needle in text}
 
 

@@ -147,6 +147,12 @@ class Context:
             self.say(f"warning: {warning}")
         return settings
 
+    def log_to_person(self) -> None:
+        """What is logged from now on goes to stderr as plain lines; warnings not when quiet."""
+        from signet_sync import log
+
+        log.for_people("ERROR" if self.quiet else "WARNING")
+
     def say(self, text: str) -> None:
         """A line for the person, on stderr, unless quiet."""
         if not self.quiet:

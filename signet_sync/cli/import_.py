@@ -43,6 +43,7 @@ def import_(context: Context, harness: str, path: str | None, agent: str | None,
     from signet_sync.host import stores
 
     now_us = resolve_now(None)
+    context.log_to_person()
     settings = context.settings()
     if agent is None:
         # What names no agent is found out before anything is read.

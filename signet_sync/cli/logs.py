@@ -12,38 +12,46 @@ import click
 
 from signet_sync.cli import Context, emit, json_option, pass_context
 
-_ABOUT = {"intake": "transcripts of harnesses", "hook": "hooks that failed"}
+_ABOUT = {"agent": "the agent", "intake": "transcripts of harnesses", "hook": "hooks that failed"}
+_WRITERS = {
+    "agent": "signet-sync run writes the log",
+    "intake": "it is written when a harness's session has ended",
+    "hook": "it is written when a hook fails",
+}
 
 
 @click.command()
+@click.argument("log", type=click.Choice(list(_ABOUT)), metavar="[agent|intake|hook]", default="agent")
 @click.option("-f", "--follow", is_flag=True, help="Wait for more.")
 @click.option("-n", "--lines", type=click.IntRange(0, 10_000), default=20, show_default=True)
 @json_option
 @pass_context
-def logs(context: Context, follow: bool, lines: int, as_json: bool) -> int:
-    """Where the agent's log is, and its last lines."""
+def logs(context: Context, log: str, follow: bool, lines: int, as_json: bool) -> int:
+    """Where the logs are, and the last lines of one: of the agent, of the intake of transcripts, of failed hooks."""
     from signet_sync.errors import UsageError
 
-    path = os.path.join(context.state().logs, "signet-sync.log")
+    path = _path(context, log)
     if as_json:
         emit({"path": path, "exists": os.path.exists(path)})
         return 0
     click.echo(path, err=True)
-    for name in ("intake", "hook"):
-        other = os.path.join(context.state().logs, f"{name}.log")
-        if os.path.exists(other):
-            click.echo(f"{other} ({_ABOUT[name]})", err=True)
+    for name, about in _ABOUT.items():
+        other = _path(context, name)
+        if name != log and os.path.exists(other):
+            click.echo(f"{other} ({about}: signet-sync logs {name})", err=True)
     try:
         handle = open(path, encoding="utf-8", errors="replace")  # noqa: SIM115 - followed for as long as a person likes
     except FileNotFoundError:
-        raise UsageError(
-            "nothing was logged yet", path=path, hint="signet-sync run writes the log", code="no-log"
-        ) from None
+        raise UsageError("nothing was logged yet", path=path, hint=_WRITERS[log], code="no-log") from None
     with handle:
         click.echo("".join(deque(handle, maxlen=lines)), nl=False)
         if follow:
             _follow(path, handle)
     return 0
+
+
+def _path(context: Context, log: str) -> str:
+    return os.path.join(context.state().logs, f"{'signet-sync' if log == 'agent' else log}.log")
 
 
 def _follow(path: str, handle: TextIO) -> None:

@@ -94,7 +94,9 @@ def _show(document: dict[str, Any]) -> None:
     for label in ("session_id", "session_token", "project", "harness"):
         click.echo(f"  {label.replace('_', ' ')}: {document[label] or '–'}")
     for number, segment in enumerate(document["segments"], 1):
-        click.echo(f"  segment {number}: {segment['captured_at']} → {segment['ended_at'] or '?'}")
+        ended = segment["ended_at"]
+        told = f", ended {ended}" if ended and ended != segment["captured_at"] else ""
+        click.echo(f"  segment {number}: {segment['captured_at']}{told}")
         for kind in ("summary", "transcript"):
             if segment[kind]:
                 click.echo(f"    {segment[kind]}")

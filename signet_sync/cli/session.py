@@ -113,6 +113,7 @@ def _write(context: Context, source: str, agent: str | None, as_json: bool, *, k
 
     now_us = resolve_now(None)
     given = session_input(document, now_us=now_us) if kind == "end" else compaction_input(document, now_us=now_us)
+    context.log_to_person()
     settings = context.settings()
     with opened(context.root, settings, database=context.chosen_database) as workspace:
         propose = proposer(settings, context.root, os.environ)

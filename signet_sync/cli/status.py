@@ -158,9 +158,11 @@ def _intake(folder: StateFolder, refused: int) -> dict[str, Any]:
     harnesses: list[str] = []
     with suppress(OSError, ValueError), open(folder.harnesses, encoding="utf-8") as handle:
         harnesses = sorted(json.load(handle))
+    marked = spool.marked(folder.spool)
     return {
         "harnesses": harnesses,
-        "waiting": spool.size(folder.spool)[0],
+        "waiting": max(spool.size(folder.spool)[0] - marked, 0),
+        "at_work": marked,
         "given_up": spool.given_up(folder.spool),
         "unfinished": len(journal.keys(folder.journal)),
         "refused": refused,
@@ -223,9 +225,10 @@ def _show(document: dict[str, Any]) -> None:
             fg="red",
         )
     intake = document["intake"]
-    if intake["harnesses"] or intake["waiting"]:
+    if intake["harnesses"] or intake["waiting"] or intake["at_work"]:
         fed = ", ".join(intake["harnesses"]) or "no harness"
-        click.echo(f"intake     {fed} · {counted(intake['waiting'], 'job')} waiting")
+        work = f" · {counted(intake['at_work'], 'session')} lately at work" if intake["at_work"] else ""
+        click.echo(f"intake     {fed} · {counted(intake['waiting'], 'job')} waiting{work}")
     if intake["given_up"] or intake["unfinished"] or intake["refused"]:
         click.secho(
             f"           {counted(intake['unfinished'], 'ending')} unfinished · {intake['refused']} refused"

@@ -28,6 +28,14 @@ _LEANS = re.compile(
     re.IGNORECASE,
 )
 _WANTED = re.compile(r"\b(?:only want|don['’]?t want|must|never|always|make sure|no need)\b|不要|必须", re.IGNORECASE)
+# One of these stands in whatever the three rules above find: almost every line is spared their search.
+_CUES = (
+    "decid", "decision", "let's ", "let’s ", "go with", "going with", "chose", "agreed", "settled on", "opt for",
+    "opted for", "opting for", "stick with", "sticking with", "from now on", "we'll", "we’ll", "we will", "we should",
+    "we must", "instead of", "rather than", "i prefer", "must", "by design", "always", "never", "n't use", "n’t use",
+    "only want", "t want", "make sure", "no need",
+    "决定", "选择了", "改用", "采用", "就用", "同意", "而不是", "应该用", "不要", "必须",
+)  # fmt: skip
 _OPEN = re.compile(
     r"\bTODO\b|\bFIXME\b|(?i:\bnot yet\b|\bnext steps?\b|\bremain(?:s|ing)\b|\bleft to do\b|\bfollow[- ]ups?\b"
     r"|\bstill (?:need|have to|missing|open|fail)\w*|\b(?:un|not )finished\b)|待办|下一步|尚未|还没|剩下",
@@ -151,7 +159,9 @@ class _Walk:
         self._order += 1
         text = line.text
         rules = (_DECIDED, _LEANS, _WANTED) if line.speaker == "user" else (_DECIDED, _LEANS)
-        for sentence in sentences(text) if any(rule.search(text) for rule in rules) else ():
+        lowered = text.lower()
+        hopeful = any(map(lowered.__contains__, _CUES)) and any(rule.search(text) for rule in rules)
+        for sentence in sentences(text) if hopeful else ():
             # What asks is open, and what ends in a colon announces the next thing to do.
             if sentence.endswith(("?", "？", ":")) or not _has_substance(sentence):
                 continue

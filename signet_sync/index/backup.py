@@ -27,6 +27,7 @@ def fingerprint(database: Database) -> str:
             " from artifact_telemetry"
         ),
         database.value("select count(*) || ':' || coalesce(max(at), '') from flow_results"),
+        database.value("select count(*) || ':' || coalesce(max(at), '') from captures"),
     ]
     return "|".join(str(part) for part in parts)
 

@@ -43,6 +43,9 @@ BACKED_UP: dict[str, tuple[str, ...]] = {
     "flow_results": (
         "agent_id", "flow_key", "kind", "request_sha256", "session_token", "session_id", "answer", "refused", "at",
     ),
+    "captures": (
+        "harness", "path", "session_id", "size", "mtime_ns", "agent_id", "outcome", "conversation", "at",
+    ),
 }  # fmt: skip
 
 DERIVED_DDL: tuple[str, ...] = (

@@ -2,9 +2,9 @@
 
 `python flow_runner.py FOLDER SCENARIO FAULTS [EVERY [AGAIN]]` wants FOLDER/before (workspace) and FOLDER/state-before.
 It runs the scenario once to its end, which gives what is wanted, then again and again with a fault at step 1, 2, 3 …
-until a run meets none, for each of FAULTS (with commas between). It prints one JSON line a point: the step's number and label, how the run ended (`killed`,
-`refused`, `answered`), what the next pass made of it (`all`, `nothing`), and what is wrong: nothing is an empty list.
-With AGAIN the pass after each kill is killed too, at every so many steps of its own.
+until a run meets none, for each of FAULTS (with commas between). It prints one JSON line a point: the step's number and
+label, how the run ended (`killed`, `refused`, `answered`), what was made of it then (`all`, `nothing`), and what is
+wrong: nothing is an empty list. With AGAIN the pass after each kill is killed too, at every so many steps of its own.
 """
 
 from __future__ import annotations
