@@ -21,6 +21,7 @@ from signet_sync.whereabouts import boot_id as boot_id
 from signet_sync.whereabouts import locate as locate
 from signet_sync.whereabouts import private_folder as private_folder
 from signet_sync.whereabouts import process_alive as process_alive
+from signet_sync.whereabouts import process_birth as process_birth
 from signet_sync.whereabouts import read_heartbeat as read_heartbeat
 
 _RUN = "run.lock"

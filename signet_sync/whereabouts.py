@@ -193,6 +193,16 @@ def process_alive(pid: int) -> bool:
     return True
 
 
+def process_birth(pid: int) -> str:
+    """What tells a process from another one that has its id later: boot and start; empty where the system is silent."""
+    try:
+        with open(f"/proc/{pid}/stat", "rb") as handle:
+            # The name in brackets may hold anything, brackets included; the start is the 20th field behind it.
+            return f"{boot_id()[:8]}-{int(handle.read().rpartition(b')')[2].split()[19])}"
+    except (OSError, ValueError, IndexError):
+        return ""
+
+
 def read_heartbeat(folder: StateFolder) -> dict[str, Any] | None:
     """The last heartbeat of the agent, or None."""
     try:

@@ -94,7 +94,8 @@ class Talk:
 
     def payload(self, event: str = "SessionEnd", **more: Any) -> bytes:
         document = {
-            "session_id": self.session, "transcript_path": str(self.path), "cwd": self.project, "hook_event_name": event,
+            "session_id": self.session, "transcript_path": str(self.path), "cwd": self.project,
+            "hook_event_name": event,
         }  # fmt: skip
         return json.dumps(document | more).encode()
 

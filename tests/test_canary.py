@@ -137,14 +137,22 @@ class Scene:
         assert CANARIES["sentence"] in page
         (vault / "MEMORY.md").write_text(page.replace("# Working Memory", "# Working Memory\n\nmy own line", 1))
         vault.reindex()
+        assert list(vault.root.glob("MEMORY.user-*")) and list(vault.root.glob("MEMORY.signet-*"))
+        self.leftovers()
+
+    def leftovers(self) -> None:
+        """What processes that were killed had half-written."""
         raw = line("left").encode()
-        (vault / ".signet/tmp").mkdir(exist_ok=True)
-        (vault / f".signet/tmp/{DEAD}-{'0' * 32}.tmp").write_bytes(raw)
-        (vault / f".signet-{DEAD}-{'0' * 32}.tmp").write_bytes(raw)
-        for place in ("backups/native-20260328.db", f"journal/{'0' * 32}.json", f"spool/0.json.{'0' * 8}"):
-            path = vault.state / f"{place}.{DEAD}.tmp"
-            path.parent.mkdir(exist_ok=True)
-            path.write_bytes(raw)
+        root, state = self.vault.root, self.vault.state
+        for stem in (
+            root / f".signet/tmp/{DEAD}-{'0' * 32}",
+            root / f".signet-{DEAD}-{'0' * 32}",
+            state / f"backups/native-20260328.db.{DEAD}",
+            state / f"journal/{'0' * 32}.json.{DEAD}",
+            state / f"spool/0.json.{'0' * 8}.{DEAD}",
+        ):
+            stem.parent.mkdir(exist_ok=True)
+            Path(f"{stem}.tmp").write_bytes(raw)
 
     def inputs(self) -> None:
         """Live turns, jobs, and an ending whose caller died while it asked its model."""
@@ -204,7 +212,7 @@ class Scene:
         return found == self.foreign
 
     def leaks(self, *words: str) -> list[tuple[str, str]]:
-        """Places in all that we write (workspace, state, settings) that hold one of the words, but for three letters."""
+        """Places in all that we write (workspace, state, settings) that hold a word but for three letters."""
         strangers = {self.vault.root / path for path in self.foreign} | {self.vault.root.parent / "input.json"}
         needles = {word: word[3:].lower().encode() for word in words or (*CANARIES.values(), SECRET, PROJECT)}
         return [
@@ -219,6 +227,7 @@ class Scene:
     def gone(self) -> None:
         """Nothing of it anywhere, and the others as they were."""
         assert self.leaks() == []
+        assert self.leaks(str(self.transcript)) == [], "where it was captured from"
         assert [word for word in CANARIES.values() if self.vault.hits(word)] == []
         assert self.vault.hits("number2x") and self.vault.hits("number4x", agent="scout")
         assert not list(self.vault.memory.glob(f"*{TOKEN}*"))
@@ -230,8 +239,17 @@ def scene(tmp_path: Path) -> Scene:
     found = Scene(Vault(tmp_path / "vault"))
     found.build()
     assert {word for _, word in found.leaks()} == {*CANARIES.values(), PROJECT}, "every place holds its word"
-    places = {Path(path).name.partition("-20")[0] for path, _ in found.leaks()}
-    assert {"MEMORY.md", "signet-sync.db", "spool", "native", "ledger"} <= places | {"spool", "ledger"}
+    named = {path for path, _ in found.leaks()}
+    for place in (
+        "/MEMORY.md",
+        "/ledger/2026/03/28.md",
+        ".user-",
+        ".signet-2",
+        "signet-sync.db",
+        ".corrupt-",
+        "/native-",
+    ):
+        assert any(place in path for path in named), place
     assert found.leaks(SECRET) == [], "secrets were redacted before anything was written"
     return found
 
@@ -267,9 +285,10 @@ def test_removed_by_a_tombstone_that_arrives_while_the_agent_runs(scene: Scene) 
     agent = Agent(scene.vault, "--debounce", "0.05")
     try:
         agent.passed()
+        scene.leftovers()
         bury(scene)
         until(lambda: scene.vault.rows("select scrubbed from memory_artifact_tombstones") == [(1,)], "the scrub")
-        until(lambda: not scene.leaks(), f"nothing left: {scene.leaks()}")
+        until(lambda: not scene.leaks(), "nothing left")
         assert agent.end()[0] == 0
     finally:
         agent.close()
@@ -344,8 +363,12 @@ def spool_late(scene: Scene) -> None:
     for event in ("compact", "end", "stop"):
         job = scene.job()
         job.event = event
+        if event == "compact":
+            job.transcript_path = str(scene.home / "gone.jsonl")  # what would be tried again, for days
         spool.put(folder, job)
     os.utime(scene.transcript, ns=(10**18, 10**18))
+    fed = {"claude-code": {"since": "2001-01-01T00:00:00.000Z"}}
+    (scene.vault.state / "harnesses.json").write_text(json.dumps(fed))
     assert scene.vault.call("session", "take-spool", "--sweep").code == 0
     assert spool.size(folder) == (0, 0), "done with, not put off"
 

@@ -1,4 +1,4 @@
-"""A transcript becomes artifacts: what is new since the last segment, each compaction once, the same on every machine."""
+"""A transcript becomes artifacts: what is new since the last segment, each compaction once, on every machine alike."""
 
 from __future__ import annotations
 
@@ -153,10 +153,8 @@ def test_what_cannot_be_read_of_a_transcript_costs_only_itself(desk, talk, vault
     talk.raw(b"\xff\xfe no json\n")
     talk.raw(b'{"type": "user", "message": {"content": "half a rec\n')
     talk.record("brand-new-kind", 20, text="not ours to guess")
-    talk.raw(
-        b'{"type":"user","uuid":"x1","sessionId":"%s","timestamp":"%s","message":{"role":"user","content":"bad \xff utf-8"}}\n'
-        % (SESSION.encode(), at(30).encode())
-    )
+    talk.user("bad BYTE utf-8", 30)
+    talk.path.write_bytes(talk.path.read_bytes().replace(b"BYTE", b"\xff"))
     desk.take(talk)
     text = segments(vault)[0]
     assert "question1word" in text and "bad \ufffd utf-8" in text
@@ -310,7 +308,7 @@ def test_wherever_it_was_captured_the_segments_are_the_whole(tmp_path_factory, s
 
 # ── compactions ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
-RAW = "<analysis>\nThinking aloud.\n</analysis>\n\n<summary>\nLantern bounds its retries.\n\n\nNext: log them.\n</summary>"
+RAW = "<analysis>\nHm.\n</analysis>\n\n<summary>\nLantern bounds its retries.\n\n\nNext: log them.\n</summary>"
 CLEAN = "Lantern bounds its retries.\n\nNext: log them."
 
 
@@ -482,9 +480,9 @@ def test_whose_a_session_is(vault, talk, environ, rules, named, agent):
 
 def test_an_agent_that_is_none_is_refused(desk, talk, vault):
     talk.exchange(1)
-    for given in ({"environ": {"SIGNET_AGENT_ID": "../x"}}, {"agent_id": "../x"}):
+    for named in ({"environ": {"SIGNET_AGENT_ID": "../x"}}, {"agent_id": "../x"}):
         with pytest.raises(UsageError) as refused:
-            desk.take(talk, **given)
+            desk.take(talk, **named)
         assert refused.value.code == "agent-invalid"
     assert written(vault) == []
 

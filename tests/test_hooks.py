@@ -220,7 +220,10 @@ def test_another_workspace_takes_over_in_place(home: Path, vault: Vault, tmp_pat
     path = put(home / ".claude/settings.json", SETTINGS)
     good(call("hooks", "install", "claude-code"))
     other = Vault(tmp_path / "other")
-    assert codes(conditions("--workspace", str(other.root))["claude-code"]) == ["other-workspace"]
+    seen_from_there = conditions("--workspace", str(other.root))["claude-code"]
+    assert codes(seen_from_there) == ["other-workspace"]
+    hint = f"signet-sync --workspace {other.root} hooks install claude-code points them to this one"
+    assert seen_from_there["problems"][0]["hint"] == hint
     good(other.call("hooks", "install", "claude-code"))
     assert all(sum("signet_sync" in command for command in found) == 1 for found in commands(path).values())
     assert (list(fed(vault)), list(fed(other))) == ([], ["claude-code"])

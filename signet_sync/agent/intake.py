@@ -202,7 +202,7 @@ def _add(done: Intake, captured: Captured) -> None:
     done.captured.append(captured)
     if captured.wrote:
         logger.info(
-            "{} {}: {} segments, {} compactions written",
+            "{} {}: written, segments {}, compactions {}",
             captured.source.harness,
             short(captured.session_id),
             len(captured.segments),

@@ -8,6 +8,7 @@ import time
 import uuid
 from collections import Counter
 from collections.abc import Collection
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import lru_cache
 from hashlib import sha256
@@ -26,7 +27,7 @@ from signet_sync.projection.budget import shares
 from signet_sync.projection.head import SECTIONS, HeadItem, Highlight, highlights
 from signet_sync.projection.ledger import day_text, month_text
 from signet_sync.projection.render import Projection, Rendered, render, window
-from signet_sync.state import process_alive
+from signet_sync.state import process_alive, process_birth
 from signet_sync.vault import files
 
 PAGE_LIMIT = 1 << 28
@@ -327,7 +328,7 @@ def _write_page(
         database,
         agent_id,
         token=uuid.uuid4().hex,
-        owner=f"{socket.gethostname()}:{os.getpid()}",
+        owner=f"{socket.gethostname()}:{os.getpid()}:{process_birth(os.getpid())}",
         now_iso=iso(clock),
         expires_iso=iso(clock + int(workspace.settings.lease_seconds * 1_000_000)),
         abandoned=_is_abandoned,
@@ -339,13 +340,12 @@ def _write_page(
             published: Signature | None = found.signature
             changed = False
         else:
-            if not pages.still_holds(database, lease):
-                raise LeaseBusy(f"the lease of {path} was taken over", hint="it is tried again by itself")
             folders: set[str] = set()
-            published, changed = _publish(workspace, path, text, now_us, folders)
+            published, changed = _publish(workspace, path, text, now_us, folders, lease)
             files.sync_folders(workspace.root, folders)
             content_hash = inputs
         with database.transaction():
+            _require_lease(workspace, path, lease)
             pages.store_page(database, path, PageState(agent_id, published, inputs, next_us))
     finally:
         pages.release_lease(database, lease, content_hash=content_hash, now_iso=iso(now_us))
@@ -353,16 +353,32 @@ def _write_page(
 
 
 def _is_abandoned(owner: str) -> bool:
-    """Whether the lease's owner was a process of this machine that has died: a crash need not be sat out."""
-    host, _, pid = owner.rpartition(":")
-    return host == socket.gethostname() and pid.isdigit() and not process_alive(int(pid))
+    """Whether the lease's owner was a process of this machine that has died: a crash need not be sat out.
+
+    Its id may be another one's by now.
+    """
+    host, _, process = owner.partition(":")
+    pid, _, birth = process.partition(":")
+    if host != socket.gethostname() or not pid.isdigit():
+        return False
+    return not process_alive(int(pid)) or process_birth(int(pid)) != birth
+
+
+def _require_lease(workspace: Workspace, path: str, lease: pages.Lease | None) -> None:
+    """Raises `LeaseBusy` where somebody took the lease over: whoever slept through its end writes nothing."""
+    if lease is not None and not pages.still_holds(workspace.database, lease):
+        raise LeaseBusy(f"the lease of {path} was taken over", hint="it is tried again by itself")
 
 
 def _publish(
-    workspace: Workspace, path: str, text: str, now_us: int, folders: set[str]
+    workspace: Workspace, path: str, text: str, now_us: int, folders: set[str], lease: pages.Lease | None = None
 ) -> tuple[Signature | None, bool]:
-    """Merges text into what stands on disk and swaps it in; whatever is displaced is kept first, or merged again."""
+    """Merges text into what stands on disk and swaps it in; whatever is displaced is kept first, or merged again.
+
+    Raises `LeaseBusy` where the lease was lost before.
+    """
     for _ in range(5):
+        _require_lease(workspace, path, lease)
         found = files.read(workspace.root, path, PAGE_LIMIT)
         if isinstance(found, Trouble) and found.code != "gone":
             raise SignetSyncError(found.message, path=path, hint="check the file; it is left as it is")
@@ -372,6 +388,11 @@ def _publish(
             return (found.signature if isinstance(found, Found) else None), False
         if merged.keep is not None:
             keep_copy(workspace, path, *merged.keep, now_us)
+        if existing is None and lease is not None:
+            # What appears meanwhile is newer than ours: only where nothing stands may we put something.
+            with suppress(FileExistsError):
+                return files.create_once(workspace.root, path, merged.data), True
+            continue
         replaced = files.replace(workspace.root, path, merged.data, existing, sync_folder=False)
         folders.add(path.rpartition("/")[0])
         if replaced.displaced is None:

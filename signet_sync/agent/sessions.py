@@ -266,9 +266,20 @@ def _raise_refusal(workspace: Workspace, request: _Request) -> None:
 
 
 def refresh(workspace: Workspace, agent_id: str, token: str) -> None:
-    """Brings the index up to date with the files of a token: another process may just have written some."""
+    """Finishes what was begun under a token, and brings the index up to date with its files.
+
+    Another process may just have written some, or have died on the way.
+    """
+
+    def concerns(flow: Flow) -> bool:
+        return (flow.document["agent_id"], flow.document["token"]) == (agent_id, token)
+
+    now_us = projection.now_us()
     with state.workspace_lock(workspace.state, PATIENCE):
-        _refresh(workspace, agent_id, token, projection.now_us())
+        for flow in flows.resume(workspace, concerns):
+            with suppress(UsageError):  # it was refused, which is recorded
+                _walk(workspace, flow, now_us)
+        _refresh(workspace, agent_id, token, now_us)
 
 
 def _refresh(workspace: Workspace, agent_id: str, token: str, now_us: int) -> None:

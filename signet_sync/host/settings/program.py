@@ -73,7 +73,9 @@ def workspace_of(words: Sequence[str]) -> str | None:
 
 def command_problems(words: Sequence[str], wanted: Sequence[str], harness: str) -> list[Problem]:
     """What is wrong with a command of ours that stands in a harness's settings; `wanted` is what we would write now."""
-    again = f"signet-sync hooks install {harness}"
+    workspace = workspace_of(wanted)
+    place = ["--workspace", workspace] if workspace else []
+    again = shlex.join(["signet-sync", *place, "hooks", "install", harness])
     if not words or not os.access(words[0], os.X_OK):
         name = words[0] if words else "a command that cannot be read"
         return [Problem("python-gone", f"the hooks call {name}, which is not there", again)]
