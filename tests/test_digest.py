@@ -322,7 +322,8 @@ def test_every_reference_transcript_is_digested(shared):
 
 @given(st.lists(st.sampled_from([
     "decided", "decision is", "Decisions:", "let's use", "let’s not", "go with", "going with", "chose", "agreed",
-    "opt for", "opted for", "stick with", "sticking with", "settled on", "from now on", "we'll", "we’ll", "We will", "we must",
+    "opt for", "opted for", "stick with", "sticking with", "settled on", "from now on", "we'll", "we’ll", "We will",
+    "we must",
     "instead of", "Rather than", "I prefer", "must not", "must never", "by design", "always use", "never use",
     "don't use", "don’t use", "only want", "dont want", "don’t want", "MUST", "make sure", "no need", "决定", "不要",
     "the lamp", "of the pier",

@@ -499,3 +499,18 @@ def test_a_workspace_names_no_program(vault, talk, tmp_path):
     worker(vault)
     waited(lambda: segments(vault), 5)
     assert not mark.exists()
+
+
+def test_reindex_takes_what_hooks_have_left(vault: Vault, talk: Talk) -> None:
+    put(vault, talk)
+    answer = vault.call("reindex", "--json")
+    assert answer.code == 0 and len(written(vault, "transcript")) == 1
+    assert answer.json["counts"]["indexed"] == 3 and "1 session taken in" in answer.err
+    assert jobs(vault) == []
+    sound(vault)
+
+
+def test_an_index_only_pass_takes_nothing(vault: Vault, talk: Talk) -> None:
+    put(vault, talk)
+    assert vault.call("reindex", "--index-only").code == 0
+    assert written(vault, "transcript") == [] and jobs(vault) == ["end"]

@@ -281,9 +281,10 @@ def test_the_fallback_says_what_is_so(body, project, said):
         ("> 1. quoted item", "quoted item"),
         ("```sh\nmake all\n```", "make all"),
         ("---\n\n***\n\nText after rules", "Text after rules"),
-        ("First. Second.", "First., Second"),
+        ("First. Second.", "First, Second"),
+        ("The queue loses items. It drops them.", "The queue loses items"),
         ("[[memory/x.md|summary]] is linked", "[ [memory/x.md|summary] ] is linked"),
-        ("w1 w2 w3 w4 w5 w6 w7 w8 w9 w10 w11 w12 w13", "w1 w2 w3 w4 w5 w6 w7 w8 w9 w10 w11 w12"),
+        ("w1 w2 w3 w4 w5 w6 w7 w8 w9 w10 w11 w12 w13", "w1 w2 w3 w4 w5 w6 w7 w8 w9 w10 w11 w12 …"),
     ],
 )
 def test_the_fallback_opens_with_the_first_heading_request_or_line(body, lead):

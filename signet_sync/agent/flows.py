@@ -268,6 +268,11 @@ def _indexed(workspace: Workspace, flow: Flow) -> bool:
 def _do(workspace: Workspace, flow: Flow, step: Step, seen: State) -> None:
     if step is Step.SENTENCE:
         flow.sentence, flow.quality = sentence(flow)
+        if flow.quality == "fallback" and (flow.document["proposal"] or flow.wording):
+            workspace.events.append(
+                "the sentence that was offered is not one of 12 to 48 words that names something of the session;"
+                " one made by rules stands in its place"
+            )
     elif step in (Step.TRANSCRIPT, Step.SUMMARY, Step.COMPACTION):
         _write_artifact(workspace, flow, step.value)
     elif step is Step.MANIFEST:
@@ -285,12 +290,12 @@ def _do(workspace: Workspace, flow: Flow, step: Step, seen: State) -> None:
 
 
 def sentence(flow: Flow) -> tuple[str, Quality]:
-    """The flow's one sentence: the caller's or the model's if it passes the gate, else the fallback, which does."""
+    """The flow's one sentence: the caller's or the model's if it passes the gate, else one made by rules."""
     contexts = [_context(flow, kind) for kind in ARTIFACTS[flow.kind]]
-    for proposal in (flow.document["proposal"], flow.wording):
-        if proposal and all(passes_strict(proposal, context) for context in contexts):
-            return proposal, "ok"
-    return fallback(contexts[-1]), "fallback"
+    offered = [said for said in (flow.document["proposal"], flow.wording, flow.document["headline"]) if said]
+    passing = (said for said in offered if all(passes_strict(said, context) for context in contexts))
+    said = next(passing, None) or fallback(contexts[-1])
+    return said, "ok" if said in (flow.document["proposal"], flow.wording) else "fallback"
 
 
 def _context(flow: Flow, kind: str) -> SessionContext:

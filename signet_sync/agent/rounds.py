@@ -13,7 +13,7 @@ from contextlib import suppress
 
 from loguru import logger
 
-from signet_sync import spool
+from signet_sync import journal, spool
 from signet_sync.agent import projection, reconcile, signet, sweeps
 from signet_sync.agent.connection import Connection
 from signet_sync.agent.presence import Presence
@@ -175,6 +175,8 @@ class Rounds:
         self._due["beat"] = time.monotonic() + BEAT
         self.presence.beat()
         self.connection.probe()
+        if journal.keys(self.workspace.state.journal):
+            self._pass(frozenset())  # whoever was writing it may have died before the first file
         if bool(signet.holds(self.workspace, self._agents)) != bool(self.held):
             self.everything = True
 

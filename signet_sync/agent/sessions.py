@@ -19,6 +19,7 @@ from signet_sync.contracts.inputs import CompactionInput, SessionInput
 from signet_sync.contracts.names import artifact_file_name, artifact_name
 from signet_sync.contracts.places import MEMORY, artifact_path
 from signet_sync.contracts.sanitizer import redact, sanitize_counted, sanitize_line_counted
+from signet_sync.contracts.sentences import SessionContext
 from signet_sync.contracts.timestamps import iso, parse_instant
 from signet_sync.errors import Halted, SignetSyncError, UsageError, WorkspaceError
 from signet_sync.index import artifacts, overview, pages
@@ -384,14 +385,8 @@ def _begin(
     identity = dict(request.identity)
     captured_at = _free_moment(workspace, request, new, now_us, rows)
     identity["captured_at"] = captured_at
-    if request.kind == "end":
-        from signet_sync.digest import digest
-
-        summary = request.bodies["summary"] or (proposals.summary if proposals is not None else None)
-        made = summary or digest(new, project=identity["project"], harness=identity["harness"])
-        bodies = {"transcript": new, "summary": _clean(made, {})}
-    else:
-        bodies = {"compaction": new}
+    summary = request.bodies.get("summary") or (proposals.summary if proposals is not None else None)
+    bodies, headline = _bodies(request, new, summary, captured_at)
     document = {
         "v": flows.VERSION,
         "kind": request.kind,
@@ -400,6 +395,7 @@ def _begin(
         "manifest": _manifest_path(workspace, request, captured_at, rows),
         "bodies": bodies,
         "proposal": request.proposal,
+        "headline": headline,
         "now": iso(now_us),
         "flow_key": request.flow_key,
         "request": request.request,
@@ -411,6 +407,26 @@ def _begin(
         raise WorkspaceError(
             "another process is writing this very ending", hint="wait for it to end and try again", code="busy"
         ) from None
+
+
+def _bodies(request: _Request, new: str, summary: str | None, captured_at: str) -> tuple[dict[str, str], str | None]:
+    """The texts that are written, and the sentence that tells of them where nobody's passes the gate."""
+    if request.kind == "compact":
+        return {"compaction": new}, None
+    from signet_sync.digest import survey, told
+    from signet_sync.digest.headline import headline, title_of
+
+    identity = request.identity
+    found = survey(new)
+    made = _clean(summary or told(found, project=identity["project"], harness=identity["harness"]), {})
+    bodies = {"transcript": new, "summary": made}
+    day = (identity["ended_at"] or captured_at)[:10]
+    contexts = [
+        SessionContext(body, identity["project"], kind, identity["harness"], day, request.token)
+        for kind, body in bodies.items()
+    ]
+    said = headline(found, contexts, title=title_of(made) if summary else None)
+    return bodies, _clean_line(said, {}) if said else None
 
 
 def _free_moment(workspace: Workspace, request: _Request, new: str, now_us: int, rows: list[Row]) -> str:

@@ -8,10 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from signet_sync.cli import Context, emit, json_option, now_option, pass_context, resolve_now
+from signet_sync.cli import Context, counted, emit, json_option, now_option, pass_context, resolve_now
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+
+    from signet_sync.agent.workspace import Workspace
 
 
 @click.command()
@@ -42,10 +44,10 @@ def reindex(
     settings = context.settings()
     with opened(context.root, settings, database=context.chosen_database, touch_nothing=index_only) as workspace:
         with progress_bar("indexing", show=not as_json and not context.quiet) as advance:
-            outcome = run_pass_mending(
-                workspace,
-                Request(now_us=instant, rebuild=full, accept_removals=accept_removals, progress=advance),
-            )
+            request = Request(now_us=instant, rebuild=full, accept_removals=accept_removals, progress=advance)
+            outcome = run_pass_mending(workspace, request)
+        if not index_only and outcome.cliff is None and _take_spool(context, workspace):
+            outcome = run_pass_mending(workspace, Request(now_us=instant))
         document = report.reindexed(workspace, outcome, instant, agent=agent, rebuild=full)
     if as_json:
         emit(document)
@@ -55,6 +57,23 @@ def reindex(
         return 5
     counts = document["counts"]
     return 1 if strict and (counts["invalid"] or counts["violation"] or counts["tombstoned"]) else 0
+
+
+def _take_spool(context: Context, workspace: Workspace) -> bool:
+    """Takes in what hooks have left, where no agent has done so; True where that wrote anything."""
+    from signet_sync.agent.projection import now_us
+    from signet_sync.agent.worker import due
+
+    if next(due(workspace, now_us()), None) is None:
+        return False
+    from signet_sync.agent import intake
+
+    context.log_to_person()
+    done = intake.take(workspace, now_us=now_us)
+    written = sum(captured.wrote for captured in done.captured)
+    failed = f", {len(done.failed)} failed" if done.failed else ""
+    context.say(f"{counted(written, 'session')} taken in from hooks{failed}")
+    return written > 0
 
 
 def show(document: dict[str, Any]) -> None:

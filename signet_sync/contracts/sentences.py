@@ -159,9 +159,14 @@ def fallback(context: SessionContext) -> str:
 
 
 def _place(context: SessionContext, kind: str) -> str:
-    name = flatten(basename(context.project))
+    return usable_name(context.project) or f"{context.token}--{kind}.md"
+
+
+def usable_name(project: str | None) -> str:
+    """The project's name where a sentence may use it as it is; else empty."""
+    name = flatten(basename(project))
     usable = (
-        name == basename(context.project)
+        name == basename(project)
         and 0 < len(name) <= 60
         and words(name) <= 4
         and name not in (".", "..")
@@ -169,7 +174,7 @@ def _place(context: SessionContext, kind: str) -> str:
         and not _SENTENCE_END.search(name)
         and any(c.isalnum() for c in name)
     )
-    return name if usable else f"{context.token}--{kind}.md"
+    return name if usable else ""
 
 
 _MARKUP = re.compile(
@@ -188,11 +193,11 @@ def _lead(body: str) -> tuple[str, bool]:
         if not any(c.isalnum() for c in text[:200]) or text.startswith(("```", "|", "---")):
             continue
         if text.startswith(("#", "User:", "Human:")):
-            cleaned = _cleaned_lead(text)
+            cleaned = lead_of(text)
             if cleaned and not (text.startswith("#") and position > 0 and first and cleaned.lower() in _SECTION_WORDS):
                 return cleaned, not first
         if not first:
-            first = _cleaned_lead(text)
+            first = lead_of(text)
     return first, True
 
 
@@ -213,12 +218,19 @@ _SECTION_WORDS = frozenset(
 )
 
 
-def _cleaned_lead(line: str) -> str:
+def lead_of(line: str) -> str:
+    """What a line says, as a sentence may quote it: its first sentence, without markup, at most twelve words."""
     # Emphasis goes first: taken out of a flattened text it would let two brackets meet.
     text = flatten(re.sub(r"[\"“”*~`]+|(?<!\w)_+|_+(?!\w)", "", _MARKUP.sub("", line[:400])))
-    parts = text.split()[:12]
-    kept = " ".join(part[:40] for part in parts).strip(" .,;:!?-|")[:120].strip(" .,;:!?-|")
-    return _SENTENCE_END.sub(r"\1, ", kept) if any(c.isalnum() for c in kept) else ""
+    parts = text.split()
+    kept = " ".join(part[:40] for part in parts[:12]).strip(" .,;:!?-|")[:120].strip(" .,;:!?-|")
+    if not any(c.isalnum() for c in kept):
+        return ""
+    end = _SENTENCE_END.search(kept)
+    if end is not None and words(kept[: end.start()]) >= 3:
+        return kept[: end.start()].strip(" .,;:!?-|")
+    kept = _SENTENCE_END.sub(", ", kept)
+    return f"{kept} …" if len(parts) > 12 and end is None else kept
 
 
 def flatten(text: str, limit: int = 1000) -> str:

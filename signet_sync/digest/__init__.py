@@ -27,12 +27,21 @@ _LOOKS = re.compile(
 
 
 def digest(transcript: str, *, project: str | None, harness: str | None) -> str:
-    """Markdown about a session from the (sanitized) text of its transcript; empty where that holds no word.
+    """`told` of a transcript's text."""
+    return told(survey(transcript), project=project, harness=harness)
 
-    Total, linear, deterministic, at most `LIMIT` characters. Everything but headings, counts and the line that says
-    what this is stands in the text; what is shortened ends in `…`.
+
+def survey(transcript: str) -> Found:
+    """What the (sanitized) text of a transcript says about its session. Total, linear, deterministic."""
+    return find(read(transcript))
+
+
+def told(found: Found, *, project: str | None, harness: str | None) -> str:
+    """Markdown about a session; empty where its transcript holds no word. At most `LIMIT` characters.
+
+    Everything but headings, counts and the line that says what this is stands in the text; what is shortened ends in
+    `…`.
     """
-    found = find(read(transcript))
     title = _title(found)
     if not title:
         return ""

@@ -100,8 +100,9 @@ class Tags:
 
 def without_injected(text: str) -> str:
     """The text without what we (and hooks in general) put into the conversation."""
-    text = without_spans(text, "<hook_context>", "</hook_context>")
-    return without_spans(text, OPENING, CLOSING, to_end=True)
+    # Ours first: a page that speaks of the other mark must not end its span early.
+    text = without_spans(text, OPENING, CLOSING, to_end=True)
+    return without_spans(text, "<hook_context>", "</hook_context>")
 
 
 def shortened(text: str, limit: int = RESULT_LIMIT) -> tuple[str, int]:
