@@ -347,5 +347,6 @@ def test_a_very_long_transcript(vault, tmp_path, size, limit, least):
     assert max((vault / path).stat().st_size for path in written(vault, "transcript")) <= limit
     turns = [line for text in segments(vault) for line in text.splitlines() if line.startswith("Turn ")]
     assert [int(turn.split(".")[0].split()[1]) for turn in turns] == list(range(size // line))
-    peak = max(before, resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss) // 1024
-    assert peak < 150 + 6 * size // 1_000_000, peak
+    peak = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss
+    # The largest child of this process so far; an earlier one (a type checker, say) may have been larger still.
+    assert peak == before or peak // 1024 < 150 + 6 * size // 1_000_000, peak

@@ -109,7 +109,7 @@ def swept(folder: Path, scenario: str, faults: list[str], every: int, again: int
         yield found
 
 
-few_and_all = pytest.mark.parametrize("every", [29, pytest.param(1, marks=pytest.mark.slow)], ids=["few", "all"])
+few_and_all = pytest.mark.parametrize("every", [53, pytest.param(1, marks=pytest.mark.slow)], ids=["few", "all"])
 
 
 @few_and_all
