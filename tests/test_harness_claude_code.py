@@ -393,10 +393,10 @@ def test_times_never_run_backwards_and_missing_ones_take_the_one_before():
     ["<system-reminder>\n" * 100_000, "<signet-memory>" * 100_000, " " * 1_000_000 + "<", "\n" * 300_000 + "<x>"],
 )
 def test_time_stays_linear(text):
-    started = time.perf_counter()
+    started = time.process_time()
     render(conversation(user(text)).entries)
     compaction_text(text)
-    assert time.perf_counter() - started < 3
+    assert time.process_time() - started < 3
 
 
 # --- real ones ---

@@ -180,10 +180,10 @@ def test_one_liners_do_nothing_in_a_vault(text):
 
 
 def test_it_is_linear():
-    started = time.perf_counter()
+    started = time.process_time()
     for text in ("`" * 500_000, "```\n" * 100_000, "## User\n" * 50_000, " " * 1_000_000, "\\" * 300_000):
         render([entry(kind, text) for kind in ("user", "result", "tool", "event")])
-    assert time.perf_counter() - started < 3
+    assert time.process_time() - started < 10  # what is not linear takes minutes
 
 
 # --- segments ---

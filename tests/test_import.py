@@ -335,7 +335,6 @@ def test_a_very_long_transcript(vault, tmp_path, size, limit, least):
         talk.raw = file.write  # one open file for all of it
         for number in range(size // line):
             (talk.assistant if number % 2 else talk.user)(f"Turn {number}. {text}", number)
-    before = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss
     done = subprocess.run(
         [sys.executable, "-m", "signet_sync", "--workspace", vault.root, "import", "--json", "claude-code", talk.path],
         env={**os.environ, "PYTHONPATH": str(ROOT), "SIGNET_RECONCILE_MAX_FILE_BYTES": str(limit)},
@@ -347,6 +346,6 @@ def test_a_very_long_transcript(vault, tmp_path, size, limit, least):
     assert max((vault / path).stat().st_size for path in written(vault, "transcript")) <= limit
     turns = [line for text in segments(vault) for line in text.splitlines() if line.startswith("Turn ")]
     assert [int(turn.split(".")[0].split()[1]) for turn in turns] == list(range(size // line))
-    peak = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss
-    # The largest child of this process so far; an earlier one (a type checker, say) may have been larger still.
-    assert peak == before or peak // 1024 < 150 + 6 * size // 1_000_000, peak
+    if size > 100_000_000:  # a child's figure is never below that of the process which started it
+        peak = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss // 1024
+        assert peak < 150 + 6 * size // 1_000_000, peak

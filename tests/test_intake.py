@@ -102,7 +102,8 @@ def captured(vault: Vault, count: int = 1, deadline: float = 10.0) -> list[str]:
 
     def look() -> list[str]:
         found = segments(vault)
-        return found if len(found) >= count and not journal(vault) and len(written(vault, "summary")) >= count else []
+        begun = [name for name in journal(vault) if name.endswith(".json")]
+        return found if len(found) >= count and not begun and len(written(vault, "summary")) >= count else []
 
     found: list[str] = waited(look, deadline)
     assert len(found) == count, (written(vault), journal(vault))

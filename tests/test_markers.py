@@ -225,7 +225,7 @@ def test_signets_own_page_is_known_by_its_first_line():
     ids=["ends", "begins", "comments", "blanks"],
 )
 def test_a_large_hostile_page_is_merged_soon(page):
-    started = time.perf_counter()
+    started = time.process_time()
     once = merge(page, "new").data
     assert merge(once, "new") == Merge(once)
-    assert time.perf_counter() - started < 1
+    assert time.process_time() - started < 1

@@ -548,9 +548,9 @@ def test_a_long_item_is_cut_and_an_artifact_says_only_so_much():
     ids=["headings", "items", "blanks", "fences", "markers", "numbers", "marks", "newlines"],
 )  # fmt: skip
 def test_a_hostile_text_is_read_soon(body):
-    started = time.perf_counter()
+    started = time.process_time()
     highlights(body)
-    assert time.perf_counter() - started < 2
+    assert time.process_time() - started < 2
 
 
 # ── hostile words ──
