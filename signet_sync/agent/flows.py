@@ -17,7 +17,7 @@ from signet_sync.contracts.frontmatter import FrontmatterProblem, parse, write
 from signet_sync.contracts.names import artifact_file_name, artifact_name
 from signet_sync.contracts.observed import Found, Signature
 from signet_sync.contracts.places import MEMORY, artifact_path
-from signet_sync.contracts.records import SENTENCE_VERSION, FieldProblem
+from signet_sync.contracts.records import SENTENCE_VERSION, FieldProblem, manifest_fields
 from signet_sync.contracts.sanitizer import SANITIZER_VERSION
 from signet_sync.contracts.sentences import SessionContext, fallback, passes_strict
 from signet_sync.contracts.timestamps import iso, parse_instant, parse_name_stamp
@@ -229,15 +229,12 @@ def _is_ours(flow: Flow, kind: str, raw: bytes) -> bool:
 
 
 def _linked(workspace: Workspace, flow: Flow) -> bool:
-    # Only an agent that finishes somebody's flow pays for the models.
-    from signet_sync.contracts.artifacts import validate
-
     found = files.read(workspace.root, flow.document["manifest"], workspace.settings.max_file_bytes)
     if not isinstance(found, Found):
         return False
     try:
         document = parse(found.raw)
-        fields = validate("manifest", document.fields).fields()
+        fields = manifest_fields(document.head)
     except (FrontmatterProblem, FieldProblem):
         return False
     named = set(targets(document.body))

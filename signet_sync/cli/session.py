@@ -109,12 +109,14 @@ def _write(context: Context, source: str, agent: str | None, as_json: bool, *, k
     from signet_sync.agent import sessions
     from signet_sync.agent.proposals import proposer
     from signet_sync.agent.workspace import opened
+    from signet_sync.config import asks_anybody
     from signet_sync.contracts.inputs import SessionInput, compaction_input, session_input
 
     now_us = resolve_now(None)
     given = session_input(document, now_us=now_us) if kind == "end" else compaction_input(document, now_us=now_us)
-    context.log_to_person()
     settings = context.settings()
+    if asks_anybody(settings):
+        context.log_to_person()
     with opened(context.root, settings, database=context.chosen_database) as workspace:
         propose = proposer(settings, context.root, os.environ)
         if isinstance(given, SessionInput):

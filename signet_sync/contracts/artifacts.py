@@ -252,9 +252,6 @@ MODELS: dict[str, type[Content] | type[Manifest]] = {
     "manifest": Manifest,
 }
 
-MANIFEST_KEYS = frozenset(Manifest.model_fields) | {"content_sha256", "hash_scope"}
-
-
 def validate(kind: str, fields: Mapping[str, Any]) -> Content | Manifest:
     """The typed artifact of a kind. Raises `FieldProblem` for the first field, in model order, that does not fit."""
     try:

@@ -76,6 +76,8 @@ def digest_of(values: list[Any]) -> str:
 # A text that is not blank and holds neither quote nor backslash: it opens with no kind of white space.
 _BLANK = "\\x00-\\x20\\x7f-\\xa0\\u1680\\u2000-\\u200b\\u2028-\\u202f\\u205f\\u3000\\ufeff"
 _TEXT = rf'"([^{_BLANK}"\\][^\x00-\x1f"\\]*)"'
+# A sentence that quotes somebody is common: it may hold escaped quotes, but no other escape.
+_SENTENCE = rf'"((?:[^{_BLANK}"\\]|\\")[^\x00-\x1f"\\]*(?:\\"[^\x00-\x1f"\\]*)*)"'
 _ITEM = _TEXT.replace("(", "").replace(")", "")
 _NULLABLE = rf"(?:null|{_TEXT})"
 _TIME = r'"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z)"'
@@ -87,7 +89,7 @@ _IDENTITY = (
 _CONTENT = (
     rf"manifest_path: {_TEXT}\nsource_node_id: {_NULLABLE}\n"
     rf'content_sha256: "([0-9a-f]{{64}})"\nhash_scope: "{re.escape(HASH_SCOPE)}"\n'
-    rf'memory_sentence: {_TEXT}\nmemory_sentence_version: {_TEXT}\nmemory_sentence_quality: "(ok|fallback)"\n'
+    rf'memory_sentence: {_SENTENCE}\nmemory_sentence_version: {_TEXT}\nmemory_sentence_quality: "(ok|fallback)"\n'
     rf"memory_sentence_generated_at: {_TIME}"
 )
 _WRITTEN: dict[str, re.Pattern[str]] = {
@@ -120,6 +122,24 @@ def read_full_record(kind: str, head: str) -> Record:
     return validate(kind, fields).record()
 
 
+MANIFEST_FIELDS = (
+    "kind", "agent_id", "session_id", "session_key", "project", "harness", "captured_at", "started_at", "ended_at",
+    "summary_path", "transcript_path", "compaction_path", "memory_md_refs", "updated_at", "revision",
+)  # fmt: skip
+MANIFEST_KEYS = frozenset((*MANIFEST_FIELDS, "content_sha256", "hash_scope"))
+
+
+def manifest_fields(head: str) -> dict[str, Any]:
+    """The fields of a manifest in model order, as they are written. Raises `FrontmatterProblem`, `FieldProblem`."""
+    if read_written_record("manifest", head) is None:
+        from signet_sync.contracts.artifacts import validate
+
+        return validate("manifest", read(head)).fields()
+    given = read(head)
+    fields = {name: given[name] for name in MANIFEST_FIELDS}
+    return {**fields, "memory_md_refs": list(given["memory_md_refs"] or ()), "revision": int(given["revision"])}
+
+
 def read_written_record(kind: str, head: str) -> Record | None:
     """The record of a head that is in the written form to the letter, else None."""
     match = _WRITTEN[kind].fullmatch(head)
@@ -142,6 +162,7 @@ def _content(kind: str, match: re.Match[str]) -> Record | None:
     captured_at, started_at, ended_at = _instant(captured), _instant(started), _instant(ended)
     text, version, quality, generated, *sanitizer = sentence
     generated_at = _instant(generated)
+    text = text.replace('\\"', '"') if text is not None and "\\" in text else text
     if captured_at is None or generated_at is None or (started and not started_at) or (ended and not ended_at):
         return None
     typed = [kind, agent_id, session_id, key, project, harness, captured_at, started_at, ended_at, manifest_path, node]

@@ -9,7 +9,7 @@ from typing import Any
 from signet_sync.contracts.bodies import HASH_SCOPE, body_sha256, normalize
 from signet_sync.contracts.frontmatter import FrontmatterProblem, parse, unknown_entries, write
 from signet_sync.contracts.observed import Found, Signature
-from signet_sync.contracts.records import FieldProblem
+from signet_sync.contracts.records import MANIFEST_FIELDS, MANIFEST_KEYS, FieldProblem, manifest_fields
 from signet_sync.errors import RevisionConflict
 from signet_sync.vault import files
 
@@ -18,9 +18,7 @@ RETRIES = 5
 
 def text_of(fields: Mapping[str, Any], body: str, unknown: Mapping[str, Any] | None = None) -> bytes:
     """A manifest as we write it: fields in model order, hash of the body, unknown keys behind, the body as it was."""
-    from signet_sync.contracts.artifacts import Manifest
-
-    ordered = {name: fields.get(name) for name in Manifest.model_fields}
+    ordered = {name: fields.get(name) for name in MANIFEST_FIELDS}
     ordered["content_sha256"] = body_sha256(normalize(body))
     ordered["hash_scope"] = HASH_SCOPE
     ordered.update(unknown or {})
@@ -40,8 +38,6 @@ def swap(
     `change` gets the fields and the body and gives both back, or None where nothing is to be written. An unreadable
     manifest is left alone (None). Raises `RevisionConflict` after a bounded number of lost races.
     """
-    from signet_sync.contracts.artifacts import MANIFEST_KEYS, Manifest, validate
-
     for _ in range(RETRIES):
         with lock():
             found = files.read(root, path, limit)
@@ -49,15 +45,14 @@ def swap(
                 return None
             try:
                 document = parse(found.raw)
-                manifest = validate("manifest", document.fields)
+                before = manifest_fields(document.head)
             except (FrontmatterProblem, FieldProblem):
                 return None
-            changed = change(manifest.fields(), document.body)
+            changed = change(dict(before), document.body)
             if changed is None:
                 return None
             fields, body = changed
-            assert isinstance(manifest, Manifest)
-            fields["revision"] = manifest.revision + 1
+            fields["revision"] = before["revision"] + 1
             data = text_of(fields, body, dict(unknown_entries(document.head, MANIFEST_KEYS)))
             if files.read(root, path, limit) != found:
                 continue
