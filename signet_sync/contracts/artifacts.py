@@ -252,6 +252,7 @@ MODELS: dict[str, type[Content] | type[Manifest]] = {
     "manifest": Manifest,
 }
 
+
 def validate(kind: str, fields: Mapping[str, Any]) -> Content | Manifest:
     """The typed artifact of a kind. Raises `FieldProblem` for the first field, in model order, that does not fit."""
     try:
