@@ -46,6 +46,7 @@ _IN_STORES = ("opencode", "openclaw")  # their sessions stand in databases: ther
 
 PAYLOAD_LIMIT = 16 * 1024 * 1024  # bytes
 PATIENCE = 2.0  # seconds for all of stdin: a harness gives its hooks as few as three
+_MOVES = 5  # of the state folder, while a job is written; one is rare
 AGENT_SILENCE = 120.0  # seconds without a sign of life, after which nobody is trusted to take the job
 LOG_LIMIT = 256 * 1024  # bytes; one file before it is kept
 
@@ -176,10 +177,27 @@ class _Call:
         )
 
     def _hand_over(self, job: spool.Job) -> None:
-        spool.put(self.folder.spool, job)
+        self._put(job)
         # A stop is only a mark for the next sweep. Where there is no workspace now, nobody could do anything yet.
         if job.event != "stop" and os.path.isdir(self.root) and not _agent_listens(self.folder):
             _start_worker(self.root)
+
+    def _put(self, job: spool.Job) -> None:
+        """Spools the job where it is looked for: a workspace that gets its id just now takes its state folder along."""
+        for _ in range(_MOVES):
+            put = None
+            try:
+                put = spool.put(self.folder.spool, job)
+            except FileNotFoundError:
+                if not os.path.isdir(self.root):
+                    raise
+            present = whereabouts.locate(self.root)
+            if put is not None and present.path == self.folder.path:
+                return
+            if put is not None:
+                spool.finish(put)
+            self.folder = present
+        raise _Refused("the state folder keeps moving")
 
 
 # ── what comes in ──

@@ -11,7 +11,8 @@ import platformdirs
 import pytest
 from workbench import ROOT, Vault, call, spawn, spawn_ordinary
 
-from signet_sync import config, spool, state, whereabouts
+from signet_sync import config, hook, spool, state, whereabouts
+from signet_sync.agent.workspace import establish
 from signet_sync.contracts.identities import agent_for
 from signet_sync.contracts.marks import CLOSING, OPENING
 from signet_sync.errors import ConfigError, UsageError
@@ -326,6 +327,30 @@ def test_no_workspace_is_made_where_there_is_none(tmp_path, transcript):
     assert (answer.code, answer.out) == (2, "")
     assert "signet-sync init" in answer.err
     assert not (tmp_path / "none").exists()
+
+
+@pytest.mark.parametrize("there", [False, True])
+def test_a_workspace_that_gets_its_id_meanwhile_takes_the_job_along(vault, monkeypatch, there):
+    """A worker gives a new workspace its id while the hook writes: the job must not stay in the folder of the path."""
+    real, moments = spool.put, []
+
+    def put(folder, job):
+        if not moments:
+            moments.append(folder)
+            establish(str(vault.root))
+        return real(folder, job)
+
+    before = whereabouts.locate(str(vault.root))
+    if there:
+        spool.prepare(before.spool)
+    monkeypatch.setattr(spool, "put", put)
+    told = hook._Call("claude-code", str(vault.root))
+    at = "2026-03-28T00:00:00.000Z"
+    told._put(spool.Job(event="end", harness="claude-code", session_id="s", agent_id="default", at=at))
+    after = whereabouts.locate(str(vault.root))
+    assert moments == [before.spool] and after.path != before.path
+    assert [found.session_id for found in spool.jobs(after.spool)] == ["s"]
+    assert spool.jobs(before.spool) == []
 
 
 def test_the_log_is_bounded(listened):
