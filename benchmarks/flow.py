@@ -64,7 +64,8 @@ def stopwatch() -> tuple[Stopwatch, list[str]]:
     watched = [
         (sessions, "_session_request", "sanitize"),
         (sessions, "_refresh", "look at the token's files"),
-        (digest, "digest", "digest"),
+        (digest, "survey", "digest"),
+        (digest, "told", "digest"),
         (journal, "begin", "journal"),
         (journal.Held, "finish", "journal"),
         (flows, "sentence", "sentence"),
