@@ -445,7 +445,7 @@ def test_an_agent_that_runs_hears_of_a_job(vault, transcript, mode):
 
 # --- whose it is ----------------------------------------------------------------------------------------------------
 
-RULES = ("/home/u=all", "/home/u/lantern=lantern", "~/work/=worker", "/home/u/lantern=late", "relative=no", "broken")
+RULES = ("/home/u=all", "/home/u/lantern=lantern", "~/code/=worker", "/home/u/lantern=late", "relative=no", "broken")
 
 
 @pytest.mark.parametrize(
@@ -455,7 +455,7 @@ RULES = ("/home/u=all", "/home/u/lantern=lantern", "~/work/=worker", "/home/u/la
         ("/home/u/lantern/src/", "late"),
         ("/home/u/lanterns", "all"),
         ("/home//u/./x", "all"),
-        ("/root/work/x", "worker"),
+        ("/root/code/x", "worker"),
         ("/elsewhere", "default"),
         ("relative", "default"),
         (None, "default"),
