@@ -12,7 +12,15 @@ from urllib.parse import quote
 import apsw
 
 from signet_sync.errors import DatabaseCorrupt, DatabaseError, DatabaseUnfinished
-from signet_sync.index.schema import APPLICATION_ID, BUILDING_ID, DERIVED_DDL, NATIVE_DDL, VERSION, derived_tables
+from signet_sync.index.schema import (
+    APPLICATION_ID,
+    BUILDING_ID,
+    DERIVED_DDL,
+    NATIVE_DDL,
+    SINCE_2,
+    VERSION,
+    derived_tables,
+)
 
 MINIMUM_SQLITE = (3, 51, 3)
 BUSY_MS = 5000
@@ -163,10 +171,16 @@ class Database:
     def _migrate(self, create: bool) -> None:
         if self.value("pragma user_version") == VERSION:
             return
+        version = self.value("pragma user_version")
         if self.readonly or not create:
-            raise DatabaseError("the database is empty", path=self.path, hint="run signet-sync reindex once")
+            what = "of an older version" if version else "empty"
+            raise DatabaseError(f"the database is {what}", path=self.path, hint="run signet-sync reindex once")
         with self.transaction():
-            if self.value("pragma user_version") == VERSION:
+            version = self.value("pragma user_version")
+            if version == VERSION:
+                return
+            if version:
+                self._bring_up_to_date()
                 return
             for statement in (*NATIVE_DDL, *DERIVED_DDL):
                 self.connection.execute(statement)
@@ -174,6 +188,15 @@ class Database:
             self.set_meta("restore", "due")
             self.connection.execute(f"pragma application_id = {APPLICATION_ID}")
             self.connection.execute(f"pragma user_version = {VERSION}")
+
+    def _bring_up_to_date(self) -> None:
+        """From schema 1: native rows stay, but for live turns; everything derived is made anew by the next pass."""
+        self.execute("drop table session_transcripts")
+        for statement in NATIVE_DDL:
+            if any(f"create table {name}(" in statement or f" on {name}(" in statement for name in SINCE_2):
+                self.connection.execute(statement)
+        self.reset_derived()
+        self.connection.execute(f"pragma user_version = {VERSION}")
 
     def begin_build(self) -> bool:
         """Goes without a log on disk while the first index is made; the caller holds the workspace's lock.

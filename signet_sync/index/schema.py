@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-VERSION = 1
+VERSION = 2
 APPLICATION_ID = 0x53495359  # "SISY"
 # While the first index is built without a journal; a file that still says so was left by a crash.
 BUILDING_ID = 0x53495342
@@ -21,6 +21,17 @@ TABLES: dict[str, Literal["derived", "native"]] = {
     "ledger_rows": "derived",
     "ledger_days": "derived",
     "pages": "derived",
+    "session_summaries": "derived",
+    "session_summary_children": "derived",
+    "thread_sessions": "derived",
+    "memory_thread_heads": "derived",
+    "entities": "derived",
+    "entity_mentions": "derived",
+    "entity_attributes": "derived",
+    "attribute_sources": "derived",
+    "relations": "derived",
+    "recall_lines": "derived",
+    "recall_lines_fts": "derived",
     "seals": "native",
     "violations": "native",
     "memory_artifact_tombstones": "native",
@@ -29,6 +40,12 @@ TABLES: dict[str, Literal["derived", "native"]] = {
     "flow_results": "native",
     "session_transcripts": "native",
     "captures": "native",
+    "memories": "native",
+    "memory_sources": "native",
+    "pins": "native",
+    "node_telemetry": "native",
+    "node_wordings": "native",
+    "extractions": "native",
     "meta": "native",
 }
 
@@ -46,6 +63,10 @@ BACKED_UP: dict[str, tuple[str, ...]] = {
     "captures": (
         "harness", "path", "session_id", "size", "mtime_ns", "agent_id", "outcome", "conversation", "at",
     ),
+    "memories": ("agent_id", "id", "type", "content", "tags", "private", "created_at"),
+    "memory_sources": ("agent_id", "memory_id", "session_token", "session_id", "at"),
+    "pins": ("agent_id", "id", "pinned_at"),
+    "node_telemetry": ("agent_id", "id", "accesses", "last_day", "before", "before_day"),
 }  # fmt: skip
 
 DERIVED_DDL: tuple[str, ...] = (
@@ -94,6 +115,74 @@ DERIVED_DDL: tuple[str, ...] = (
     """create table pages(
         path text primary key, agent_id text not null, size integer, mtime_ns integer, ctime_ns integer, inode integer,
         inputs_sha256 text not null, next_us integer) without rowid""",
+    # The temporal graph (`temporal.nodes.Node`, `Edge`; `temporal.threads`).
+    """create table session_summaries(
+        agent_id text not null, id text not null, kind text not null, source_type text not null, depth integer not null,
+        source_ref text, thread_id text, session_token text, session_id text, earliest_us integer not null,
+        latest_us integer not null, token_count integer not null, start integer not null, end integer not null,
+        label text not null, content text,
+        primary key(agent_id, id)) without rowid""",
+    "create index session_summaries_session on session_summaries(agent_id, session_token, session_id)",
+    "create index session_summaries_thread on session_summaries(agent_id, thread_id, depth, latest_us)",
+    "create index session_summaries_time on session_summaries(agent_id, latest_us) where source_type <> 'chunk'",
+    "create index session_summaries_source on session_summaries(source_ref) where source_ref is not null",
+    """create table session_summary_children(
+        agent_id text not null, parent_id text not null, child_id text not null,
+        primary key(agent_id, parent_id, child_id)) without rowid""",
+    "create index session_summary_parents on session_summary_children(agent_id, child_id)",
+    """create table thread_sessions(
+        agent_id text not null, session_token text not null, session_id text not null, thread_id text not null,
+        earliest_us integer not null, latest_us integer not null, week text not null, node_id text not null,
+        source_type text not null, source_ref text not null, sentence text not null, told text not null,
+        primary key(agent_id, session_token, session_id)) without rowid""",
+    "create index thread_sessions_time on thread_sessions(agent_id, thread_id, latest_us)",
+    "create index thread_sessions_week on thread_sessions(agent_id, thread_id, week)",
+    """create table memory_thread_heads(
+        agent_id text not null, thread_id text not null, thread_key text not null, label text not null, project text,
+        session_key text, harness text, status text not null, sessions integer not null, earliest_us integer not null,
+        latest_us integer not null, node_id text not null, source_type text not null, source_ref text not null,
+        sample text not null, next_action text, told text not null,
+        primary key(agent_id, thread_id)) without rowid""",
+    "create index memory_thread_heads_time on memory_thread_heads(agent_id, latest_us)",
+    # What is distilled (`facts.records`): each row from at least one source, `path` and `line` in its body.
+    """create table entities(
+        agent_id text not null, id text not null, kind text not null, norm text not null, name text not null,
+        mentions integer not null, latest_us integer not null,
+        primary key(agent_id, id)) without rowid""",
+    """create table entity_mentions(
+        agent_id text not null, entity_id text not null, source_path text not null, line integer not null,
+        name text not null, session_token text not null, session_id text not null, at_us integer not null,
+        primary key(agent_id, entity_id, source_path)) without rowid""",
+    "create index entity_mentions_session on entity_mentions(agent_id, session_token, session_id)",
+    """create table entity_attributes(
+        agent_id text not null, id text not null, entity_id text not null, aspect text not null, slot text,
+        text text not null, status text not null, superseded_by text, sources integer not null,
+        earliest_us integer not null, latest_us integer not null, source_path text not null, line integer not null,
+        thread_id text,
+        primary key(agent_id, id)) without rowid""",
+    "create index entity_attributes_time on entity_attributes(agent_id, aspect, latest_us) where status = 'active'",
+    "create index entity_attributes_slot on entity_attributes(agent_id, entity_id, aspect, slot)"
+    " where slot is not null",
+    """create table attribute_sources(
+        agent_id text not null, attribute_id text not null, source_path text not null, line integer not null,
+        text text not null, done integer not null, thread_id text, session_token text not null,
+        session_id text not null, at_us integer not null, entity_id text not null, aspect text not null, slot text,
+        primary key(agent_id, attribute_id, source_path)) without rowid""",
+    "create index attribute_sources_session on attribute_sources(agent_id, session_token, session_id)",
+    """create table relations(
+        agent_id text not null, from_id text not null, kind text not null, to_id text not null,
+        source_path text not null, line integer not null, session_token text not null, session_id text not null,
+        primary key(agent_id, from_id, kind, to_id, source_path)) without rowid""",
+    "create index relations_to on relations(agent_id, to_id)",
+    "create index relations_session on relations(agent_id, session_token, session_id)",
+    # One short text for each thing that `recall` finds besides artifacts: memories, facts, thread heads, condensations.
+    """create table recall_lines(
+        rowid integer primary key, agent_id text not null, tier text not null, id text not null, text text not null,
+        search_text text)""",
+    "create unique index recall_lines_id on recall_lines(agent_id, id)",
+    """create virtual table recall_lines_fts using fts5(
+        text, content='', tokenize="unicode61 remove_diacritics 2")""",
+    "insert into recall_lines_fts(recall_lines_fts, rank) values('secure-delete', 1)",
 )
 
 NATIVE_DDL: tuple[str, ...] = (
@@ -129,12 +218,49 @@ NATIVE_DDL: tuple[str, ...] = (
         at text not null,
         primary key(harness, path, session_id)) without rowid""",
     # Turns of sessions that still run, sanitized; reset when their canonical files are written (seed 000).
+    # `session_id` is empty where whoever streams knows the key alone.
     """create table session_transcripts(
-        agent_id text not null, session_key text not null, turn integer not null, role text not null,
-        content text not null, at text not null,
-        primary key(agent_id, session_key, turn)) without rowid""",
+        agent_id text not null, session_key text not null, session_id text not null default '', turn integer not null,
+        role text not null, content text not null, at text not null,
+        primary key(agent_id, session_key, session_id, turn)) without rowid""",
+    # What somebody asked to be remembered: it stands nowhere else. `content` is sanitized.
+    """create table memories(
+        agent_id text not null, id text not null, type text not null, content text not null, tags text not null,
+        private integer not null, created_at text not null,
+        primary key(agent_id, id)) without rowid""",
+    # Where a memory comes from: sessions, or (token and id empty) a person's own word.
+    """create table memory_sources(
+        agent_id text not null, memory_id text not null, session_token text not null, session_id text not null,
+        at text not null,
+        primary key(agent_id, memory_id, session_token, session_id)) without rowid""",
+    "create index memory_sources_session on memory_sources(agent_id, session_token, session_id)",
+    """create table pins(
+        agent_id text not null, id text not null, pinned_at text not null,
+        primary key(agent_id, id)) without rowid""",
+    # How often a node, fact, thread or memory was asked for, up to the UTC day `last_day`, and up to the day before it
+    # (`before_day`): a page shows what counted when its day began.
+    """create table node_telemetry(
+        agent_id text not null, id text not null, accesses integer not null, last_day text not null,
+        before integer not null, before_day text,
+        primary key(agent_id, id)) without rowid""",
+    # A model's words for a condensation, beside the deterministic ones, for as long as `content_sha256` is theirs.
+    """create table node_wordings(
+        agent_id text not null, id text not null, content_sha256 text not null, text text not null, model text not null,
+        at text not null,
+        primary key(agent_id, id)) without rowid""",
+    # What a model distilled from an artifact, as JSON, for as long as the artifact's body is the same.
+    """create table extractions(
+        agent_id text not null, source_path text not null, source_sha256 text not null, items text not null,
+        model text not null, at text not null,
+        primary key(agent_id, source_path)) without rowid""",
     "create table meta(key text primary key, value text not null) without rowid",
 )
+
+
+# Native tables that a schema before 2 lacks, or has without a column (of live turns, which nothing wrote yet).
+SINCE_2: tuple[str, ...] = (
+    "memories", "memory_sources", "pins", "node_telemetry", "node_wordings", "extractions", "session_transcripts",
+)  # fmt: skip
 
 
 def derived_tables() -> tuple[str, ...]:

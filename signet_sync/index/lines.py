@@ -1,0 +1,61 @@
+"""Short texts that `recall` finds besides artifacts: one line for each memory, fact, thread head and condensation."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+from signet_sync.index.database import Database
+from signet_sync.index.segments import indexed
+
+_TEXTS = "select rowid, coalesce(search_text, text) from recall_lines"
+_CHUNK = 400
+
+
+class Line(NamedTuple):
+    """What is found: `tier` is `memory`, `fact`, `thread` or `node`; `id` unique within the agent."""
+
+    agent_id: str
+    tier: str
+    id: str
+    text: str
+
+
+def put(database: Database, lines: Iterable[Line]) -> None:
+    """Writes lines in place of those of the same ids; equal ones are not written again. In the caller's transaction."""
+    fresh = [line for line in lines if _text(database, line.agent_id, line.id) != (line.tier, line.text)]
+    for agent_id in {line.agent_id for line in fresh}:
+        drop(database, agent_id, [line.id for line in fresh if line.agent_id == agent_id])
+    add(database, fresh)
+
+
+def add(database: Database, lines: Sequence[Line]) -> None:
+    """Writes lines whose ids have none yet. In the caller's transaction."""
+    if not lines:
+        return
+    first = (database.value("select max(rowid) from recall_lines") or 0) + 1
+    database.executemany(
+        "insert into recall_lines(rowid, agent_id, tier, id, text, search_text) values(?, ?, ?, ?, ?, ?)",
+        [(first + place, *line, indexed(line.text)) for place, line in enumerate(lines)],
+    )
+    database.execute(f"insert into recall_lines_fts(rowid, text) {_TEXTS} where rowid >= ?", (first,))
+
+
+def drop(database: Database, agent_id: str, ids: Sequence[str]) -> None:
+    """Forgets lines, to the last word of their full text. In the caller's transaction."""
+    for start in range(0, len(ids), _CHUNK):
+        chunk = [agent_id, *ids[start : start + _CHUNK]]
+        where = f"where agent_id = ? and id in ({', '.join('?' * (len(chunk) - 1))})"
+        database.execute(
+            f"insert into recall_lines_fts(recall_lines_fts, rowid, text) select 'delete', * from ({_TEXTS} {where})",
+            chunk,
+        )
+        database.execute(f"delete from recall_lines {where}", chunk)
+
+
+def _text(database: Database, agent_id: str, line_id: str) -> tuple[str, str] | None:
+    for tier, text in database.execute(
+        "select tier, text from recall_lines where agent_id = ? and id = ?", (agent_id, line_id)
+    ):
+        return tier, text
+    return None

@@ -1,0 +1,1 @@
+"""Desks of the temporal graph: nodes cut from artifacts, threads and their heads, condensations, scores."""
