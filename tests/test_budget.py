@@ -11,7 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from signet_sync.projection.budget import Shares, clip_lines, estimate_tokens, shares
+from signet_sync.contracts.tokencount import estimate_tokens
+from signet_sync.projection.budget import Shares, clip_lines, shares
 
 VAULTS = Path(__file__).resolve().parents[2] / "shared" / "vaults"
 

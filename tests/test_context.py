@@ -9,7 +9,7 @@ from workbench import Vault
 
 from signet_sync.context import IDENTITIES, LIMIT, compose, room, wrapped
 from signet_sync.contracts.marks import CLOSING, OPENING
-from signet_sync.projection.budget import estimate_tokens
+from signet_sync.contracts.tokencount import estimate_tokens
 
 LINES = st.lists(st.text(alphabet="ab é<>-\t", max_size=60), max_size=60).map("\n".join)
 FILES = st.lists(LINES, max_size=4).map(lambda texts: list(zip(IDENTITIES, texts, strict=False)))

@@ -352,7 +352,7 @@ def test_a_file_deleted_or_exchanged_under_us_is_noticed(filled):
 def test_every_table_is_derived_or_native_exactly_once(place):
     database = Database(place)
     found = {row[0] for row in database.execute("select name from sqlite_schema where type = 'table'")}
-    shadows = {name for name in found if name.startswith("memory_artifacts_fts_")}
+    shadows = {name for name in found if name.startswith(("memory_artifacts_fts_", "recall_lines_fts_"))}
     assert {name for name in found - shadows if not name.startswith("sqlite_")} == set(schema.TABLES)
     assert sorted([*schema.derived_tables(), *schema.native_tables()]) == sorted(schema.TABLES)
     assert {table for table, kind in schema.TABLES.items() if kind == "native"} == set(schema.native_tables())

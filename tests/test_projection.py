@@ -25,10 +25,11 @@ from hypothesis import strategies as st
 
 from signet_sync.contracts.sentences import flatten, flatten_cell
 from signet_sync.contracts.timestamps import DAY, iso, parse_instant
+from signet_sync.contracts.tokencount import estimate_tokens
 from signet_sync.index import pages
 from signet_sync.index.database import Database
 from signet_sync.projection import head
-from signet_sync.projection.budget import Shares, estimate_tokens, shares
+from signet_sync.projection.budget import Shares, shares
 from signet_sync.projection.head import ITEMS_PER_ARTIFACT, SECTIONS, HeadItem, Highlight, ProjectView, highlights
 from signet_sync.projection.ledger import Part, clipping_notice, compose, day_text, month_text
 from signet_sync.projection.render import Compacted, MonthView, Projection, Rendered, render, window

@@ -28,8 +28,8 @@ def context(context: Context, agent: str, scope: str, budget: int | None, now: s
     from signet_sync.agent.workspace import require_root
     from signet_sync.context import LIMIT
     from signet_sync.contracts.identities import AGENT_ID
+    from signet_sync.contracts.tokencount import estimate_tokens
     from signet_sync.errors import UsageError
-    from signet_sync.projection.budget import estimate_tokens
 
     resolve_now(now)  # the files alone are asked, but a time that is none is a slip all the same
     if AGENT_ID.fullmatch(agent) is None:

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from signet_sync.contracts.sentences import basename, flatten, flatten_cell
+from signet_sync.contracts.tokencount import estimate_tokens
 from signet_sync.contracts.wikilinks import wikilink
-from signet_sync.projection.budget import estimate_tokens
 
 SECTIONS: tuple[tuple[str, str], ...] = (
     ("projects", "## Active Projects & Threads"),

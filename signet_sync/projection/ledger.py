@@ -8,8 +8,8 @@ from typing import NamedTuple
 from signet_sync.contracts.places import day_page, month_page
 from signet_sync.contracts.sentences import flatten, flatten_cell
 from signet_sync.contracts.timestamps import day_of, iso
+from signet_sync.contracts.tokencount import estimate_tokens
 from signet_sync.contracts.wikilinks import wikilink
-from signet_sync.projection.budget import estimate_tokens
 
 _BEST = {"summary": 3, "compaction": 2, "transcript": 1}
 _LINKS = ("summary", "transcript", "compaction", "manifest")

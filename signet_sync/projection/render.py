@@ -8,8 +8,9 @@ from dataclasses import dataclass
 from signet_sync.contracts.places import month_page
 from signet_sync.contracts.records import LEDGER_HEADING
 from signet_sync.contracts.timestamps import DAY
+from signet_sync.contracts.tokencount import estimate_tokens
 from signet_sync.contracts.wikilinks import wikilink
-from signet_sync.projection.budget import Shares, estimate_tokens
+from signet_sync.projection.budget import Shares
 from signet_sync.projection.head import SECTIONS, HeadItem, ProjectView, fill
 from signet_sync.projection.ledger import clipping_notice
 

@@ -66,7 +66,7 @@ class Edge(NamedTuple):
 
 
 class SessionNodes(NamedTuple):
-    """The nodes of one session, oldest first, and the edges among them; `best` is the id that stands for the session."""
+    """The nodes of one session, oldest first, and the edges among them; `best` stands for the session."""
 
     nodes: tuple[Node, ...]
     edges: tuple[Edge, ...]
