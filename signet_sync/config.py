@@ -118,6 +118,40 @@ class Settings:
         "noise.sessions",
         "More prefixes of session ids and keys, without a project, that are not shown on pages.",
     )
+    score_half_life_thread: float = _setting(
+        14.0, "score.half_life_thread", "Days after which a thread counts half as much, unless it is pinned."
+    )
+    score_half_life_next: float = _setting(
+        14.0, "score.half_life_next", "Days after which a next step counts half as much, unless it is pinned."
+    )
+    score_half_life_blocker: float = _setting(
+        14.0, "score.half_life_blocker", "Days after which a blocker counts half as much, unless it is pinned."
+    )
+    score_half_life_question: float = _setting(
+        21.0, "score.half_life_question", "Days after which an open question counts half as much, unless it is pinned."
+    )
+    score_half_life_note: float = _setting(
+        45.0, "score.half_life_note", "Days after which a technical note counts half as much, unless it is pinned."
+    )
+    score_half_life_decision: float = _setting(
+        90.0, "score.half_life_decision", "Days after which a decision counts half as much, unless it is pinned."
+    )
+    score_half_life_constraint: float = _setting(
+        180.0, "score.half_life_constraint", "Days after which a constraint counts half as much, unless it is pinned."
+    )
+    score_half_life_preference: float = _setting(
+        365.0, "score.half_life_preference", "Days after which a preference counts half as much, unless it is pinned."
+    )
+    score_half_life_person: float = _setting(
+        180.0,
+        "score.half_life_person",
+        "Days after which what is known of a person counts half as much, unless it is pinned.",
+    )
+    score_half_life_node: float = _setting(
+        30.0,
+        "score.half_life_node",
+        "Days after which a summary, compaction or condensation counts half as much, unless it is pinned.",
+    )
     capture_idle: float = _setting(
         900.0,
         "capture.idle",
@@ -137,12 +171,15 @@ class Settings:
         3, "backup.keep", "Backups of native rows that are kept in the state folder.", workspace=False
     )
     extraction_enabled: bool = _of_provider(
-        True, "extraction.enabled", "`false`: a `[synthesis]` without a provider of its own asks no language model."
+        True,
+        "extraction.enabled",
+        "`false`: no language model is asked for facts, nor by a `[synthesis]` without a provider of its own.",
     )
     extraction_provider: str = _of_provider(
         "",
         "extraction.provider",
-        "Who answers (see below); empty: `none`, but for what Signet's `agent.yaml` may name (see below).",
+        "Who finds facts (see below), and whom `[synthesis]` asks where it names nobody; empty: nobody, but for what "
+        "Signet's `agent.yaml` may name (see below).",
     )
     extraction_model: str = _of_provider("", "extraction.model", "Name of the model, as the server knows it.")
     extraction_endpoint: str = _of_provider(
@@ -151,7 +188,7 @@ class Settings:
         "Base URL of the server, such as `http://127.0.0.1:11434/v1`; empty: the provider's own.",
     )
     extraction_timeout: float = _of_provider(
-        60.0, "extraction.timeout", "Longest time that a write flow waits for answers, in seconds."
+        60.0, "extraction.timeout", "Longest time that a write flow, or a question about facts, waits, in seconds."
     )
     extraction_command: tuple[str, ...] = _of_provider(
         (), "extraction.command", "Program and arguments for `command`: the prompt on stdin, the answer on stdout."
@@ -163,7 +200,7 @@ class Settings:
         "", "extraction.api_key_file", "File that holds nothing but the key, readable by you alone (mode 0600)."
     )
     synthesis_enabled: bool = _of_provider(
-        True, "synthesis.enabled", "`false`: no language model is asked for summaries and sentences."
+        True, "synthesis.enabled", "`false`: no language model is asked for summaries, sentences and paragraphs."
     )
     synthesis_provider: str = _of_provider(
         "",
@@ -199,6 +236,11 @@ def spec(f: Field[Any]) -> tuple[str, Any, str, bool]:
     default = f.metadata["default"]
     assert f.default is not MISSING or f.default_factory is not MISSING
     return f.metadata["key"], default, f.metadata["doc"], f.metadata["workspace"]
+
+
+def half_lives(settings: Settings) -> dict[str, float]:
+    """Days after which a thing of each kind counts half as much (`temporal.score`)."""
+    return {kind: getattr(settings, f"score_half_life_{kind}") for kind in SCORED}
 
 
 def environment_name(f: Field[Any]) -> str:
@@ -355,6 +397,11 @@ SERVERS: Mapping[str, tuple[str, str]] = {
 }
 PROVIDERS = ("", "none", *SERVERS, "command")
 
+# What has a half-life of its own (`temporal.score`).
+SCORED = (
+    "thread", "next", "blocker", "question", "note", "decision", "constraint", "preference", "person", "node",
+)  # fmt: skip
+
 _LIMITS: dict[str, tuple[float, float]] = {
     "debounce": (0.0, 60.0),
     "longest_wait": (0.0, 600.0),
@@ -374,6 +421,7 @@ _LIMITS: dict[str, tuple[float, float]] = {
     "share_index": (0.0, 1.0),
     "window_days": (1, 3650),
     "lease_seconds": (1.0, 3600.0),
+    **{f"score_half_life_{kind}": (0.0, 36500.0) for kind in SCORED},
     "log_rotation_bytes": (10_000, 10**10),
     "log_keep": (0, 1000),
     "backup_keep": (1, 1000),

@@ -1,14 +1,20 @@
-"""What a session is told at its start: the agent's MEMORY.md and the workspace's identity files, within a limit."""
+"""What a session is told: at its start MEMORY.md and the identity files, at a prompt what memory holds on it."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import NamedTuple
 
 from signet_sync.contracts.marks import CLOSING, OPENING, neutral
+from signet_sync.contracts.sentences import flatten
+from signet_sync.temporal.ids import HANDLE, handle
 
 LIMIT = 10_000  # characters; some harnesses put longer text into a file and show its beginning
 IDENTITIES = ("AGENTS.md", "SOUL.md", "IDENTITY.md", "USER.md")
 _IDENTITY_SHARE = 0.4
+PROMPT_BUDGET = 800  # tokens
+_LINE = 400  # characters of what was recalled
+_RECALLED = "=== What memory holds on this ==="
 
 Size = Callable[[str], int]
 
@@ -33,6 +39,37 @@ def compose(
     lines = [line for part, room in zip(rest, _rooms(rest, share, size), strict=True) for line in part.cut(room, size)]
     left = limit - _cost(lines, size)
     return "\n".join((*head[0].cut(left, size), *lines)).strip("\n")
+
+
+class Recalled(NamedTuple):
+    """What was found for a prompt: its words, what and where it is, its file (None: it has none) and its id."""
+
+    text: str
+    where: str
+    path: str | None
+    id: str
+
+
+def recalled(found: Sequence[Recalled], limit: int, size: Size) -> tuple[str, list[Recalled]]:
+    """A line for each, in order, as long as they fit into `limit`, and those that did; "" where none does."""
+    lines, kept = [_RECALLED], []
+    left = limit - size(_RECALLED) - 1
+    for one in found:
+        line = _line(one)
+        cost = size(line) + 1
+        if cost <= left:
+            left -= cost
+            lines.append(line)
+            kept.append(one)
+    return ("\n".join(lines), kept) if kept else ("", [])
+
+
+def _line(found: Recalled) -> str:
+    parts = [f"- {flatten(found.text, _LINE)} ({flatten(found.where)})"]
+    if found.path is not None:
+        parts.append(f"[[{found.path}|source]]")
+    parts.append(handle(found.id) if HANDLE.fullmatch(found.id) else flatten(found.id))
+    return neutral(" ".join(parts))
 
 
 def wrapped(text: str, root: str) -> str:

@@ -266,7 +266,12 @@ def size(folder: str) -> tuple[int, int]:
 
 def marked(folder: str) -> int:
     """How many of the jobs that wait are stop markers: sessions that the sweep looks at once they are idle."""
-    return sum(name.startswith("stop-") and name.endswith(_SUFFIX) for name in _names(folder))
+    return len(markers(folder))
+
+
+def markers(folder: str) -> list[str]:
+    """The names of the stop markers, due or not: each one is that of a session."""
+    return [name for name in _names(folder) if name.startswith("stop-") and name.endswith(_SUFFIX)]
 
 
 def given_up(folder: str) -> int:

@@ -11,11 +11,14 @@ import pytest
 from artifacts_fixture import fill, judged, session, stone
 
 from signet_sync.errors import DatabaseCorrupt, DatabaseError
-from signet_sync.index import artifacts, backup, telemetry, tombstones
+from signet_sync.index import artifacts, backup, memories, pins, telemetry, tombstones
 from signet_sync.index.database import Database
-from signet_sync.index.schema import BACKED_UP
+from signet_sync.index.memories import Memory
+from signet_sync.index.schema import BACKED_UP, SINCE_2
 
 CANARY = "heliotropicwickkeeper"
+AT = "2026-03-28T10:00:00.000Z"
+MEMORY = Memory("default", "m-abcdefghijkl", "note", "Ada trims\nthe wick.", ("lamp",), True, AT)
 
 
 @pytest.fixture
@@ -28,6 +31,13 @@ def database(tmp_path):
         tombstones.mirror(made, [stone(session_id=f"gone-{n}") for n in range(3)])
         tombstones.mirror(made, [stone(agent_id="scout", session_ids=("s-1", "s-2"))])
     telemetry.count_accesses(made, [("default", "memory/a.md"), ("scout", "memory/b.md")], "2026-03-01")
+    with made.transaction():
+        for origin in (memories.OWN_WORD, ("token", "s-1"), ("token", "s-2")):
+            memories.store(made, MEMORY, origin)
+        memories.store(made, MEMORY._replace(agent_id="scout"), memories.OWN_WORD)
+        pins.pin(made, "default", MEMORY.id, AT)
+    for day in ("2026-03-01", "2026-03-02"):
+        telemetry.count_nodes(made, "default", [MEMORY.id, "t-abcdefghijkl"], day)
     made.set_meta("key", "value")
     yield made
     made.close()
@@ -99,10 +109,43 @@ def test_the_fingerprint_follows_what_a_backup_holds(database):
         lambda: tombstones.mirror(database, [stone(session_id="gone-9", **later)]),
         lambda: tombstones.lift(database, "default", stone(session_id="gone-1").session_token),
         lambda: fill(database, judged(session(session_id="s-new"))),
+        lambda: memories.store(database, MEMORY._replace(tags=("lamb",)), memories.OWN_WORD),
+        lambda: database.execute("update memories set tags = replace(tags, 'lamb', 'lama')"),
+        lambda: memories.store(database, MEMORY, ("token", "s-3")),
+        lambda: memories.forget_session(database, "default", "token", ["s-3"]),
+        lambda: (pins.unpin(database, "default", MEMORY.id), pins.pin(database, "default", "t-abcdefghijkl", AT)),
+        lambda: telemetry.count_nodes(database, "default", ["t-abcdefghijkl"], "2026-03-02"),
+        lambda: telemetry.reset(database),
+        lambda: memories.forget(database, "default", [MEMORY.id]),
     ):
         change()
         seen.append(backup.fingerprint(database))
+    assert seen.pop(8) == seen[6], "the third session came and went"
     assert len(set(seen)) == len(seen)
+
+
+def test_lines_are_not_kept_and_can_be_made_of_what_is(database, tmp_path):
+    target = str(tmp_path / "backup.db")
+    backup.write(database, target)
+    fresh = Database(":memory:")
+    backup.restore(fresh, target)
+    assert memories.lines(fresh) == [
+        (agent, "memory", MEMORY.id, MEMORY.content) for agent in ("default", "scout")
+    ] == sorted(database.execute("select agent_id, tier, id, text from recall_lines"))  # fmt: skip
+    assert memories.get(fresh, "default", MEMORY.id) == MEMORY
+
+
+def test_a_backup_of_the_schema_before_brings_back_what_it_holds(database, tmp_path):
+    target = str(tmp_path / "backup.db")
+    for table in SINCE_2:
+        database.execute(f"delete from {table}")
+    backup.write(database, target)
+    with apsw.Connection(target) as connection:
+        for table in BACKED_UP.keys() & set(SINCE_2):
+            connection.execute(f"drop table {table}")
+    fresh = Database(":memory:")
+    assert sum(backup.restore(fresh, target).values()) == 18
+    assert native(fresh) == native(database)
 
 
 def test_an_empty_database_can_be_backed_up(tmp_path):

@@ -11,9 +11,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from signet_sync.contracts.tokencount import estimate_tokens
+from signet_sync.contracts.tokencount import estimate_tokens, rough_tokens
 from signet_sync.projection.budget import Shares, clip_lines, shares
 
+ROOT = Path(__file__).resolve().parents[1]
 VAULTS = Path(__file__).resolve().parents[2] / "shared" / "vaults"
 
 
@@ -319,3 +320,16 @@ def test_shares_of_one_add_up_to_the_budget(budget: int, first: int, second: int
     assert parts.head + parts.ledger + parts.index == budget
     assert min(parts.head, parts.ledger, parts.index) >= 0
     assert 0 <= parts.ledger - budget * (high - low) // 100 <= 2
+
+
+def test_the_rough_count_is_near_the_other_on_text_that_people_write() -> None:
+    texts = [path.read_text(encoding="utf-8") for path in sorted(ROOT.glob("signet_sync/**/*.py"))]
+    texts += [path.read_text(encoding="utf-8") for path in (*ROOT.glob("docs/*.md"), ROOT / "README.md")]
+    pieces = [text[start : start + 3000] for text in texts for start in range(0, len(text) - 1000, 9000)]
+    ratios = sorted(rough_tokens(piece) / estimate_tokens(piece) for piece in pieces)
+    assert len(ratios) > 50 and 0.8 < ratios[0] and ratios[-1] < 1.25 and 0.95 < ratios[len(ratios) // 2] < 1.1
+
+
+@given(st.text(max_size=300))
+def test_the_rough_count_is_total_and_bounded(text: str) -> None:
+    assert rough_tokens(text) <= 3 * len(text) and bool(rough_tokens(text)) == bool(text)

@@ -159,7 +159,11 @@ class Scene:
         state = self.vault.state
         database = Database(str(self.vault.db))
         with database.transaction():
-            live.buffer(database, "default", ID, [live.LiveTurn(1, "user", line("live"), NOW)])
+            turn = live.LiveTurn(1, "user", line("live"), NOW)
+            live.buffer(database, "default", ID, [turn])
+            live.buffer(database, "default", "agent:main:main", [turn], session_id=ID)
+            live.buffer(database, "default", "agent:main:main", [turn._replace(content="other")], session_id=OTHER)
+        live.set_mark(database, os.path.basename(self.job_at_work().place), live.Mark("1 2", NOW, 3))
         database.close()
         spool.put(str(state / "spool"), self.job())
         (state / "spool/bad").mkdir()
@@ -176,6 +180,11 @@ class Scene:
             ending = session_input(document(**given), now_us=time.time_ns() // 1000)
             sessions.end(workspace, ending, now_us=time.time_ns() // 1000, propose=die)  # type: ignore[arg-type]
         assert journal.keys(str(state / "journal"))
+
+    def job_at_work(self) -> Job:
+        job = self.job()
+        job.event, job.compaction = "stop", None
+        return spool.put(str(self.vault.state / "spool"), job)
 
     def job(self) -> Job:
         return Job(
@@ -231,6 +240,8 @@ class Scene:
         assert [word for word in CANARIES.values() if self.vault.hits(word)] == []
         assert self.vault.hits("number2x") and self.vault.hits("number4x", agent="scout")
         assert not list(self.vault.memory.glob(f"*{TOKEN}*"))
+        turns = self.vault.rows("select session_key, session_id from session_transcripts")
+        assert turns in ([], [("agent:main:main", OTHER)]), "gone with its ids"
         assert self.untouched()
 
 
@@ -373,6 +384,19 @@ def spool_late(scene: Scene) -> None:
     assert spool.size(folder) == (0, 0), "done with, not put off"
 
 
+def go_on(scene: Scene) -> None:
+    """The session is at work, and its harness both streams it and writes it down."""
+    os.utime(scene.transcript)
+    scene.job_at_work()
+    assert scene.vault.call("session", "take-spool").code == 0
+    assert spool.size(str(scene.vault.state / "spool")) == (0, 0)
+    scene.stranger(str(scene.transcript), scene.transcript.read_bytes())
+    raw = json.dumps({"turn": 9, "role": "user", "text": line("live"), "at": NOW}).encode()
+    for names in (["--session-key", ID], ["--session-key", "agent:main:main", "--session-id", ID]):
+        answer = scene.vault.spawn("transcript", "append", "--json", *names, input=raw)
+        assert answer.code == 2 and answer.json["error"]["code"] == "removed-session", answer
+
+
 def end_again(scene: Scene) -> None:
     refuse(scene.vault, "removed-session", **scene.ending())
     refuse(scene.vault, "removed-session", kind="compact", session_id=ID, session_key=ID, compaction=line("compaction"))
@@ -391,6 +415,7 @@ WAYS: dict[str, Callable[[Scene], None]] = {
     "import again": import_again,
     "import more": import_more,
     "spooled late": spool_late,
+    "at work again": go_on,
     "ended again": end_again,
     "ended under a key": end_under_a_key,
     "database lost": lambda scene: (lose_database(scene, False), put_back(scene, str))[0],

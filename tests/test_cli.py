@@ -313,7 +313,7 @@ def test_the_shape_of_search_and_open(vault):
     keys(
         document,
         ["agent_id", "session_id", "session_key", "session_token", "project", "harness", "segments", "compactions",
-         "manifest", "sentence", "verdicts"],
+         "manifest", "sentence", "verdicts", "live"],
     )  # fmt: skip
     keys(document["segments"][0], ["captured_at", "ended_at", "summary", "transcript"])
     assert set(document["verdicts"].values()) == {"indexed"} and len(document["verdicts"]) == 3
@@ -407,7 +407,9 @@ def test_completion_answers():
     environ = {"_SIGNET_SYNC_COMPLETE": "bash_complete", "COMP_WORDS": "signet-sync re", "COMP_CWORD": "1"}
     answer = spawn(environ=environ)
     assert answer.code == 0
-    assert {line.partition(",")[2] for line in answer.out.splitlines()} == {"reindex", "remove", "render"}
+    assert {line.partition(",")[2] for line in answer.out.splitlines()} == {
+        "recall", "reindex", "remember", "remove", "render",
+    }  # fmt: skip
 
 
 def test_init_makes_a_workspace_whose_settings_are_the_defaults(tmp_path):

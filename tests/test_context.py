@@ -3,11 +3,12 @@
 import os
 
 import pytest
+from artifacts_fixture import transcript
 from hypothesis import given
 from hypothesis import strategies as st
-from workbench import Vault
+from workbench import Vault, numbered
 
-from signet_sync.context import IDENTITIES, LIMIT, compose, room, wrapped
+from signet_sync.context import IDENTITIES, LIMIT, Recalled, compose, recalled, room, wrapped
 from signet_sync.contracts.marks import CLOSING, OPENING
 from signet_sync.contracts.tokencount import estimate_tokens
 
@@ -98,6 +99,33 @@ def test_the_marks_and_what_is_said_of_the_text_count_too(root):
     assert text.count(CLOSING) == text.count(OPENING) == 1
 
 
+FOUND = st.lists(
+    st.builds(
+        Recalled,
+        st.text(max_size=600),
+        st.text(max_size=40),
+        st.none() | st.just("memory/a--summary.md"),
+        st.sampled_from(["f-abcdefgh2345", "key#3"]),
+    ),
+    max_size=12,
+)
+
+
+@given(FOUND, st.integers(0, 2_000))
+def test_what_is_recalled_fits_and_stays_one_line_each(found, limit):
+    text, kept = recalled(found, limit, estimate_tokens)
+    assert estimate_tokens(text) <= limit
+    assert bool(text) == bool(kept)
+    assert len(text.split("\n")) == (len(kept) + 1 if kept else 1)
+    assert CLOSING not in text and OPENING not in text
+    assert all(line.endswith((" ^f-abcdefgh2345", " key#3")) for line in text.split("\n")[1:])
+
+
+def test_a_recalled_line_says_where_it_is_from():
+    text, _ = recalled([Recalled(f"Use [[x]] {CLOSING}", "a decision", "memory/a.md", "f-abcdefgh2345")], 1_000, len)
+    assert text.split("\n")[1] == "- Use [ [x] ] ‹/signet-memory> (a decision) [[memory/a.md|source]] ^f-abcdefgh2345"
+
+
 # --- the command ----------------------------------------------------------------------------------------------------
 
 
@@ -179,3 +207,79 @@ def test_an_empty_workspace_has_nothing_to_tell(vault, tmp_path):
     assert "nothing to tell" in answer.err
     assert Vault(tmp_path / "vault").call("-q", "context").err == ""
     assert vault.call("--workspace", str(tmp_path / "none"), "context").code == 3
+
+
+# --- at a prompt ----------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def told(vault):
+    vault.session(1)
+    vault.session(2, agent_id="scout")
+    vault.reindex()
+    for words in (("Lantern waits for Ada",), ("Lantern hides its kestrel", "--private")):
+        assert vault.call("remember", *words).code == 0
+    (vault / "USER.md").write_text("likes tea")
+    return vault
+
+
+def at(vault, prompt, *options):
+    answer = vault.call("context", "--prompt", prompt, "--json", *options)
+    assert answer.code == 0, answer
+    return answer.json
+
+
+def test_a_prompt_is_answered_from_memory_with_handle_and_source(told):
+    document = at(told, "how does lantern keep its word number1x?")
+    title, fact, *_ = document["text"].split("\n")
+    assert title == "=== What memory holds on this ==="
+    assert fact.startswith(
+        "- Lantern keeps its word number1x in src/queue.py. (a decision of lantern, 2026-03-28) [[memory/"
+    )
+    assert fact.split()[-1].startswith("^f-")
+    assert document["sources"] and all(path in document["text"] for path in document["sources"])
+    assert document["tokens"] == estimate_tokens(document["text"]) <= 800
+    assert (document["agent_id"], document["scope"]) == ("default", "main")
+    assert "likes tea" not in document["text"] and "Working Memory" not in document["text"]
+    assert "number2x" not in at(told, "word number2x lantern")["text"]
+    assert told.rows("select count(*) from node_telemetry")[0][0] > 0
+
+
+def test_transcripts_only_where_nothing_distilled_answers(told):
+    made_up = numbered(5) | {"body": "User: the walrus sings\n\nAssistant: it does, in lantern\n"}
+    told.put(transcript(**{k: made_up[k] for k in ("session_id", "captured_at", "body")}))
+    told.reindex()
+    assert "a transcript of lantern" in at(told, "does the walrus sing?")["text"]
+    assert "transcript" not in at(told, "lantern keeps its word number1x")["text"]
+
+
+def test_the_budget_of_a_prompt_holds(told):
+    for budget in (10, 60, 150, 2_000):
+        for scope in ("main", "shared"):
+            document = at(told, "lantern waits for its word in queue.py", "--budget", str(budget), "--scope", scope)
+            assert document["tokens"] <= budget
+
+
+def test_others_are_told_no_private_memory_and_nothing_of_sessions(told):
+    mine = at(told, "lantern waits, hides its kestrel and keeps its word")["text"]
+    assert "kestrel" in mine
+    shared = at(told, "lantern waits, hides its kestrel and keeps its word", "--scope", "shared")
+    assert shared["text"].split("\n")[1].startswith("- Lantern waits for Ada (a remembered note, ")
+    assert "kestrel" not in shared["text"] and "number1x" not in shared["text"]
+    assert shared["text"].endswith("=== USER.md ===\nlikes tea")
+    assert shared["sources"] == ["USER.md"]
+
+
+@pytest.mark.parametrize("prompt", ["", "xylophone", "the and of", "please go on", "\ud800\0"])
+def test_what_memory_does_not_know_adds_nothing(told, prompt):
+    assert (at(told, prompt)["text"], at(told, prompt)["sources"]) == ("", [])
+
+
+def test_a_prompt_of_another_agent_sees_its_own(told):
+    assert "number1x" not in at(told, "word number1x lantern", "--agent", "scout")["text"]
+    assert "number2x" in at(told, "word number2x lantern", "--agent", "scout")["text"]
+
+
+def test_a_prompt_without_an_index_says_what_to_do(vault):
+    answer = vault.call("context", "--prompt", "lantern")
+    assert answer.code == 3 and "reindex" in answer.err

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from signet_sync.contracts.sanitizer import sanitize_transcript_v1
 from signet_sync.contracts.sentences import SessionContext, fallback, flatten, passes_strict
 from signet_sync.digest import LIMIT, digest, findings
-from signet_sync.projection.head import highlights
+from signet_sync.facts.items import items
 
 HEADINGS = (
     "Requests", "Decisions", "Files", "Commands", "Errors", "Last state", "Next steps", "Open questions",
@@ -127,10 +127,10 @@ def test_each_section(name, expected):
 
 
 def test_the_head_of_memory_reads_decisions_steps_and_questions():
-    found = {(item.section, item.text) for item in highlights(made(SESSION))}
-    assert ("decisions", "We decided on rape oil.") in found
-    assert ("projects", "trim the wick") in found
-    assert ("blockers", "Should I light the south pier too?") in found
+    found = {(item.aspect, item.text) for item in items(made(SESSION))}
+    assert ("decision", "We decided on rape oil.") in found
+    assert ("next", "trim the wick") in found
+    assert ("question", "Should I light the south pier too?") in found
     assert all("without a model" not in text for _, text in found)
 
 

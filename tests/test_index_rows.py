@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pytest
 from artifacts_fixture import (
-    PROJECT,
     compaction,
     fill,
     judged,
@@ -532,54 +531,12 @@ def test_a_page_changes_by_itself_when_a_row_enters_or_leaves(month):
     assert pages.next_change(month, "nobody", NOW_US, 30 * DAY) is None
 
 
-def test_projects_are_told_once_the_newest_first(month):
-    views = pages.projects(month, "default", *WINDOW, 10)
-    assert [(view.project, view.sessions, view.last_day) for view in views] == [
-        ("/code/lantern", 2, "2026-03-02"),
-        ("/code/wick", 1, "2026-03-02"),
-    ]
-    assert views[0].path == path_for("summary", session_id="s-2", captured_at="2026-03-02T08:00:00.000Z")
-    assert pages.projects(month, "default", *WINDOW, 1) == views[:1]
-
-
-@pytest.mark.parametrize("seed", range(4))
-def test_of_sessions_at_one_instant_the_first_token_speaks_for_its_project(seed):
-    """Whatever plan SQLite chooses: two machines must write the same page."""
-    who = [{"session_id": f"s-{n}", "captured_at": "2026-03-20T08:00:00.000Z"} for n in range(6)]
-    made = judged(dict(summary(project=PROJECT, **w) for w in who))
-    database = Database(":memory:")
-    fill(database, random.Random(seed).sample(made, len(made)))
-    if seed % 2:
-        for index in ("ledger_time", "ledger_day"):
-            database.execute(f"drop index {index}")
-    first = min(who, key=lambda w: token_for(session_id=w["session_id"]))
-    assert [view.path for view in pages.projects(database, "default", *WINDOW, 5)] == [path_for("summary", **first)]
-    database.close()
-
-
-def test_what_the_head_is_told_the_newest_first(month):
-    told = list(pages.told(month, "default", NOW_US))
-    assert [(one.kind, one.day, one.project) for one in told] == [
-        ("summary", "2026-03-29", None),
-        *[("summary", "2026-03-02", ("/code/lantern/", "/code/wick")[n - 2]) for n in order(2, 3)],
-        ("summary", "2026-03-01", "/code/lantern"),
-        ("compaction", "2026-03-01", "/code/lantern"),
-        ("summary", "2026-02-27", "/code/old"),
-    ]
-    assert told[0].content == "# Next steps\n\n- Do the thing 4"
-    assert [one.path for one in pages.told(month, "scout", NOW_US)] == [
-        path_for("summary", agent_id="scout", session_id="s-9")
-    ]
-
-
-def test_months_and_compactions(month):
+def test_months(month):
     assert [(m.month, m.sessions, m.compactions) for m in pages.months(month, "default", 10)] == [
         ("2026-04", 1, 0),
         ("2026-03", 4, 1),
         ("2026-02", 1, 0),
     ]
-    assert [c.day for c in pages.compactions(month, "default", NOW_US, 5)] == ["2026-03-01"]
-    assert pages.compactions(month, "scout", NOW_US, 5) == []
 
 
 def test_days_are_counted_anew_where_they_moved(month):
@@ -595,11 +552,6 @@ def test_days_are_counted_anew_where_they_moved(month):
     counted = pages.days(month, "default")
     artifacts.count_days(month, None)
     assert pages.days(month, "default") == counted
-
-
-def order(*numbers):
-    who = {"captured_at": "2026-03-02T08:00:00.000Z"}
-    return sorted(numbers, key=lambda n: path_for("summary", session_id=f"s-{n}", **who))
 
 
 def test_the_newest_manifest_of_a_session_and_what_it_shows(database):

@@ -9,11 +9,12 @@ from artifacts_fixture import compaction, fill, judged, manifest, summary, trans
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from signet_sync.contracts.segments import indexed, spaced
 from signet_sync.contracts.timestamps import parse_instant
 from signet_sync.errors import UsageError
 from signet_sync.index.database import Database
-from signet_sync.index.search import SNIPPET, match_expression, search, snippet
-from signet_sync.index.segments import indexed, spaced
+from signet_sync.index.search import match_expression, search
+from signet_sync.recall.snippets import SNIPPET, snippet
 
 FILLER = "The keeper trimmed the wick and wrote the hour into the book of the tower. "
 BODIES = {

@@ -32,6 +32,17 @@ Without one everything works: summaries and sentences are made from the session'
 proposed by it, and checked; where it is slow, broken or says nothing of use, the session is written without it after
 `timeout` seconds at most. A summary costs one call, a sentence another.
 
+Later, when nobody waits for anything, two more things are asked for, newest first and in small portions:
+
+* Where `[extraction]` names a `provider`: the facts in each summary and compaction, old ones too, one call each. What
+  quotes its artifact and says it in the artifact's words is kept; it stands beside what is found without a model, and
+  neither closes nor replaces anything of that. Name a provider under `[synthesis]` alone if you don't want this.
+* Where `[synthesis]` has one: a paragraph about each arc and epoch of sessions, one call whenever its sessions change.
+  It is shown beside the list that it tells of.
+
+A run asks at most 20 of each and begins nothing new after a minute. What gave no answer is asked for again a day later;
+whoever fails twice in a row is left alone for a quarter of an hour.
+
 ```toml
 [synthesis]
 provider = "ollama"

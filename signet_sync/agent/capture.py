@@ -106,6 +106,14 @@ def capture(
     return done
 
 
+def unwritten(workspace: Workspace, conversation: Conversation, agent_id: str) -> tuple[Entry, ...]:
+    """The entries that no indexed segment holds yet; none where nothing of the transcript is worth keeping."""
+    if _nothing_in(conversation):
+        return ()
+    token = derive_token(agent_id, conversation.session_id, conversation.session_id)
+    return _fresh(conversation, artifacts.session_rows(workspace.database, agent_id, token, conversation.session_id))
+
+
 def _nothing_in(conversation: Conversation) -> str:
     """Why nothing of a transcript is kept; empty where it is worth keeping."""
     if conversation.parent is not None:

@@ -11,6 +11,8 @@ from typing import Any, cast
 from signet_sync import journal, state
 from signet_sync.agent import projection
 from signet_sync.agent.manifests import manifest_body
+from signet_sync.agent.removed import is_removed as is_removed
+from signet_sync.agent.removed import removed_session as removed_session
 from signet_sync.agent.workspace import Workspace
 from signet_sync.contracts.bodies import HASH_SCOPE, body_sha256, normalize
 from signet_sync.contracts.frontmatter import FrontmatterProblem, parse, write
@@ -21,12 +23,10 @@ from signet_sync.contracts.records import SENTENCE_VERSION, FieldProblem, manife
 from signet_sync.contracts.sanitizer import SANITIZER_VERSION
 from signet_sync.contracts.sentences import SessionContext, fallback, passes_strict
 from signet_sync.contracts.timestamps import iso, parse_instant, parse_name_stamp
-from signet_sync.contracts.tokens import token_of
 from signet_sync.contracts.wikilinks import targets, wikilink
 from signet_sync.errors import SignetSyncError, UsageError, WorkspaceError
 from signet_sync.index import flows as results
-from signet_sync.index import live, tombstones
-from signet_sync.reconcile import judge_tombstone
+from signet_sync.index import live
 from signet_sync.sessions import (
     ARTIFACTS,
     Facts,
@@ -40,7 +40,6 @@ from signet_sync.sessions import (
     refusal_key,
 )
 from signet_sync.vault import files, manifests
-from signet_sync.vault import tombstones as tombstone_files
 
 VERSION = 1
 # A flow has seven steps; who needs more than these goes round in circles.
@@ -165,32 +164,23 @@ def look(workspace: Workspace, flow: Flow) -> Facts:
         linked=flow.manifest_tried or _linked(workspace, flow),
         indexed=indexed,
         projected=flow.reconciled or (indexed and projection.is_current(workspace, document["agent_id"])),
-        live=live.any_buffered(workspace.database, document["agent_id"], _live_key(document)),
+        # A compaction holds no transcript: until the session's ending, its turns stand in the buffer alone.
+        live=flow.kind == "end" and live.is_buffered(workspace.database, _ending(document)),
         answered=answered,
         journalled=True,
         removed=is_removed(workspace, document["agent_id"], document["token"], document["session_id"]),
     )
 
 
-def is_removed(workspace: Workspace, agent_id: str, token: str, session_id: str) -> bool:
-    """Whether a tombstone covers the session, by key or by id: one that the index knows, or a file not seen yet."""
-    stones = tombstones.mirrored(workspace.database)
-    for covered in {token, token_of(agent_id, session_id)}:
-        known = [stone for stone in stones if (stone.agent_id, stone.session_token) == (agent_id, covered)]
-        path = tombstone_files.path_of(agent_id, covered)
-        if not known and files.look(workspace.root, path) is not None:
-            _, stone = judge_tombstone(path, files.read(workspace.root, path, 1 << 20))
-            # What cannot be read covers all of its token (contracts, *Tombstones*).
-            if stone is None or stone.covers(agent_id, session_id):
-                return True
-        if any(stone.covers(agent_id, session_id) for stone in known):
-            return True
-    return False
-
-
-def _live_key(document: dict[str, Any]) -> str:
-    key: str = document["session_key"] or document["session_id"]
-    return key
+def _ending(document: dict[str, Any]) -> live.Ending:
+    """What of the live turns the flow's files hold."""
+    return live.Ending(
+        document["agent_id"],
+        document["session_key"] or document["session_id"],
+        document["session_id"],
+        said_by=document["ended_at"] or document["captured_at"],
+        begun_at=document["now"],
+    )
 
 
 def _standing(workspace: Workspace, flow: Flow, kind: str) -> Standing:
@@ -277,7 +267,7 @@ def _do(workspace: Workspace, flow: Flow, step: Step, seen: State) -> None:
         _write_manifest(workspace, flow)
     elif step is Step.RESET:
         with workspace.database.transaction(durable=True):
-            live.reset(workspace.database, flow.document["agent_id"], _live_key(flow.document))
+            live.reset(workspace.database, _ending(flow.document))
     elif step is Step.ANSWER:
         _record(workspace, flow, flow.answer(), refused=False)
     elif step is Step.REFUSE:
@@ -417,12 +407,3 @@ def _refuse(workspace: Workspace, flow: Flow, seen: State) -> None:
         _record(workspace, flow, error, refused=True)
         workspace.events.append(f"{taken}: an ending was refused: {flow.refusal.message}")
     flow.held.finish()
-
-
-def removed_session(session_id: str) -> UsageError:
-    """The refusal of an ending whose session was removed."""
-    return UsageError(
-        f"session {session_id[:80]!r} was removed; nothing of it is written again",
-        hint="signet-sync remove SESSION --undo lifts the removal",
-        code="removed-session",
-    )

@@ -12,24 +12,30 @@ from loguru import logger
 
 from signet_sync import spool, state
 from signet_sync.agent import capture as capturing
-from signet_sync.agent import flows
+from signet_sync.agent import following
 from signet_sync.agent.capture import Captured, Handed
+from signet_sync.agent.live import refuse_removed
 from signet_sync.agent.proposals import proposer
-from signet_sync.agent.worker import due
+from signet_sync.agent.removed import is_removed, removed_session
+from signet_sync.agent.worker import LONGEST_REST, due, running
 from signet_sync.agent.workspace import Workspace
+from signet_sync.config import asks_anybody
 from signet_sync.contracts.timestamps import SECOND, iso, parse_instant
 from signet_sync.contracts.tokens import token_of
-from signet_sync.errors import HarnessError, SignetSyncError, UsageError, WorkspaceError
+from signet_sync.errors import DatabaseError, HarnessError, SignetSyncError, UsageError, WorkspaceError
 from signet_sync.harness import opencode
 from signet_sync.host import stores
 from signet_sync.host.stores import Source
-from signet_sync.index import captures
+from signet_sync.index import captures, live
 from signet_sync.index.captures import Mark
 from signet_sync.sessions import Propose
 from signet_sync.spool import Job
 
 # At the hook's time a harness has not yet written the record of its compaction.
 RECORD_WAIT, RECORD_LOOKS = 0.5, 4
+# A running session is read again no sooner than this, and a long one so that reading takes a twentieth of the time.
+LIVE_REST = 3 * SECOND
+LIVE_SHARE = 20
 
 
 @dataclass(slots=True)
@@ -50,8 +56,9 @@ def take(
 ) -> Intake:
     """Works off the jobs that are due; with `sweep`, or where a session has begun, looks for forgotten transcripts.
 
-    One process at a time does this for a workspace; another one finds nothing to do. Trouble with one job never stops
-    the others: it is tried again later, a bounded number of times.
+    Then the turns of sessions that are at work are read, so that they can be asked for before anything is written. One
+    process at a time does this for a workspace; another one finds nothing to do. Trouble with one job never stops the
+    others: it is tried again later, a bounded number of times.
     """
     done = Intake()
     spool.sweep(workspace.state.spool, now_us())
@@ -66,13 +73,28 @@ def take(
                 if sweep:
                     _sweep(workspace, done, now_us(), propose, environ)
                     sweep = False
+                _follow(workspace, now_us())
         except WorkspaceError as error:
             if error.code != "busy":
                 raise
             return done
         # One that came while we held the lock has found nobody to take it.
         waiting = any(True for _ in due(workspace, now_us()))
+    _enrich(workspace, now_us, environ)
     return done
+
+
+def _enrich(workspace: Workspace, now_us: Callable[[], int], environ: Mapping[str, str]) -> None:
+    """Facts and paragraphs of a language model, once nobody waits, where there is one; see `agent.distillation`."""
+    if not asks_anybody(workspace.settings):
+        return  # nearly everybody: nothing of a model is imported
+    from signet_sync.agent import distillation
+
+    def waiting() -> bool:
+        instant = now_us()
+        return any(True for _ in due(workspace, instant)) or any(True for _ in running(workspace, instant))
+
+    distillation.enrich(workspace, now_us=now_us, environ=environ, waiting=waiting)
 
 
 def _job(
@@ -88,8 +110,8 @@ def _job(
         logger.warning("{} of {} {}: given up", job.event, job.harness, short(job.session_id))
         return
     try:
-        if flows.is_removed(workspace, job.agent_id, token_of(job.agent_id, job.session_id), job.session_id):
-            raise flows.removed_session(job.session_id)
+        if is_removed(workspace, job.agent_id, token_of(job.agent_id, job.session_id), job.session_id):
+            raise removed_session(job.session_id)
         source = _source(job)
         if source is not None:
             for look in range(RECORD_LOOKS if job.event == "compact" else 1):
@@ -117,6 +139,35 @@ def _job(
         logger.warning("{} of {} {}: {}; tried again later", job.event, job.harness, short(job.session_id), _why(error))
         done.failed.append(str(error))
         spool.retry_later(job, type(error).__name__, now_us)
+
+
+def _follow(workspace: Workspace, now_us: int) -> None:
+    """Reads the turns of the sessions that are at work; their stop markers and marks of captures stay as they are."""
+    try:
+        for job, shape in running(workspace, now_us):
+            _look(workspace, job, shape, now_us)
+        live.keep_marks(workspace.database, spool.markers(workspace.state.spool))
+    except DatabaseError as error:
+        logger.debug("running sessions are read later: {}", error.message)
+
+
+def _look(workspace: Workspace, job: Job, shape: str, now_us: int) -> None:
+    name, began = os.path.basename(job.place), time.monotonic()
+    # Before it is read: one that kills whoever reads it must not do so again at once.
+    live.set_mark(workspace.database, name, live.Mark("", job.at, now_us + LONGEST_REST))
+    try:
+        refuse_removed(workspace, job.agent_id, job.session_id, job.session_id)
+        source = _source(job)
+        if source is not None:
+            following.follow(workspace, source, job.agent_id)
+    except (OSError, HarnessError, UsageError) as error:
+        # As it is it can't be read; its capture will tell.
+        logger.debug("a running session of {} {}: {}", job.harness, short(job.session_id), _why(error))
+        if isinstance(error, UsageError) and error.code == "removed-session":
+            spool.finish(job)
+    took = int((time.monotonic() - began) * LIVE_SHARE * SECOND)
+    rest = min(max(LIVE_REST, took), LONGEST_REST)
+    live.set_mark(workspace.database, name, live.Mark(shape, job.at, now_us + rest))
 
 
 def _source(job: Job) -> Source | None:

@@ -6,35 +6,31 @@ import os
 import socket
 import time
 import uuid
-from collections import Counter
 from collections.abc import Collection
 from contextlib import suppress
 from dataclasses import dataclass, field
-from functools import lru_cache
 from hashlib import sha256
 
 from signet_sync.agent import signet
 from signet_sync.agent.manifests import follow_page
 from signet_sync.agent.workspace import Workspace
+from signet_sync.config import half_lives
 from signet_sync.contracts.observed import Found, Signature, Trouble
 from signet_sync.contracts.places import day_page, head_page, month_page, page_agent
 from signet_sync.contracts.timestamps import DAY, instant_of, iso
 from signet_sync.errors import LeaseBusy, SignetSyncError
-from signet_sync.index import overview, pages
+from signet_sync.index import heads, overview, pages
 from signet_sync.index.pages import PageState
-from signet_sync.projection import markers
+from signet_sync.projection import head, markers
 from signet_sync.projection.budget import shares
-from signet_sync.projection.head import SECTIONS, HeadItem, Highlight, highlights
 from signet_sync.projection.ledger import day_text, month_text
 from signet_sync.projection.render import Projection, Rendered, render, window
 from signet_sync.state import process_alive, process_birth
+from signet_sync.temporal.score import day_start
 from signet_sync.vault import files
 
 PAGE_LIMIT = 1 << 28
-HEAD_CANDIDATES = 24
-HEAD_ARTIFACTS = 120
 INDEX_MONTHS = 24
-INDEX_COMPACTIONS = 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +67,8 @@ def project(
 ) -> ProjectionOutcome:
     """Brings pages in line with rows: of all agents (None), or of some, plus pages that somebody touched.
 
-    A page is rendered when its inputs moved, when its file was touched, and when a row enters or leaves the window.
+    A page is rendered when its inputs moved, when its file was touched, when a row enters or leaves the window, and
+    when a UTC day begins: scores are those of a day.
     """
     outcome = ProjectionOutcome()
     everything = agents is None
@@ -147,20 +144,26 @@ def compose(workspace: Workspace, agent_id: str, now_us: int, halted: str = "") 
     database, settings = workspace.database, workspace.settings
     first, last = window(now_us, settings.window_days)
     in_window = pages.count_in_window(database, agent_id, first, last)
+    candidates = head.candidates(heads.seen(database, agent_id, now_us), now_us, half_lives(settings))
     projection = Projection(
         agent_id,
         warning(workspace, agent_id, halted),
-        pages.projects(database, agent_id, first, last, 12),
-        head_items(workspace, agent_id, last),
+        candidates,
         in_window,
         pages.window_months(database, agent_id, first, last),
         lambda limit: pages.window_rows(database, agent_id, first, last, limit),
         pages.months(database, agent_id, INDEX_MONTHS),
-        pages.compactions(database, agent_id, last, INDEX_COMPACTIONS),
+        lambda limit: heads.lineage(database, agent_id, now_us, limit),
     )
     budget = shares(settings.budget_tokens, settings.share_head, settings.share_ledger, settings.share_index)
-    rendered = render(projection, budget)
-    return rendered, in_window, pages.next_change(database, agent_id, now_us, settings.window_days * DAY)
+    changes = [
+        pages.next_change(database, agent_id, now_us, settings.window_days * DAY),
+        heads.next_change(database, agent_id, now_us),
+        # Scores are those of a UTC day.
+        day_start(now_us) + DAY if candidates else None,
+    ]
+    next_us = min((instant for instant in changes if instant is not None), default=None)
+    return render(projection, budget), in_window, next_us
 
 
 def is_current(workspace: Workspace, agent_id: str) -> bool:
@@ -178,28 +181,6 @@ def is_current(workspace: Workspace, agent_id: str) -> bool:
         and before.inputs_sha256 == sha256(text.encode("utf-8", "replace")).hexdigest()
         and before.signature == _signature(workspace.root, path)
     )
-
-
-@lru_cache(maxsize=512)
-def _highlights_of(path: str, sha256_: str, content: str) -> tuple[Highlight, ...]:
-    """The highlights of an artifact; its text is told by path and hash, so a page of yesterday's artifacts is cheap."""
-    del path, sha256_
-    return highlights(content)
-
-
-def head_items(workspace: Workspace, agent_id: str, last_us: int) -> list[HeadItem]:
-    """What the newest artifacts say under known headings, newest first: enough of each, or all of the newest."""
-    found: list[HeadItem] = []
-    counts: Counter[str] = Counter()
-    for read, told in enumerate(pages.told(workspace.database, agent_id, last_us)):
-        enough = len(counts) == len(SECTIONS) and min(counts.values()) >= HEAD_CANDIDATES
-        if enough or read == HEAD_ARTIFACTS:
-            break
-        for section, text in _highlights_of(told.path, told.sha256, told.content):
-            counts[section] += 1
-            if counts[section] <= HEAD_CANDIDATES:
-                found.append(HeadItem(section, text, told.path, told.kind, told.project, told.day))
-    return found
 
 
 def warning(workspace: Workspace, agent_id: str, halted: str = "") -> str:

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from signet_sync import journal, state
 from signet_sync import reconcile as desk
-from signet_sync.agent import flows, projection, scrub
+from signet_sync.agent import flows, graph, projection, scrub
 from signet_sync.agent.flows import Flow
 from signet_sync.agent.manifests import rebuild_missing
 from signet_sync.agent.workspace import Workspace, back_up, require_root
@@ -74,9 +74,13 @@ class Request:
 
 @dataclass(slots=True)
 class Change:
-    """What moved in the index: sessions, agents, (agent, day) pairs whose pages may have to follow, paths."""
+    """What moved in the index: sessions, agents, (agent, day) pairs whose pages may have to follow, paths.
+
+    `told` are the sessions of which something else than the manifest moved.
+    """
 
     sessions: set[Session] = field(default_factory=set)
+    told: set[Session] = field(default_factory=set)
     agents: set[str] = field(default_factory=set)
     days: set[tuple[str, str]] = field(default_factory=set)
     paths: set[str] = field(default_factory=set)
@@ -417,7 +421,8 @@ def _apply(
     named = [j for j in (*plan.judged, *stone_judgements) if known.get(j.path) != Known(j.signature, j.verdict, j.code)]
     pending = bench.tombstones and tombstones.unscrubbed(database)
     over = outcome.full and database.meta("halted") is not None
-    if not (plan.read or named or gone or request.rebuild or pending or over):
+    stale = outcome.full and graph.is_stale(database)
+    if not (plan.read or named or gone or request.rebuild or pending or over or stale):
         return
     change = outcome.change
     unsettled: set[str] = set()
@@ -435,6 +440,7 @@ def _apply(
         touched = artifacts.delete_rows(database, [*dropped, *(j.path for j in named if j.path in known)])
         outcome.removed_rows += len(touched)
         change.sessions.update(touched)
+        change.told.update(touched)
         change.agents.update(agent for agent, _, _ in touched)
         change.paths.update(dropped, (j.path for j in named))
         artifacts.forget_files(database, dropped)
@@ -442,12 +448,14 @@ def _apply(
         removed, rows = tombstones.remove_covered(database, bench.tombstones.stones)
         outcome.removed_rows += rows
         change.sessions.update(removed)
+        change.told.update(removed)
         change.agents.update(agent for agent, _, _ in removed)
         whole = request.rebuild or (not known and outcome.full)
         if whole:
             artifacts.store_files(database, _vanished_seals(workspace, bench), request.now_us)
         _go_on(request)
         _ledger(workspace, change, whole=whole)
+        graph.update(database, change.told, whole=whole or stale)
         _links(workspace, change, outcome, whole=whole)
         change.agents.update(_violations(workspace, request))
         if outcome.full:
@@ -585,6 +593,9 @@ class _Writer:
         stale = [j.path for j in changed if j.path in before]
         for agent, token, session in artifacts.delete_rows(database, stale):
             self._touch(agent, token, session)
+        for former in (before[path] for path in stale):
+            if former.source_kind != "manifest":
+                self._change.told.add((former.agent_id, former.session_token, former.session_id))
         first = self._next_id
         self._next_id = artifacts.insert_rows(database, changed, first, iso(self._request.now_us))
         for judgement in changed:
@@ -594,6 +605,7 @@ class _Writer:
                 self._touch(row.agent_id, row.session_token, row.session_id)
                 if row.source_kind != "manifest":
                     self._change.agents.add(row.agent_id)
+                    self._change.told.add((row.agent_id, row.session_token, row.session_id))
         changed_paths = {j.path for j in changed}
         artifacts.store_files(
             database,

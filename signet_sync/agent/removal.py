@@ -8,7 +8,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 
 from signet_sync import spool, state
-from signet_sync.agent import reconcile, traces
+from signet_sync.agent import projection, reconcile, traces
 from signet_sync.agent.workspace import Workspace
 from signet_sync.contracts.artifacts import Tombstone, validate_tombstone
 from signet_sync.contracts.frontmatter import FrontmatterProblem, parse
@@ -20,7 +20,7 @@ from signet_sync.contracts.sanitizer import sanitize_line
 from signet_sync.contracts.timestamps import iso
 from signet_sync.contracts.tokens import token_of
 from signet_sync.errors import UsageError, WorkspaceError
-from signet_sync.index import captures, sessions, tombstones
+from signet_sync.index import captures, live, sessions, tombstones
 from signet_sync.index.database import Database
 from signet_sync.index.sessions import SessionRef
 from signet_sync.reconcile import judge_tombstone
@@ -67,6 +67,9 @@ def plan(workspace: Workspace, agent_id: str, name: str) -> list[Removal]:
     found = sessions.find(database, agent_id, name, sealed=True)
     # The key of a session whose files have vanished stands nowhere any more, but its token was made of it.
     found = found or sessions.find(database, agent_id, derived, sealed=True)
+    running = [] if found else _running(workspace, agent_id, name)
+    if running:
+        return running
     if not found:
         raise UsageError(
             f"no session of agent {agent_id} is called {name!r}",
@@ -99,6 +102,18 @@ def plan(workspace: Workspace, agent_id: str, name: str) -> list[Removal]:
         everyone = bool(whole) or all(token == token_of(agent_id, ref.session_id) for ref in wanted)
         removals.append(Removal(agent_id, token, wanted, everyone, tuple(_paths(workspace, agent_id, token, wanted))))
     return removals
+
+
+def _running(workspace: Workspace, agent_id: str, name: str) -> list[Removal]:
+    """What a name covers of sessions that have live turns and no file yet."""
+    found: dict[str, list[SessionRef]] = {}
+    everyone = False
+    for key, session_id, *_ in live.sessions(workspace.database, agent_id):
+        token = token_of(agent_id, key)
+        if name in (session_id, key, token):
+            found.setdefault(token, []).append(SessionRef(agent_id, token, session_id or key, key))
+            everyone |= name != session_id or key == session_id
+    return [Removal(agent_id, token, tuple(refs), everyone, ()) for token, refs in found.items()]
 
 
 def _is_key(ref: SessionRef, name: str, derived: str) -> bool:
@@ -135,6 +150,9 @@ def remove(workspace: Workspace, removal: Removal, reason: str, now_us: int) -> 
     """Removes for good. A crash after the tombstone file is durable is finished by the next pass, whoever makes it."""
     needles, transcripts = _needles(workspace, removal), _transcripts(workspace, removal)
     with state.workspace_lock(workspace.state):
+        if workspace.database.meta("halted") is None:
+            # What somebody wrote into our part of a page is kept beside it now, while rows tell which lines must go.
+            projection.project(workspace, agents=None, days=(), touched=(), now_us=now_us)
         stone = _tombstone(workspace, removal, reason, now_us)
         path = tombstone_files.put(workspace.root, stone)
         with workspace.database.transaction(durable=True):

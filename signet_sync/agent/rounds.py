@@ -19,8 +19,9 @@ from signet_sync.agent.connection import Connection
 from signet_sync.agent.presence import Presence
 from signet_sync.agent.projection import now_us
 from signet_sync.agent.reconcile import Outcome, Request
-from signet_sync.agent.worker import Worker, due
+from signet_sync.agent.worker import Worker, at_work, due
 from signet_sync.agent.workspace import Workspace
+from signet_sync.config import asks_anybody
 from signet_sync.contracts.places import MEMORY, TOMBSTONES, agent_folder, head_page
 from signet_sync.contracts.timestamps import SECOND, iso
 from signet_sync.index import artifacts, overview
@@ -128,13 +129,18 @@ class Rounds:
     def round(self) -> None:
         """One round: what is due now. Hinted paths are answered first, then sweeps and the like, then hooks' jobs."""
         self._keep_up()
+        self._due.pop("live", None)
         if not self.worker.working() and spool.waiting(self.workspace.state.spool):
             self._take_spool()
 
     def _take_spool(self) -> None:
-        """Has what harness hooks have left worked off; what that writes comes back as changes."""
-        if next(due(self.workspace, now_us()), None) is not None:
+        """Has what harness hooks have left worked off, running sessions read; what is written comes back as changes."""
+        moment = now_us()
+        rests = [wait for _, _, wait in at_work(self.workspace, moment)]
+        if next(due(self.workspace, moment), None) is not None or any(wait <= 0 for wait in rests):
             self.worker.start(sweep=False)
+        elif rests:
+            self._due["live"] = time.monotonic() + min(rests) / SECOND
 
     def _keep_up(self) -> None:
         looked = self.connection.keep(), self.watcher.check(), self._clocks_jumped()
@@ -199,7 +205,7 @@ class Rounds:
         self._swept = time.monotonic()
         if outcome.cliff is None:
             self.last_full = iso(request.now_us)
-        if os.path.exists(self.workspace.state.harnesses):
+        if os.path.exists(self.workspace.state.harnesses) or asks_anybody(settings):
             self.worker.start(sweep=True)
         self.presence.write()
         if outcome.read > BIG_BATCH:

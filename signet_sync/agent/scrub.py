@@ -1,9 +1,9 @@
-"""After a removal no byte of the session's text stays in a file that we write: database, WAL, backups, kept copies."""
+"""After a removal no byte of what was removed stays in a file that we write: database, WAL, backups, kept copies."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
@@ -15,7 +15,8 @@ from signet_sync.contracts.observed import Found
 from signet_sync.contracts.places import KEPT_COPY
 from signet_sync.contracts.tokens import token_of
 from signet_sync.errors import WorkspaceError
-from signet_sync.index import tombstones
+from signet_sync.index import memories, tombstones
+from signet_sync.index.memories import Memory
 from signet_sync.index.traces import names
 from signet_sync.spool import Job
 from signet_sync.vault import files
@@ -32,12 +33,15 @@ def scrub(workspace: Workspace, now_iso: str) -> None:
     """
     stones = tombstones.mirrored(workspace.database)
     try:
-        _drop_inputs(workspace, stones)
+        files.sweep(workspace.root, beside=("",))
+        state.sweep(workspace.state)
+        if stones:
+            _drop_inputs(workspace, stones)
         clean_kept_copies(workspace, stones)
         back_up(workspace, now_iso, force=True)
         _drop_set_aside(workspace.database.path)
     except (OSError, WorkspaceError) as error:
-        workspace.events.append(f"not all that is left of a removed session could be deleted, a pass will: {error}")
+        workspace.events.append(f"not all that is left of what was removed could be deleted, a pass will: {error}")
         return
     if not workspace.database.checkpoint(truncate=True):
         return
@@ -47,7 +51,7 @@ def scrub(workspace: Workspace, now_iso: str) -> None:
 
 
 def _drop_inputs(workspace: Workspace, stones: Sequence[Tombstone]) -> None:
-    """What was taken in and not yet written, and what a crash left half-written. Raises `OSError`."""
+    """What was taken in and not yet written. Raises `OSError`."""
 
     def flow(document: Mapping[str, Any]) -> bool:
         agent_id, token, session_id = (document.get(part) for part in ("agent_id", "token", "session_id"))
@@ -56,8 +60,6 @@ def _drop_inputs(workspace: Workspace, stones: Sequence[Tombstone]) -> None:
     def job(document: Job) -> bool:
         return is_covered(stones, document.agent_id, document.session_id)
 
-    files.sweep(workspace.root, beside=("",))
-    state.sweep(workspace.state)
     spool.sweep(workspace.state.spool)
     journal.drop(workspace.state.journal, flow)
     spool.drop(workspace.state.spool, job)
@@ -85,15 +87,27 @@ def _drop_set_aside(database: str) -> None:
 
 
 def clean_kept_copies(workspace: Workspace, stones: Sequence[Tombstone]) -> None:
-    """Takes lines of removed sessions out of the kept copies of displaced pages.
+    """Takes lines of removed sessions and forgotten memories out of the kept copies of displaced pages.
 
-    They are told by token, id and file names; while the sessions have rows, by their words too. Raises `OSError`,
-    `WorkspaceError`.
+    They are told by token, id, handle and file names; while the sessions have rows, by their words too. Raises
+    `OSError`, `WorkspaceError`.
     """
-    copies = kept_copies(workspace.root)
-    if not copies or not stones:
-        return
-    sieve = Sieve(_needles(workspace, stones))
+    handles = {memory_id.encode() for _, memory_id in memories.forgotten(workspace.database)}
+    if (stones or handles) and (copies := kept_copies(workspace.root)):
+        _take_out(workspace, copies, (_needles(workspace, stones) if stones else set()) | handles)
+
+
+def clean_of_memory(workspace: Workspace, memory: Memory) -> None:
+    """The same for one memory by its words, which nobody knows any more once this has ended.
+
+    Raises `OSError`, `WorkspaceError`.
+    """
+    if copies := kept_copies(workspace.root):
+        _take_out(workspace, copies, traces.of_memory(workspace.database, memory))
+
+
+def _take_out(workspace: Workspace, copies: Iterable[str], needles: Iterable[bytes]) -> None:
+    sieve = Sieve(needles)
     for path in copies:
         found = files.read(workspace.root, path, 1 << 28)
         told = sieve.caught(found.raw) if isinstance(found, Found) else set()

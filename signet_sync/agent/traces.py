@@ -10,8 +10,10 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from signet_sync.agent.workspace import Workspace
 from signet_sync.contracts.places import display
+from signet_sync.contracts.sentences import flatten
 from signet_sync.index import traces
 from signet_sync.index.database import Database
+from signet_sync.index.memories import Memory
 from signet_sync.index.traces import Scope
 from signet_sync.vault import foreign
 
@@ -71,8 +73,19 @@ def distinctive(database: Database, scopes: Sequence[Scope]) -> set[bytes]:
 
     At most `MOST_PHRASES`, spread over the whole text. Every other text of the index is read once.
     """
-    said = [list(dict.fromkeys(phrases(text))) for scope in scopes for text in traces.texts(database, scope)]
-    said = [one for one in said if one]
+    said = (text for scope in scopes for text in traces.texts(database, scope))
+    return _telling(said, traces.other_texts(database, scopes))
+
+
+def of_memory(database: Database, memory: Memory) -> set[bytes]:
+    """By what a forgotten memory is known: its handle, and phrases that nothing else in the index has."""
+    # A page shows it flattened.
+    said = [memory.content, flatten(memory.content, limit=len(memory.content) + 1)]
+    return {memory.id.encode()} | _telling(said, traces.other_texts(database, ()))
+
+
+def _telling(texts: Iterable[str], others: Iterable[str]) -> set[bytes]:
+    said = [one for one in (list(dict.fromkeys(phrases(text))) for text in texts) if one]
     if not said:
         return set()
     share = max(1, MOST_PHRASES // len(said))
@@ -83,7 +96,7 @@ def distinctive(database: Database, scopes: Sequence[Scope]) -> set[bytes]:
         telling |= {phrase: chosen[phrase] for phrase in sorted(short, key=len, reverse=True)[:_FEW]}
     sieve = Sieve(telling.values())
     common: set[bytes] = set()
-    for text in traces.other_texts(database, scopes):
+    for text in others:
         common |= sieve.caught(text.encode("utf-8", "replace"))
     found = set()
     for phrase, raw in telling.items():

@@ -11,10 +11,14 @@ from collections.abc import Iterator
 from signet_sync import spool
 from signet_sync.agent.workspace import Workspace
 from signet_sync.contracts.timestamps import SECOND
+from signet_sync.harness import opencode
+from signet_sync.index import live
 from signet_sync.spool import Job
 
 # After a worker that ended badly, and before another look at jobs that one has left.
 PATIENCE = 60.0
+# A session that is at work is read again after so many microseconds, whatever there is to say for more patience.
+LONGEST_REST = 60 * SECOND
 
 
 def due(workspace: Workspace, now_us: int) -> Iterator[Job]:
@@ -22,6 +26,42 @@ def due(workspace: Workspace, now_us: int) -> Iterator[Job]:
     for job in spool.jobs(workspace.state.spool, now_us):
         if job.event != "stop" or _idle(workspace, job.transcript_path, now_us):
             yield job
+
+
+def running(workspace: Workspace, now_us: int) -> Iterator[tuple[Job, str]]:
+    """Stop markers of sessions at work whose turns are to be read now, and what their transcripts look like."""
+    for job, shape, wait in at_work(workspace, now_us):
+        if wait <= 0:
+            yield job, shape
+
+
+def at_work(workspace: Workspace, now_us: int) -> Iterator[tuple[Job, str, int]]:
+    """Stop markers of sessions whose transcripts moved since their turns were read, how they look, how long they rest.
+
+    That is in microseconds. A hook that tells of more ends the rest soon; what is written without a word can wait.
+    """
+    for job in spool.jobs(workspace.state.spool, now_us):
+        if job.event != "stop" or _idle(workspace, job.transcript_path, now_us):
+            continue
+        shape, mark = _shape(job), live.mark_of(workspace.database, os.path.basename(job.place))
+        if not shape or (mark is not None and mark.shape == shape):
+            continue
+        wait = mark.rests_until - now_us if mark is not None else 0
+        # The clock was set back.
+        wait = 0 if wait > LONGEST_REST else wait
+        told = mark is None or mark.told_at != job.at
+        yield job, shape, wait if told else wait + LONGEST_REST
+
+
+def _shape(job: Job) -> str:
+    """What of a transcript moves when something is added to it; empty where there is none."""
+    try:
+        status = os.stat(job.transcript_path or "")
+    except (OSError, ValueError):
+        return ""
+    # What OpenCode adds stands in the log of its database for a while.
+    told = f" {job.at}" if job.harness == opencode.NAME else ""
+    return f"{status.st_size} {status.st_mtime_ns}{told}"
 
 
 def _idle(workspace: Workspace, path: str | None, now_us: int) -> bool:

@@ -1,10 +1,17 @@
-"""`context`: what a session is told at its start, printed as it would be."""
+"""`context`: what a session is told at its start or at a prompt, printed as it would be."""
 
 from __future__ import annotations
+
+from typing import TYPE_CHECKING
 
 import click
 
 from signet_sync.cli import Context, agent_option, emit, json_option, now_option, pass_context, resolve_now
+from signet_sync.cli.expand import count_nodes
+from signet_sync.cli.search import database_for_reading
+
+if TYPE_CHECKING:
+    from signet_sync.agent.context import Composed
 
 
 @click.command()
@@ -16,17 +23,21 @@ from signet_sync.cli import Context, agent_option, emit, json_option, now_option
     show_default=True,
     help="shared: without MEMORY.md, for a place that others read too.",
 )
+@click.option("--prompt", metavar="TEXT", help="What memory holds on this, in place of what is told at the start.")
 @click.option(
-    "--budget", type=click.IntRange(min=1), metavar="TOKENS", help="At most so many tokens (else 10,000 characters)."
+    "--budget",
+    type=click.IntRange(min=1),
+    metavar="TOKENS",
+    help="At most so many tokens (else 10,000 characters, with --prompt 800 tokens).",
 )
 @now_option
 @json_option
 @pass_context
-def context(context: Context, agent: str, scope: str, budget: int | None, now: str | None, as_json: bool) -> int:
+def context(
+    context: Context, agent: str, scope: str, prompt: str | None, budget: int | None, now: str | None, as_json: bool
+) -> int:
     """Print what a session of an agent is told at its start: its MEMORY.md and the workspace's identity files."""
-    from signet_sync.agent.context import compose
     from signet_sync.agent.workspace import require_root
-    from signet_sync.context import LIMIT
     from signet_sync.contracts.identities import AGENT_ID
     from signet_sync.contracts.tokencount import estimate_tokens
     from signet_sync.errors import UsageError
@@ -39,10 +50,11 @@ def context(context: Context, agent: str, scope: str, budget: int | None, now: s
             code="agent-invalid",
         )
     require_root(context.root)
+    shared = scope == "shared"
     composed = (
-        compose(context.root, agent, shared=scope == "shared", limit=LIMIT)
-        if budget is None
-        else compose(context.root, agent, shared=scope == "shared", limit=budget, size=estimate_tokens)
+        _at_start(context, agent, shared, budget)
+        if prompt is None
+        else _at_prompt(context, agent, shared, budget, prompt)
     )
     for trouble in composed.troubles:
         context.say(f"warning: {trouble}")
@@ -58,7 +70,27 @@ def context(context: Context, agent: str, scope: str, budget: int | None, now: s
         )
     elif composed.text:
         click.echo(composed.text)
+    elif prompt is not None:
+        context.say("memory holds nothing on this")
     else:
         missing = "no identity file" if scope == "shared" else "no MEMORY.md and no identity file"
         context.say(f"there is nothing to tell yet: {missing} in the workspace")
     return 0
+
+
+def _at_start(context: Context, agent: str, shared: bool, budget: int | None) -> Composed:
+    from signet_sync.agent.context import compose
+    from signet_sync.contracts.tokencount import estimate_tokens
+
+    if budget is None:
+        return compose(context.root, agent, shared=shared)
+    return compose(context.root, agent, shared=shared, limit=budget, size=estimate_tokens)
+
+
+def _at_prompt(context: Context, agent: str, shared: bool, budget: int | None, prompt: str) -> Composed:
+    from signet_sync.agent.context import prompted
+
+    with database_for_reading(context) as database:
+        composed = prompted(context.root, database, agent, prompt, shared=shared, budget=budget)
+    count_nodes(context, agent, composed.ids)
+    return composed

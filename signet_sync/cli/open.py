@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from signet_sync.cli import Context, agent_option, emit, json_option, pass_context
+from signet_sync.cli import Context, agent_option, counted, emit, json_option, pass_context
 from signet_sync.cli.search import count_access, database_for_reading
 
 
@@ -26,12 +26,13 @@ def open_(context: Context, session: str, wanted: str | None, agent: str, as_jso
     from signet_sync.errors import UsageError
 
     with database_for_reading(context) as database:
-        document = describe(database, agent, session)
+        document = running(database, agent, session) or describe(database, agent, session)
     paths = newest_paths(document)
     count_access(context, [(agent, path) for path in dict.fromkeys(paths.values())])
     if wanted is not None:
         if wanted not in paths:
-            raise UsageError(f"the session has no {wanted}", hint=f"it has: {', '.join(paths)}", code="no-such-file")
+            has = f"it has: {', '.join(paths)}" if paths else "they are written when it ends"
+            raise UsageError(f"the session has no {wanted}", hint=has, code="no-such-file")
         click.echo(paths[wanted])
     elif as_json:
         emit(document)
@@ -40,9 +41,34 @@ def open_(context: Context, session: str, wanted: str | None, agent: str, as_jso
     return 0
 
 
+def running(database: Any, agent: str, session: str) -> dict[str, Any] | None:
+    """The document of a session of which there is nothing yet but live turns; None for any other."""
+    from signet_sync.contracts.tokens import derive_token
+    from signet_sync.index import live, sessions
+
+    said = [one for one in live.sessions(database, agent) if session in (one.session_key, one.session_id)]
+    if not said or sessions.find(database, agent, session):
+        return None
+    newest = said[0]
+    return {
+        "agent_id": agent,
+        "session_id": newest.session_id,
+        "session_key": newest.session_key,
+        "session_token": derive_token(agent, newest.session_key, newest.session_id),
+        "project": None,
+        "harness": None,
+        "segments": [],
+        "compactions": [],
+        "manifest": None,
+        "sentence": "It runs: its files are written when it ends.",
+        "verdicts": {},
+        "live": sum(one.turns for one in said),
+    }
+
+
 def describe(database: Any, agent: str, session: str) -> dict[str, Any]:
     """The document of `open --json`."""
-    from signet_sync.index import sessions
+    from signet_sync.index import live, sessions
 
     ref = sessions.one(database, agent, session)
     files = sessions.files(database, ref)
@@ -71,6 +97,12 @@ def describe(database: Any, agent: str, session: str) -> dict[str, Any]:
         "manifest": manifests[-1].source_path if manifests else None,
         "sentence": best.sentence or "",
         "verdicts": sessions.verdicts(database, [f.source_path for f in files]),
+        "live": sum(
+            one.turns
+            for one in live.sessions(database, agent)
+            if ref.session_id in (one.session_id, one.session_key)
+            or (not one.session_id and one.session_key == best.session_key)
+        ),
     }
 
 
@@ -103,6 +135,8 @@ def _show(document: dict[str, Any]) -> None:
     for path in document["compactions"]:
         click.echo(f"  compaction: {path}")
     click.echo(f"  manifest: {document['manifest'] or '–'}")
+    if document["live"]:
+        click.echo(f"  live: {counted(document['live'], 'turn')}")
     odd = {path: code for path, code in document["verdicts"].items() if code != "indexed"}
     for path, code in odd.items():
         click.secho(f"  {code}: {path}", fg="red")

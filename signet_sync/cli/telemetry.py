@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import click
 
-from signet_sync.cli import Context, agreed, emit, json_option, pass_context
+from signet_sync.cli import Context, agreed, counted, emit, json_option, pass_context
 from signet_sync.cli.search import database_for_reading
+from signet_sync.contracts.sentences import flatten
+
+_SHOWN = 50
 
 
 @click.group()
@@ -18,19 +21,28 @@ def telemetry() -> None:
 @json_option
 @pass_context
 def show(context: Context, agent: str | None, as_json: bool) -> int:
-    """How often each artifact was found or opened, and when last."""
+    """How often each artifact was found or opened, each node asked for, and when last."""
     from signet_sync.index import telemetry as door
 
     with database_for_reading(context) as database:
         rows = door.accesses(database, agent)
+        nodes = door.node_accesses(database, agent)
     if as_json:
         keys = ("agent_id", "path", "accesses", "last_accessed_at")
-        emit({"accesses": [dict(zip(keys, row, strict=True)) for row in rows]})
+        emit(
+            {
+                "accesses": [dict(zip(keys, row, strict=True)) for row in rows],
+                "nodes": [node._asdict() for node in nodes],
+            }
+        )
         return 0
-    if not rows:
-        click.echo("nothing was searched or opened yet")
-    for agent_id, path, count, last in rows[:50]:
+    if not rows and not nodes:
+        click.echo("nothing was searched, opened or recalled yet")
+    for agent_id, path, count, last in rows[:_SHOWN]:
         click.echo(f"{count:6}  {last}  {agent_id}  {path}")
+    for node in nodes[:_SHOWN]:
+        what = flatten(node.label, 80) if node.label is not None else "(gone)"
+        click.echo(f"{node.accesses:6}  {node.last_day}{'':14}  {node.agent_id}  ^{node.id}  {what}")
     return 0
 
 
@@ -40,7 +52,7 @@ def show(context: Context, agent: str | None, as_json: bool) -> int:
 @json_option
 @pass_context
 def reset(context: Context, agent: str | None, yes: bool, as_json: bool) -> int:
-    """Forget the counters."""
+    """Forget the counters. Pins stay."""
     from signet_sync.agent.workspace import opened
     from signet_sync.index import telemetry as door
 
@@ -50,5 +62,5 @@ def reset(context: Context, agent: str | None, yes: bool, as_json: bool) -> int:
     if as_json:
         emit({"reset": count})
     else:
-        click.echo(f"{count} counters forgotten")
+        click.echo(f"{counted(count, 'counter')} forgotten")
     return 0

@@ -35,6 +35,8 @@ _CLASSES = (
     (b"3", 0xF0, 0xFF),  # emoji and everything else beyond the first plane
 )
 _CONTINUATION = bytes(range(0x80, 0xC0))
+_BEYOND_ASCII = bytes(range(0x80, 0x100))
+_LOWER_AND_BLANKS = bytes(range(0x61, 0x7B)) + b" \n"
 _ASCII_BUT_BLANKS = bytes(set(range(0x80)) - set(b" \n"))
 
 _COSTS = (
@@ -109,6 +111,26 @@ def estimate_tokens(text: str) -> int:
     if not text.isascii():
         tokens += _beyond_ascii(raw)
     return max(1, tokens)
+
+
+def rough_tokens(text: str) -> int:
+    """About as many as `estimate_tokens`, nine times as fast: for bounding pieces of long texts, never for a budget.
+
+    0 for the empty text, else at least 1. On prose, code, JSON and Markdown between 15 % under and 17 % over; at worst
+    (single letters between blanks) half of it, (words in capitals) twice as much.
+    """
+    if not text:
+        return 0
+    raw = text.encode("utf-8", "surrogatepass")
+    foreign = 0
+    if not text.isascii():
+        foreign = _beyond_ascii(raw)
+        raw = raw.translate(None, _BEYOND_ASCII)
+    spaces, newlines = raw.count(b" "), raw.count(b"\n")
+    dense = len(raw.translate(None, _LOWER_AND_BLANKS))
+    letters = len(raw) - dense - spaces - newlines
+    # Rounded up, so that lines of ASCII counted one by one never come to less than all of them together.
+    return (72 * dense + 16 * letters + 33 * spaces + 55 * newlines + 99) // 100 + foreign
 
 
 def _beyond_ascii(raw: bytes) -> int:

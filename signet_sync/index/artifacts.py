@@ -7,8 +7,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from signet_sync.contracts.observed import Signature
+from signet_sync.contracts.segments import indexed
 from signet_sync.index.database import Database
-from signet_sync.index.segments import indexed
 from signet_sync.projection.ledger import LedgerRow, Part
 from signet_sync.reconcile import Judgement, Known, Row, Seal
 
@@ -342,8 +342,19 @@ def canonical_dump(database: Database) -> list[tuple[Any, ...]]:
         ("links", "source_path, field, target_path, broken", "source_path, field"),
         ("ledger_rows", ", ".join(LedgerRow._fields), "agent_id, session_token, session_id"),
         ("files", "path, verdict, code, message, notes", "path"),
+        ("session_summaries", "*", "agent_id, id"),
+        ("session_summary_children", "*", "agent_id, parent_id, child_id"),
+        ("thread_sessions", "*", "agent_id, session_token, session_id"),
+        ("memory_thread_heads", "*", "agent_id, thread_id"),
+        ("entities", "*", "agent_id, id"),
+        ("entity_mentions", "*", "agent_id, entity_id, source_path"),
+        ("entity_attributes", "*", "agent_id, id"),
+        ("attribute_sources", "*", "agent_id, attribute_id, source_path"),
+        ("relations", "*", "agent_id, from_id, kind, to_id, source_path"),
+        ("recall_lines where tier <> 'memory'", "agent_id, tier, id, text", "agent_id, id"),
     ):
-        dump.extend((table, *row) for row in database.execute(f"select {columns} from {table} order by {order}"))
+        name = table.partition(" ")[0]
+        dump.extend((name, *row) for row in database.execute(f"select {columns} from {table} order by {order}"))
     return dump
 
 

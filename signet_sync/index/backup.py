@@ -5,16 +5,20 @@ from __future__ import annotations
 import os
 import zlib
 from contextlib import suppress
+from hashlib import sha256
 
 import apsw
 
 from signet_sync.errors import DatabaseCorrupt
 from signet_sync.index.database import Database, translate
-from signet_sync.index.schema import BACKED_UP
+from signet_sync.index.schema import BACKED_UP, SINCE_2
+
+# Small tables in which any value may change by itself: their rows are the mark.
+_BY_ROW = ("memories", "memory_sources", "pins", "node_telemetry")
 
 
 def fingerprint(database: Database) -> str:
-    """Changes whenever a row that belongs into a backup does; cheap, because the tables' sums are."""
+    """Changes whenever a row that belongs into a backup does; cheap, because sums and small tables are."""
     parts = [
         # A seal that is written again gets a new rowid; counting and this look at no blob.
         database.value("select count(*) || ':' || coalesce(max(rowid), 0) from seals"),
@@ -28,8 +32,16 @@ def fingerprint(database: Database) -> str:
         ),
         database.value("select count(*) || ':' || coalesce(max(at), '') from flow_results"),
         database.value("select count(*) || ':' || coalesce(max(at), '') from captures"),
+        *(_hash(database, table) for table in _BY_ROW),
     ]
     return "|".join(str(part) for part in parts)
+
+
+def _hash(database: Database, table: str) -> str:
+    """The hash of a table's rows, which SQLite puts together in order of their key (they have no rowid)."""
+    row = " || ',' || ".join(f"quote({column})" for column in BACKED_UP[table])
+    rows = database.value(f"select group_concat({row}, ';') from (select * from {table} order by 1, 2)")
+    return sha256((rows or "").encode("utf-8", "surrogatepass")).hexdigest()[:16]
 
 
 def write(database: Database, target: str) -> None:
@@ -78,8 +90,8 @@ def restore(database: Database, source: str) -> dict[str, int]:
             if database.value("pragma kept.user_version") != _checksum(database):
                 raise DatabaseCorrupt("the backup is damaged", path=source, hint="an older one is tried by itself")
             with database.transaction():
-                for table, columns in BACKED_UP.items():
-                    names = ", ".join(columns)
+                for table in _kept(database):
+                    names = ", ".join(BACKED_UP[table])
                     before: int = database.value(f"select count(*) from main.{table}")
                     database.execute(f"insert or ignore into main.{table}({names}) select {names} from kept.{table}")
                     counts[table] = database.value(f"select count(*) from main.{table}") - before
@@ -93,10 +105,17 @@ def restore(database: Database, source: str) -> dict[str, int]:
     return counts
 
 
+def _kept(database: Database) -> list[str]:
+    """The tables of the attached backup; one that was written under schema 1 lacks those that came later."""
+    there = {row[0] for row in database.execute("select name from kept.sqlite_schema where type = 'table'")}
+    return [table for table in BACKED_UP if table in there or table not in SINCE_2]
+
+
 def _checksum(database: Database) -> int:
     """A CRC-32 of the attached backup's rows as a signed number: SQLite itself would not notice a flipped letter."""
     crc = 0
-    for table, columns in BACKED_UP.items():
-        for row in database.execute(f"select {', '.join(columns)} from kept.{table} order by 1, 2"):
+    for table in _kept(database):
+        # By rowid where the first two are equal: the order in which the rows were copied.
+        for row in database.execute(f"select {', '.join(BACKED_UP[table])} from kept.{table} order by 1, 2, rowid"):
             crc = zlib.crc32(repr(row).encode("utf-8", "surrogatepass"), crc)
     return crc - (1 << 32) if crc >= 1 << 31 else crc

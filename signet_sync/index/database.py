@@ -184,6 +184,7 @@ class Database:
                 return
             for statement in (*NATIVE_DDL, *DERIVED_DDL):
                 self.connection.execute(statement)
+            self._tell_the_planner()
             # Taken away with the restored rows, so that neither a crash nor a full disk in between loses them.
             self.set_meta("restore", "due")
             self.connection.execute(f"pragma application_id = {APPLICATION_ID}")
@@ -197,6 +198,23 @@ class Database:
                 self.connection.execute(statement)
         self.reset_derived()
         self.connection.execute(f"pragma user_version = {VERSION}")
+
+    def _tell_the_planner(self) -> None:
+        """What an index is worth, before there are rows to count.
+
+        Knowing nothing, SQLite goes through all rows of an agent by a table's own key rather than by a longer index.
+        """
+        self.execute("analyze sqlite_schema")  # makes the table of statistics
+        known = {row[0] for row in self.execute("select idx from sqlite_stat1")}
+        rows = []
+        for table, clustered in list(self.execute("select name, wr from pragma_table_list where type = 'table'")):
+            for _, index, unique, origin, _ in list(self.execute(f"pragma index_list({table})")):
+                columns = [row[2] for row in self.execute(f"pragma index_info({index})")]
+                name = table if clustered and origin == "pk" else index
+                if name not in known and not table.startswith("sqlite_"):
+                    rows.append((table, name, worth(columns, unique=bool(unique))))
+        self.executemany("insert into sqlite_stat1(tbl, idx, stat) values(?, ?, ?)", rows)
+        self.execute("analyze sqlite_schema")  # reads it
 
     def begin_build(self) -> bool:
         """Goes without a log on disk while the first index is made; the caller holds the workspace's lock.
@@ -285,6 +303,7 @@ class Database:
             self.execute(f"drop table if exists {name}")
         for statement in DERIVED_DDL:
             self.execute(statement)
+        self._tell_the_planner()
 
     def replaced(self) -> bool:
         """Whether the file, or the log that we write, was deleted or exchanged under us: others read something else."""
@@ -334,6 +353,23 @@ class Database:
     def interrupt(self) -> None:
         """Ends a running statement of another thread."""
         self.connection.interrupt()
+
+
+def worth(columns: Sequence[str | None], *, unique: bool) -> str:
+    """An index's row of `sqlite_stat1`: rows in all, then how many have equal first column, first two, and so on.
+
+    Guesses: few agents, and every further column tells ten times as much.
+    """
+    shares, rows = [], _ROWS
+    for column in columns:
+        rows = rows // 4 if column == "agent_id" else max(rows // 100 if rows == _ROWS else rows // 10, 1)
+        shares.append(rows)
+    if unique:
+        shares[-1] = 1
+    return " ".join(map(str, (_ROWS, *shares)))
+
+
+_ROWS = 100_000
 
 
 def _identity(path: str) -> tuple[int, int] | None:

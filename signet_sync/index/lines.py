@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
+from signet_sync.contracts.segments import indexed
 from signet_sync.index.database import Database
-from signet_sync.index.segments import indexed
 
 _TEXTS = "select rowid, coalesce(search_text, text) from recall_lines"
 _CHUNK = 400
@@ -59,3 +59,9 @@ def _text(database: Database, agent_id: str, line_id: str) -> tuple[str, str] | 
     ):
         return tier, text
     return None
+
+
+def clear(database: Database) -> None:
+    """Forgets every line. In the caller's transaction."""
+    database.execute("insert into recall_lines_fts(recall_lines_fts) values('delete-all')")
+    database.execute("delete from recall_lines")

@@ -2,14 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
+from signet_sync.errors import UsageError
 from signet_sync.index.database import Database
+
+# Whoever looks for words wants the newest, and wants them soon: a running session rarely says more than this.
+MOST_FOUND = 50
+MOST_READ = 4 * 1024 * 1024  # characters
+MOST_WORDS = 32
+
+_MINE = "agent_id = ? and session_key = ? and session_id = ?"
+_MARK = "live:"
 
 
 class LiveTurn(NamedTuple):
-    """One buffered turn; `content` is sanitized, `at` ISO 8601 UTC."""
+    """One buffered turn; `content` is sanitized, `at` ISO 8601 UTC with milliseconds."""
 
     turn: int
     role: str
@@ -17,40 +26,253 @@ class LiveTurn(NamedTuple):
     at: str
 
 
-def buffer(database: Database, agent_id: str, session_key: str, turns: Iterable[LiveTurn]) -> int:
-    """Adds turns that are not buffered yet; gives how many were new. Inside the caller's transaction."""
-    before = database.value("select total_changes()")
-    database.executemany(
-        "insert or ignore into session_transcripts(agent_id, session_key, turn, role, content, at)"
-        " values(?, ?, ?, ?, ?, ?)",
-        [(agent_id, session_key, *turn) for turn in turns],
-    )
-    added: int = database.value("select total_changes()") - before
+class LiveSession(NamedTuple):
+    """A session that has buffered turns; `session_id` is empty where only its key is known."""
+
+    session_key: str
+    session_id: str
+    turns: int
+    first_at: str
+    last_at: str
+
+
+class FoundTurn(NamedTuple):
+    """A buffered turn that holds one of the words that were looked for."""
+
+    session_key: str
+    session_id: str
+    turn: int
+    role: str
+    at: str
+    content: str
+
+
+class Ending(NamedTuple):
+    """Which turns the end of a session covers; `said_by` and `begun_at` are ISO 8601 UTC with milliseconds.
+
+    All of the session's own that were said before the ending was begun: what came in while it was written is not in
+    it. Under a key that other sessions share, turns may stand whose session nobody named: of those the ones up to
+    `said_by`, later ones are another session's.
+    """
+
+    agent_id: str
+    session_key: str
+    session_id: str
+    said_by: str
+    begun_at: str
+
+    @property
+    def bounds(self) -> tuple[str, str]:
+        """Up to when turns are covered: those of the session by its id, those under its key alone."""
+        own = max(self.said_by, self.begun_at)
+        return own, own if self.session_key == self.session_id else self.said_by
+
+
+# ── turns ──
+
+
+def buffer(
+    database: Database, agent_id: str, session_key: str, turns: Sequence[LiveTurn], *, session_id: str = ""
+) -> int:
+    """Adds turns; gives how many were new, the others stand there as they are. Inside the caller's transaction.
+
+    A turn is the same where role and words are: it may be told again at another moment. Raises `UsageError`
+    (`turn-conflict`) where the number stands for other words.
+    """
+    added = 0
+    for turn in turns:
+        known = _known(database, agent_id, session_key, session_id, turn.turn)
+        if known is None:
+            _insert(database, agent_id, session_key, session_id, [turn])
+            added += 1
+        elif known != (turn.role, turn.content):
+            raise UsageError(
+                f"turn {turn.turn} of this session was appended with other words",
+                hint="nothing was written; a turn never changes: append what is new under a number of its own",
+                code="turn-conflict",
+            )
     return added
 
 
-def buffered(database: Database, agent_id: str, session_key: str) -> list[LiveTurn]:
+def mirror(database: Database, agent_id: str, session_key: str, session_id: str, turns: Iterable[LiveTurn]) -> int:
+    """Makes these the buffered turns of a session; gives how many were new. Inside the caller's transaction.
+
+    For turns that are read from a transcript, where some may have been taken back. Equal ones are not written again.
+    """
+    wanted = {turn.turn: turn for turn in turns}
+    known = {turn.turn: turn for turn in transcript(database, agent_id, session_key, session_id)}
+    database.executemany(
+        f"delete from session_transcripts where {_MINE} and turn = ?",
+        [(agent_id, session_key, session_id, turn) for turn in known if wanted.get(turn) != known[turn]],
+    )
+    new = [turn for number, turn in wanted.items() if known.get(number) != turn]
+    _insert(database, agent_id, session_key, session_id, new)
+    return len(new)
+
+
+def _known(
+    database: Database, agent_id: str, session_key: str, session_id: str, turn: int
+) -> tuple[object, object] | None:
+    for role, content in database.execute(
+        f"select role, content from session_transcripts where {_MINE} and turn = ?",
+        (agent_id, session_key, session_id, turn),
+    ):
+        return role, content
+    return None
+
+
+def _insert(database: Database, agent_id: str, session_key: str, session_id: str, turns: Sequence[LiveTurn]) -> None:
+    database.executemany(
+        "insert into session_transcripts(agent_id, session_key, session_id, turn, role, content, at)"
+        " values(?, ?, ?, ?, ?, ?, ?)",
+        [(agent_id, session_key, session_id, *turn) for turn in turns],
+    )
+
+
+# ── questions ──
+
+
+def transcript(database: Database, agent_id: str, session_key: str, session_id: str = "") -> list[LiveTurn]:
     """The buffered turns of a session, in order."""
     return [
         LiveTurn(*row)
         for row in database.execute(
-            "select turn, role, content, at from session_transcripts where agent_id = ? and session_key = ?"
-            " order by turn",
-            (agent_id, session_key),
+            f"select turn, role, content, at from session_transcripts where {_MINE} order by turn",
+            (agent_id, session_key, session_id),
         )
     ]
 
 
-def reset(database: Database, agent_id: str, session_key: str) -> None:
-    """Forgets the buffered turns of a session. Inside the caller's transaction."""
-    database.execute("delete from session_transcripts where agent_id = ? and session_key = ?", (agent_id, session_key))
+def count(database: Database, agent_id: str, session_key: str, session_id: str = "") -> int:
+    """How many turns of a session are buffered."""
+    number: int = database.value(
+        f"select count(*) from session_transcripts where {_MINE}", (agent_id, session_key, session_id)
+    )
+    return number
 
 
-def any_buffered(database: Database, agent_id: str, session_key: str) -> bool:
-    """Whether turns of a session are buffered."""
+def sessions(database: Database, agent_id: str) -> list[LiveSession]:
+    """The sessions of an agent that have buffered turns, the one that was last spoken in first."""
+    return [
+        LiveSession(*row)
+        for row in database.execute(
+            "select session_key, session_id, count(*), min(at), max(at) from session_transcripts where agent_id = ?"
+            " group by session_key, session_id order by 5 desc, 1, 2",
+            (agent_id,),
+        )
+    ]
+
+
+def find(database: Database, agent_id: str, words: Iterable[str]) -> list[FoundTurn]:
+    """The newest turns of an agent that hold any of the words, in whatever case, newest first.
+
+    Bounded: at most `MOST_FOUND` turns, among the newest ones of `MOST_READ` characters together.
+    """
+    wanted = list(dict.fromkeys(word.casefold() for word in words if word.strip()))[:MOST_WORDS]
+    found: list[FoundTurn] = []
+    read = 0
+    for turn in _newest_first(database, agent_id) if wanted else ():
+        text = turn.content.casefold()
+        if any(word in text for word in wanted):
+            found.append(turn)
+        read += len(text)
+        if len(found) == MOST_FOUND or read > MOST_READ:
+            break
+    return found
+
+
+def _newest_first(database: Database, agent_id: str) -> Iterator[FoundTurn]:
+    # What is sorted is small; words are read only as far as somebody wants them.
+    order = database.execute(
+        "select session_key, session_id, turn from session_transcripts where agent_id = ?"
+        " order by at desc, session_key, session_id, turn desc",
+        (agent_id,),
+    )
+    for key, session_id, number in list(order):
+        for role, at, content in database.execute(
+            f"select role, at, content from session_transcripts where {_MINE} and turn = ?",
+            (agent_id, key, session_id, number),
+        ):
+            yield FoundTurn(key, session_id, number, role, at, content)
+
+
+def streamed(database: Database, agent_id: str, session_id: str) -> bool:
+    """Whether turns of a session, named by its id, stand under another key or under its id as a key alone."""
     return bool(
         database.value(
-            "select exists(select 1 from session_transcripts where agent_id = ? and session_key = ?)",
-            (agent_id, session_key),
+            "select exists(select 1 from session_transcripts where agent_id = ?1"
+            " and ((session_id = ?2 and session_key <> ?2) or (session_id = '' and session_key = ?2)))",
+            (agent_id, session_id),
         )
     )
+
+
+def segments(database: Database, agent_id: str, token: str, session_id: str) -> int:
+    """How many transcripts of a session are indexed: it moves where an ending was written."""
+    number: int = database.value(
+        "select count(*) from memory_artifacts where agent_id = ? and session_token = ? and session_id = ?"
+        " and source_kind = 'transcript'",
+        (agent_id, token, session_id),
+    )
+    return number
+
+
+# ── endings and removals ──
+
+_COVERED = "agent_id = ? and session_key = ? and ((session_id = ? and at <= ?) or (session_id = '' and at <= ?))"
+
+
+def is_buffered(database: Database, ending: Ending) -> bool:
+    """Whether turns that an ending covers are still buffered."""
+    return bool(
+        database.value(
+            f"select exists(select 1 from session_transcripts where {_COVERED})", [*ending[:3], *ending.bounds]
+        )
+    )
+
+
+def reset(database: Database, ending: Ending) -> None:
+    """Forgets the turns that an ending covers, now that its files hold them. Inside the caller's transaction."""
+    database.execute(f"delete from session_transcripts where {_COVERED}", [*ending[:3], *ending.bounds])
+
+
+def forget(database: Database, agent_id: str, session_key: str, session_id: str) -> None:
+    """Forgets the turns of a session whatever they are. Inside the caller's transaction."""
+    database.execute(f"delete from session_transcripts where {_MINE}", (agent_id, session_key, session_id))
+
+
+# ── which transcripts were read ──
+
+
+class Mark(NamedTuple):
+    """A running session's transcript as it was when its turns were last read.
+
+    `told_at` is the time of the stop marker then; until `rests_until` (µs since 1970 UTC) it is not read again.
+    """
+
+    shape: str
+    told_at: str
+    rests_until: int
+
+
+def mark_of(database: Database, name: str) -> Mark | None:
+    """The mark of a running session, by the name of its stop marker; None where it was not read yet."""
+    until, separator, rest = (database.meta(_MARK + name) or "").partition(" ")
+    told_at, _, shape = rest.partition(" ")
+    return Mark(shape, told_at, int(until)) if separator and until.isdecimal() else None
+
+
+def set_mark(database: Database, name: str, mark: Mark) -> None:
+    """Remembers how a transcript was when it was read."""
+    with database.transaction():
+        database.set_meta(_MARK + name, f"{mark.rests_until} {mark.told_at} {mark.shape}")
+
+
+def keep_marks(database: Database, names: Collection[str]) -> None:
+    """Forgets the marks of all sessions but these: a mark lives as long as the stop marker that it is named by."""
+    kept = {_MARK + name for name in names}
+    keys = [key for (key,) in database.execute("select key from meta where key glob ?", (f"{_MARK}*",))]
+    gone = [(key,) for key in keys if key not in kept]
+    if gone:
+        with database.transaction():
+            database.executemany("delete from meta where key = ?", gone)

@@ -7,6 +7,11 @@ from typing import NamedTuple
 
 from signet_sync.index.database import Database
 
+# Each half is one step in an index, however many rows an agent has.
+_NEXT_AGENT = """select min(agent_id) from (
+    select min(agent_id) as agent_id from memory_artifacts where agent_id > ?1
+    union all select min(agent_id) from memories where agent_id > ?1)"""
+
 
 class Problem(NamedTuple):
     """A file that is not simply indexed."""
@@ -79,11 +84,11 @@ def notes(database: Database, now_us: int) -> list[StoredNote]:
 
 
 def agents(database: Database) -> list[str]:
-    """Every agent with an artifact, `default` first."""
+    """Every agent with an artifact or a memory, `default` first."""
     found: list[str] = []
     agent: str | None = ""
     while True:
-        agent = database.value("select min(agent_id) from memory_artifacts where agent_id > ?", (agent,))
+        agent = database.value(_NEXT_AGENT, (agent,))
         if agent is None:
             return sorted(found, key=lambda a: (a != "default", a))
         found.append(agent)

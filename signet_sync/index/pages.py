@@ -1,18 +1,16 @@
-"""What pages are made of and what we last wrote: window, highlights, page states, the lease of each MEMORY.md."""
+"""What ledgers are made of and what we last wrote: window, months, page states, the lease of each MEMORY.md."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
 from signet_sync.contracts.observed import Signature
 from signet_sync.contracts.places import day_page, month_page
-from signet_sync.contracts.sentences import flatten
 from signet_sync.contracts.timestamps import day_of, parse_instant
 from signet_sync.errors import LeaseBusy
 from signet_sync.index.database import Database
-from signet_sync.projection.head import ProjectView
-from signet_sync.projection.render import Compacted, MonthView
+from signet_sync.projection.render import MonthView
 
 
 class PageState(NamedTuple):
@@ -22,17 +20,6 @@ class PageState(NamedTuple):
     signature: Signature | None
     inputs_sha256: str
     next_us: int | None
-
-
-class Told(NamedTuple):
-    """What an artifact tells the head: its text, and where it came from."""
-
-    path: str
-    sha256: str
-    kind: str
-    project: str | None
-    day: str
-    content: str
 
 
 class Lease(NamedTuple):
@@ -144,35 +131,6 @@ def next_change(database: Database, agent_id: str, now_us: int, window_us: int) 
     return min(instants) if instants else None
 
 
-def projects(database: Database, agent_id: str, first_us: int, last_us: int, limit: int) -> list[ProjectView]:
-    """Projects with sessions in the window, the one with the newest session first; ties by token."""
-    views = []
-    for project, count, newest in database.execute(
-        "select project, count(*), max(membership_us) from ledger_rows"
-        " where agent_id = ? and membership_us between ? and ? and project is not null"
-        " group by project order by 3 desc, 1 limit ?",
-        (agent_id, first_us, last_us, limit),
-    ):
-        for row in database.execute(
-            "select day, sentence, path, kind from ledger_rows where agent_id = ? and membership_us = ? and project = ?"
-            " order by session_token, session_id limit 1",
-            (agent_id, newest, project),
-        ):
-            views.append(ProjectView(project, count, *row))
-    return views
-
-
-def told(database: Database, agent_id: str, last_us: int) -> Iterator[Told]:
-    """Summaries and compactions of an agent, newest first, for as long as the caller asks."""
-    for path, sha256, kind, project, membership, content in database.execute(
-        "select source_path, source_sha256, source_kind, project, membership_us, content from memory_artifacts"
-        " where agent_id = ? and membership_us <= ? and source_kind in ('summary', 'compaction') and noise = 0"
-        " order by membership_us desc, source_path",
-        (agent_id, last_us),
-    ):
-        yield Told(path, sha256, kind, project, day_of(membership), content)
-
-
 def months(database: Database, agent_id: str, limit: int) -> list[MonthView]:
     """The newest months with sessions: how many, and how many compactions."""
     found = []
@@ -191,19 +149,6 @@ def months(database: Database, agent_id: str, limit: int) -> list[MonthView]:
         )
         found.append(MonthView(month, count, compacted))
     return found
-
-
-def compactions(database: Database, agent_id: str, last_us: int, limit: int) -> list[Compacted]:
-    """The newest compactions."""
-    return [
-        Compacted(path, day_of(membership), flatten(sentence))
-        for path, membership, sentence in database.execute(
-            "select source_path, membership_us, ledger_sentence from memory_artifacts"
-            " where agent_id = ? and source_kind = 'compaction' and noise = 0 and membership_us <= ?"
-            " order by membership_us desc, source_path limit ?",
-            (agent_id, last_us, limit),
-        )
-    ]
 
 
 def days(database: Database, agent_id: str) -> dict[str, int]:

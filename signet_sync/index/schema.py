@@ -82,8 +82,6 @@ DERIVED_DDL: tuple[str, ...] = (
         search_content text, search_sentence text, updated_at text not null, source_mtime_ms real)""",
     "create index memory_artifacts_session on memory_artifacts(agent_id, session_token, session_id)",
     "create index memory_artifacts_time on memory_artifacts(agent_id, membership_us)",
-    "create index memory_artifacts_told on memory_artifacts(agent_id, membership_us)"
-    " where source_kind in ('summary', 'compaction') and noise = 0",
     "create index memory_artifacts_compactions on memory_artifacts(agent_id, membership_us)"
     " where source_kind = 'compaction' and noise = 0",
     "create index memory_artifacts_refs on memory_artifacts(agent_id) where refs is not null and refs <> ''",
@@ -124,7 +122,8 @@ DERIVED_DDL: tuple[str, ...] = (
         primary key(agent_id, id)) without rowid""",
     "create index session_summaries_session on session_summaries(agent_id, session_token, session_id)",
     "create index session_summaries_thread on session_summaries(agent_id, thread_id, depth, latest_us)",
-    "create index session_summaries_time on session_summaries(agent_id, latest_us) where source_type <> 'chunk'",
+    "create index session_summaries_time on session_summaries(agent_id, latest_us)"
+    " where source_type <> 'chunk' and thread_id is not null",
     "create index session_summaries_source on session_summaries(source_ref) where source_ref is not null",
     """create table session_summary_children(
         agent_id text not null, parent_id text not null, child_id text not null,
@@ -152,7 +151,7 @@ DERIVED_DDL: tuple[str, ...] = (
     """create table entity_mentions(
         agent_id text not null, entity_id text not null, source_path text not null, line integer not null,
         name text not null, session_token text not null, session_id text not null, at_us integer not null,
-        primary key(agent_id, entity_id, source_path)) without rowid""",
+        primary key(agent_id, entity_id, at_us, source_path)) without rowid""",
     "create index entity_mentions_session on entity_mentions(agent_id, session_token, session_id)",
     """create table entity_attributes(
         agent_id text not null, id text not null, entity_id text not null, aspect text not null, slot text,
@@ -161,13 +160,12 @@ DERIVED_DDL: tuple[str, ...] = (
         thread_id text,
         primary key(agent_id, id)) without rowid""",
     "create index entity_attributes_time on entity_attributes(agent_id, aspect, latest_us) where status = 'active'",
-    "create index entity_attributes_slot on entity_attributes(agent_id, entity_id, aspect, slot)"
-    " where slot is not null",
+    "create index entity_attributes_slot on entity_attributes(agent_id, entity_id, aspect, slot)",
     """create table attribute_sources(
         agent_id text not null, attribute_id text not null, source_path text not null, line integer not null,
         text text not null, done integer not null, thread_id text, session_token text not null,
         session_id text not null, at_us integer not null, entity_id text not null, aspect text not null, slot text,
-        primary key(agent_id, attribute_id, source_path)) without rowid""",
+        primary key(agent_id, attribute_id, at_us, source_path)) without rowid""",
     "create index attribute_sources_session on attribute_sources(agent_id, session_token, session_id)",
     """create table relations(
         agent_id text not null, from_id text not null, kind text not null, to_id text not null,

@@ -7,10 +7,9 @@ from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING, Any
 
 from signet_sync.contracts.tokens import token_of
-from signet_sync.index import captures
+from signet_sync.index import captures, live, memories, nodes, wordings
 from signet_sync.index.artifacts import delete_rows, forget_files
 from signet_sync.index.database import Database
-from signet_sync.index.live import reset
 
 if TYPE_CHECKING:
     from signet_sync.contracts.artifacts import Tombstone
@@ -94,14 +93,17 @@ def remove_covered(database: Database, stones: Sequence[Tombstone]) -> tuple[lis
         known = _sessions(database, scope, bindings)
         ids = {session_id for session_id, _ in known} | set(stone.session_ids)
         captures.hide(database, stone.agent_id, ids, None if stone.session_ids else stone.session_token)
-        _forget_live(database, stone, {key for _, key in known if key is not None})
+        _forget_live(database, stone, ids, {key for _, key in known if key is not None})
         database.execute(f"delete from flow_results where {scope}", bindings)
         database.executemany(
             "delete from flow_results where agent_id = ? and session_id = ?", [(stone.agent_id, i) for i in sorted(ids)]
         )
+        removed += _forget_memories(database, stone, known)
         gone = _paths(database, scope, bindings)
         if not gone:
             continue
+        nodes.forget_marks(database, stone.agent_id, stone.session_token, stone.session_ids)
+        wordings.forget_paths(database, stone.agent_id, gone)
         dropped = delete_rows(database, gone)
         touched += dropped
         removed += len(dropped)
@@ -166,37 +168,53 @@ def _forget_returned(database: Database) -> int:
     )
     for agent_id, path in sealed:
         _forget_paths(database, agent_id, [path])
+        wordings.forget_paths(database, agent_id, [path])
     return len(delete_rows(database, [path for _, path in sealed]))
 
 
-def _forget_live(database: Database, stone: Tombstone, of_rows: Collection[str]) -> None:
-    """Forgets buffered turns, which are known by key alone.
+def _forget_live(database: Database, stone: Tombstone, ids: Collection[str], of_rows: Collection[str]) -> None:
+    """Forgets buffered turns of the sessions: by their ids, by what they are called where the token covers all of it.
 
-    A key that sessions outside the tombstone share may tell of the removed one: it goes once, with the removal. Later
-    turns under it are another session's.
+    Under a key that sessions outside the tombstone share, turns whose session nobody named may tell of the removed one:
+    they go once, with the removal. Later ones are another session's.
     """
+    agent_id, token = stone.agent_id, stone.session_token
     fresh = bool(
         database.value(
             "select exists(select 1 from memory_artifact_tombstones"
             " where agent_id = ? and session_token = ? and scrubbed = 0)",
-            (stone.agent_id, stone.session_token),
+            (agent_id, token),
         )
     )
-    keys = database.execute(
-        "select distinct session_key from session_transcripts where agent_id = ?", (stone.agent_id,)
-    )
-    for (key,) in list(keys):
-        of_token = token_of(stone.agent_id, key) == stone.session_token
-        shared = of_token or key in of_rows
-        if (of_token and not stone.session_ids) or key in stone.session_ids or (shared and fresh):
-            reset(database, stone.agent_id, key)
+    for key, session_id, *_ in live.sessions(database, agent_id):
+        names = {name for name in (key, session_id) if name}
+        tokens = {token_of(agent_id, name) for name in names}
+        named = not names.isdisjoint(ids) or (token in tokens and not stone.session_ids)
+        shared = not session_id and (token in tokens or key in of_rows)
+        if named or (shared and fresh):
+            live.forget(database, agent_id, key, session_id)
+
+
+def _forget_memories(database: Database, stone: Tombstone, known: Sequence[tuple[str, str | None]]) -> int:
+    """Forgets what is remembered of the sessions alone, by whichever of their identities; gives how many."""
+    gone = memories.forget_session(database, stone.agent_id, stone.session_token, stone.session_ids)
+    others: dict[str, set[str]] = {}
+    for session_id, key in known:
+        for identity in filter(None, (session_id, key)):
+            others.setdefault(token_of(stone.agent_id, identity), set()).add(session_id)
+    others.pop(stone.session_token, None)
+    for token, ids in others.items():
+        gone += memories.forget_session(database, stone.agent_id, token, sorted(ids))
+    return gone
 
 
 def unscrubbed(database: Database) -> bool:
-    """Whether a removal has not yet been followed by its scrub."""
-    return bool(database.value("select exists(select 1 from memory_artifact_tombstones where scrubbed = 0)"))
+    """Whether a removal, of sessions or of memories, has not yet been followed by its scrub."""
+    pending = database.value("select exists(select 1 from memory_artifact_tombstones where scrubbed = 0)")
+    return bool(pending) or bool(memories.forgotten(database))
 
 
 def mark_scrubbed(database: Database) -> None:
-    """Remembers that no byte of the removed sessions is left in our files."""
+    """Remembers that no byte of the removed sessions and forgotten memories is left in our files."""
+    memories.mark_scrubbed(database)
     database.execute("update memory_artifact_tombstones set scrubbed = 1 where scrubbed = 0")

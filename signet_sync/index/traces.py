@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from signet_sync.index import memories
 from signet_sync.index.database import Database
 from signet_sync.reconcile import Seal, unpack
 
@@ -17,7 +18,10 @@ def _within(scope: Scope) -> tuple[str, list[str]]:
 
 
 def texts(database: Database, scope: Scope) -> Iterator[str]:
-    """Bodies and sentences of the sessions of a scope; of files that have vanished, what was sealed of them."""
+    """Bodies and sentences of the sessions of a scope, and what is remembered of them alone.
+
+    Of files that have vanished, what was sealed of them.
+    """
     where, bindings = _within(scope)
     for content, sentence in database.execute(
         f"select content, memory_sentence from memory_artifacts where {where}", bindings
@@ -28,6 +32,8 @@ def texts(database: Database, scope: Scope) -> Iterator[str]:
         f"select * from seals where {where} and path not in (select source_path from memory_artifacts)", bindings
     ):
         yield (unpack(Seal(*row)) or b"").decode("utf-8", "replace")
+    for memory in memories.from_these_alone(database, *scope):
+        yield memory.content
 
 
 def names(database: Database, scope: Scope) -> set[str]:
@@ -44,7 +50,7 @@ def names(database: Database, scope: Scope) -> set[str]:
 
 
 def other_texts(database: Database, scopes: Sequence[Scope]) -> Iterator[str]:
-    """Bodies and sentences of every session, of any agent, outside some scopes."""
+    """Bodies and sentences of every session, of any agent, outside some scopes, and what else is remembered."""
     clauses, bindings = [], []
     for scope in scopes:
         where, values = _within(scope)
@@ -55,3 +61,7 @@ def other_texts(database: Database, scopes: Sequence[Scope]) -> Iterator[str]:
     ):
         yield content
         yield sentence or ""
+    gone = {memory[:2] for scope in scopes for memory in memories.from_these_alone(database, *scope)}
+    for agent_id, memory_id, content in database.execute("select agent_id, id, content from memories"):
+        if (agent_id, memory_id) not in gone:
+            yield content

@@ -1,16 +1,19 @@
-"""The head of MEMORY.md: what summaries and compactions say under headings such as *Decisions* or *Blockers*."""
+"""The head of MEMORY.md: threads, facts, memories and pinned nodes as lines, ranked by score, within a budget."""
 
 from __future__ import annotations
 
 import re
-from collections import deque
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
+from signet_sync.contracts.names import artifact_name
 from signet_sync.contracts.sentences import basename, flatten, flatten_cell
+from signet_sync.contracts.timestamps import DAY, day_of
 from signet_sync.contracts.tokencount import estimate_tokens
 from signet_sync.contracts.wikilinks import wikilink
+from signet_sync.facts.records import SECTION_OF
+from signet_sync.temporal.ids import handle
+from signet_sync.temporal.score import UNUSED, Use, day_start, rank, score
 
 SECTIONS: tuple[tuple[str, str], ...] = (
     ("projects", "## Active Projects & Threads"),
@@ -19,163 +22,255 @@ SECTIONS: tuple[tuple[str, str], ...] = (
     ("blockers", "## Open Blockers & Technical Notes"),
 )
 
-_HEADINGS: dict[str, str] = {
-    "decision": "decisions", "decisions": "decisions", "key decisions": "decisions", "decided": "decisions",
-    "constraint": "decisions", "constraints": "decisions", "decisions & constraints": "decisions",
-    "decisions and constraints": "decisions",
-    "people": "people", "relationships": "people", "people & relationships": "people",
-    "people and relationships": "people",
-    "blocker": "blockers", "blockers": "blockers", "open blockers": "blockers", "risks": "blockers",
-    "open questions": "blockers", "technical notes": "blockers", "known issues": "blockers",
-    "next": "projects", "next step": "projects", "next steps": "projects", "todo": "projects", "to do": "projects",
-    "action items": "projects", "follow-ups": "projects",
-}  # fmt: skip
-_HEADING_OR_FENCE = re.compile(r"^(?:#{1,6}[ \t].*|[ \t]*(?:```|~~~).*)$", re.MULTILINE)
-_ITEM = re.compile(r"^[ \t]*(?:[-*+]|\d{1,3}[.)])[ \t]+(?:\[[ xX]\][ \t]+)?(.*)$")
-_SAYS_SOMETHING = re.compile(r"\w\W*\w\W*\w")
-_DONE = re.compile(r"^[ \t]*[-*+][ \t]+\[[xX]\]")
-# What would start a heading, a quote, a fence, a list or a task inside the list item that shows the text.
-_BLOCK = re.compile(r"^(?:(?:#{1,6}|[-*+]|\d{1,9}[.)]|\[[ xX]\])(?:[ \t]+|$)|>[ \t]*|~{3,}[ \t]*)+")
+QUIET_AFTER = 14 * DAY
+TEXT_LENGTH = 280
+NEXT_LENGTH = 160
+PIN = "📌 "
 
-ITEMS_PER_HEADING = 5
-ITEMS_PER_ARTIFACT = 60
-SECTION_LINES = 120
-ITEM_LENGTH = 280
+# What a line says of itself where its section leaves it open.
+_PREFIXES = {"next": "next: ", "question": "question: ", "preference": "prefers: ", "blocker": "blocker: "}
+# What would start a heading, a quote, a fence, a list or a task inside the list item that shows the text, or pass for a
+# pin of ours.
+_BLOCK = re.compile(r"^(?:(?:#{1,6}|[-*+]|\d{1,9}[.)]|\[[ xX]\])(?:[ \t]+|$)|>[ \t]*|~{3,}[ \t]*|📌\ufe0f?[ \t]*)+")
+_HANDLE = re.compile(r"\^(?=[a-z]-)")
 
 
-class Highlight(NamedTuple):
-    """One item that an artifact says under a known heading, flattened, with the section of the head it belongs to."""
+class ThreadView(NamedTuple):
+    """A thread as the head shows it: its newest session speaks. Instants are microseconds since 1970 UTC."""
 
-    section: str
-    text: str
-
-
-def highlights(body: str) -> tuple[Highlight, ...]:
-    """The items under known headings of a (sanitized) body, in order; text inside code fences does not count."""
-    found: list[Highlight] = []
-    section: str | None = None
-    begin = 0
-    for start, end in (*_headings(body), (len(body), len(body))):
-        if section is not None:
-            found.extend(Highlight(section, item) for item in _items(body[begin:start]))
-        if len(found) >= ITEMS_PER_ARTIFACT:
-            break
-        section, begin = _section(body[start:end]), end
-    return tuple(dict.fromkeys(found[:ITEMS_PER_ARTIFACT]))
-
-
-def _headings(body: str) -> Iterator[tuple[int, int]]:
-    """Where each heading outside code fences begins and ends."""
-    fenced = False
-    for mark in _HEADING_OR_FENCE.finditer(body):
-        if not mark[0].startswith("#"):
-            fenced = not fenced
-        elif not fenced:
-            yield mark.span()
-
-
-def _section(line: str) -> str | None:
-    """The section of the head that a heading line opens, or None where it is no known heading."""
-    title = line.lstrip("#")
-    if not 1 <= len(line) - len(title) <= 6 or not title.startswith((" ", "\t")) or len(title) > 60:
-        return None
-    return _HEADINGS.get(title.strip(" \t#").rstrip(": \t").lower())
-
-
-def _items(text: str) -> list[str]:
-    """List items and paragraphs of a section, flattened; the first few that say something and are not done."""
-    items: list[str] = []
-    paragraph: list[str] = []
-    fenced = done = False
-    for line in [*text.split("\n", SECTION_LINES)[:SECTION_LINES], ""]:
-        stripped = line.strip()
-        fence = stripped.startswith(("```", "~~~"))
-        item = None if fenced or fence else _ITEM.match(line)
-        if stripped and not fence and not fenced and item is None and not stripped.startswith(("|", ">")):
-            if not done:
-                paragraph.append(stripped)
-            continue
-        if paragraph:
-            said = _BLOCK.sub("", flatten(" ".join(paragraph), ITEM_LENGTH), 1)
-            if _SAYS_SOMETHING.search(said):
-                items.append(said)
-            paragraph = []
-        if len(items) == ITEMS_PER_HEADING:
-            break
-        done = item is not None and _DONE.match(line) is not None
-        if fence:
-            fenced = not fenced
-        elif item is not None and not done:
-            paragraph.append(item[1].strip())
-    return items
-
-
-@dataclass(frozen=True, slots=True)
-class HeadItem:
-    """A highlight with where it came from."""
-
-    section: str
-    text: str
-    path: str
-    kind: str
+    id: str
     project: str | None
-    day: str
-
-
-@dataclass(frozen=True, slots=True)
-class ProjectView:
-    """A project with sessions in the window: how many, when last, and what the newest said."""
-
-    project: str
+    session_key: str | None
+    harness: str | None
+    status: str
     sessions: int
-    last_day: str
-    sentence: str
+    latest_us: int
+    sample: str
+    next_action: str | None
     path: str
+
+
+class FactView(NamedTuple):
+    """An active fact, and the artifact that said it last."""
+
+    id: str
+    aspect: str
+    text: str
+    project: str | None
+    latest_us: int
+    path: str
+
+
+class MemoryView(NamedTuple):
+    """What somebody asked to be remembered."""
+
+    id: str
+    type: str
+    content: str
+    created_us: int
+
+
+class PinnedView(NamedTuple):
+    """A pinned node of the graph; `path` is None for a condensation."""
+
+    id: str
+    source_type: str
+    label: str
+    project: str | None
+    latest_us: int
+    path: str | None
+
+
+class Seen(NamedTuple):
+    """All that may be shown in an agent's head, in any order; `uses` by id, for those that were used or pinned."""
+
+    threads: Sequence[ThreadView] = ()
+    facts: Sequence[FactView] = ()
+    memories: Sequence[MemoryView] = ()
+    nodes: Sequence[PinnedView] = ()
+    uses: Mapping[str, Use] = {}
+
+
+class Line(NamedTuple):
+    """What is told of one thing, before its worth is known; fields as of `Candidate`, `kind` is what `score` knows."""
+
     kind: str
+    section: str
+    id: str
+    at_us: int
+    says: tuple[str, ...]
+    text: str
+    short: str
+    remembered: bool = False
 
 
-def project_line(view: ProjectView) -> str:
-    """`- **lantern** · 4 sessions, last 2026-03-28: … [[…|summary]]`."""
-    name = flatten_cell(basename(view.project) or view.project, 60)
-    count = "1 session" if view.sessions == 1 else f"{view.sessions} sessions"
-    return f"- **{name}** · {count}, last {view.last_day}: {view.sentence} {wikilink(view.path, view.kind)}"
+class Candidate(NamedTuple):
+    """A line that may be shown, without its handle.
 
-
-def item_line(item: HeadItem) -> str:
-    """`- … (lantern, 2026-03-28) [[…|summary]]`."""
-    name = flatten_cell(basename(item.project), 60) if item.project else ""
-    prefix = "next: " if item.section == "projects" else ""
-    return f"- {prefix}{item.text} ({name + ', ' if name else ''}{item.day}) {wikilink(item.path, item.kind)}"
-
-
-def fill(projects: Sequence[ProjectView], items: Iterable[HeadItem], budget: int) -> tuple[dict[str, list[str]], int]:
-    """Lines of each head section within a budget of tokens, and the tokens used.
-
-    Sections take turns, so that none starves; inside a section newest first; the same text is said once.
+    `says` are the sayings that it holds, its own first: a line whose own stands on the page already is left out, one of
+    whose others do gives way to `short`.
     """
-    queues: dict[str, deque[ProjectView | HeadItem]] = {key: deque() for key, _ in SECTIONS}
-    queues["projects"].extend(projects)
-    said: set[tuple[str, str]] = set()
-    for item in items:
-        saying = (item.section, item.text.casefold())
-        if saying not in said:
-            said.add(saying)
-            queues[item.section].append(item)
-    lines: dict[str, list[str]] = {key: [] for key, _ in SECTIONS}
+
+    section: str
+    id: str
+    line: str
+    at_us: int
+    score: float
+    pinned: bool
+    says: tuple[str, ...]
+    short: str
+
+
+class Head(NamedTuple):
+    """Lines by section, the ids that they show, and the tokens that they and their headings cost."""
+
+    lines: dict[str, list[str]]
+    shown: frozenset[str]
+    tokens: int
+
+
+def candidates(seen: Seen, now_us: int, half_lives: Mapping[str, float]) -> list[Candidate]:
+    """Everything seen as lines with scores of the UTC day that holds `now_us`; half-lives are days by kind."""
+    today = day_start(now_us)
+    told = [
+        *(_of_thread(view, today) for view in seen.threads),
+        *(_of_fact(view) for view in seen.facts),
+        *(_of_memory(view) for view in seen.memories),
+        *(_of_node(view) for view in seen.nodes),
+    ]
+    return [_valued(line, seen.uses.get(line.id, UNUSED), today, half_lives) for line in told]
+
+
+def _valued(line: Line, use: Use, today_us: int, half_lives: Mapping[str, float]) -> Candidate:
+    value = score(
+        line.kind,
+        line.at_us,
+        today_us,
+        half_lives=half_lives,
+        accesses=use.accesses,
+        last_access_us=use.last_us,
+        pinned=use.pinned,
+        remembered=line.remembered,
+    )
+    bullet = f"- {PIN}" if use.pinned else "- "
+    whole, short = bullet + line.text, bullet + line.short
+    return Candidate(line.section, line.id, whole, line.at_us, value, use.pinned, line.says, short)
+
+
+def _of_thread(view: ThreadView, today_us: int) -> Line:
+    text, short = thread_line(view, today_us), thread_line(view._replace(next_action=None), today_us)
+    says = (view.id, _saying(view.next_action)) if view.next_action else (view.id,)
+    return Line("thread", "projects", view.id, view.latest_us, says, text, short)
+
+
+def _of_fact(view: FactView) -> Line:
+    text = fact_line(view)
+    return Line(view.aspect, _section(view.aspect), view.id, view.latest_us, (_saying(view.text),), text, text)
+
+
+def _of_memory(view: MemoryView) -> Line:
+    text, says = memory_line(view), (_saying(view.content),)
+    return Line(view.type, _section(view.type), view.id, view.created_us, says, text, text, remembered=True)
+
+
+def _of_node(view: PinnedView) -> Line:
+    text = pinned_line(view)
+    return Line("node", "projects", view.id, view.latest_us, (view.id,), text, text)
+
+
+def thread_line(view: ThreadView, today_us: int) -> str:
+    """`**lantern** (codex) · open, 4 sessions, last 2026-03-28: …; next: … [[…|summary]]`."""
+    project, lineage = _cell(basename(view.project)), _cell(view.session_key or "")
+    harness = f" ({_cell(view.harness, 40)})" if view.harness else ""
+    more = f" · {lineage}" if project and lineage else ""
+    status = "quiet" if today_us - view.latest_us > QUIET_AFTER else view.status
+    count = "1 session" if view.sessions == 1 else f"{view.sessions} sessions"
+    said = _plain(view.sample)
+    if view.next_action:
+        said = f"{said.rstrip('.')}; next: {_plain(view.next_action, NEXT_LENGTH)}"
+    name = project or lineage or "no project"
+    return f"**{name}**{harness}{more} · {status}, {count}, last {day_of(view.latest_us)}: {said} {link_to(view.path)}"
+
+
+def fact_line(view: FactView) -> str:
+    """`… (lantern, 2026-03-28) [[…|summary]]`, after `next: ` or what else tells its aspect."""
+    where = _listed(_cell(basename(view.project)), day_of(view.latest_us))
+    return f"{_PREFIXES.get(view.aspect, '')}{_plain(view.text)} ({where}) {link_to(view.path)}"
+
+
+def memory_line(view: MemoryView) -> str:
+    """`… (remembered 2026-03-28)`, after `prefers: ` or what else tells its type."""
+    return f"{_PREFIXES.get(view.type, '')}{_plain(view.content)} (remembered {day_of(view.created_us)})"
+
+
+def pinned_line(view: PinnedView) -> str:
+    """`… (summary, lantern, 2026-03-28) [[…|summary]]`; a condensation has no file of its own to link."""
+    where = _listed(view.source_type, _cell(basename(view.project)), day_of(view.latest_us))
+    return f"{_plain(view.label)} ({where}){f' {link_to(view.path)}' if view.path else ''}"
+
+
+def link_to(path: str) -> str:
+    """A wikilink to an artifact, with its kind as label."""
+    name = artifact_name(path.rpartition("/")[2])
+    return wikilink(path, name.kind if name is not None else "source")
+
+
+def fill(entries: Iterable[Candidate], budget: int) -> Head:
+    """Lines within a budget of tokens: the first of the ranking, each with its handle, the same saying once.
+
+    Pins come first, then the highest score, then the newest, then ids. A line that even alone is over the budget is
+    passed over; the first that does not fit any more ends the head, so that nothing of less worth takes its place.
+    Inside a section pins stand first, then threads, then the rest, each as ranked.
+    """
+    chosen: dict[str, list[tuple[Candidate, str]]] = {key: [] for key, _ in SECTIONS}
+    said: set[str] = set()
+    shown: set[str] = set()
     used = 0
-    headings = dict(SECTIONS)
-    while any(queues.values()):
-        for key, queue in queues.items():
-            if not queue:
-                continue
-            entry = queue.popleft()
-            line = item_line(entry) if isinstance(entry, HeadItem) else project_line(entry)
-            cost = estimate_tokens(line) + 1
-            if not lines[key]:
-                cost += estimate_tokens(headings[key]) + 3
-            if used + cost > budget:
-                queue.clear()
-                continue
-            lines[key].append(line)
-            used += cost
-    return lines, used
+    for entry in sorted(entries, key=lambda e: rank(e.score, e.at_us, e.id, pinned=e.pinned)):
+        if entry.says[0] in said or entry.id in shown:
+            continue
+        line = f"{entry.line if said.isdisjoint(entry.says) else entry.short} {handle(entry.id)}"
+        heading = _HEADING_COSTS[entry.section]
+        cost = estimate_tokens(line) + 1
+        if heading + cost > budget:
+            continue
+        if not chosen[entry.section]:
+            cost += heading
+        if used + cost > budget:
+            break
+        used += cost
+        chosen[entry.section].append((entry, line))
+        said.update(entry.says)
+        shown.add(entry.id)
+    for pairs in chosen.values():
+        pairs.sort(key=lambda pair: (not pair[0].pinned, not pair[0].id.startswith("t-")))
+    return Head({key: [line for _, line in pairs] for key, pairs in chosen.items()}, frozenset(shown), used)
+
+
+_HEADING_COSTS = {key: estimate_tokens(heading) + 3 for key, heading in SECTIONS}
+
+
+def inert(text: str) -> str:
+    """Text that names no handle, so that none but ours can be expanded."""
+    return _HANDLE.sub("^ ", text)
+
+
+def _section(kind: str) -> str:
+    return SECTION_OF.get(kind, SECTION_OF["note"])
+
+
+def _saying(text: str) -> str:
+    return _plain(text).casefold().rstrip(" .!…")
+
+
+def _plain(text: str, limit: int = TEXT_LENGTH) -> str:
+    """Text as an item of a list may show it: flattened, opening no block, naming no handle."""
+    return inert(_BLOCK.sub("", flatten(text, limit), 1))
+
+
+def _cell(text: str, limit: int = 60) -> str:
+    return inert(flatten_cell(text, limit))
+
+
+def _listed(*parts: str) -> str:
+    return ", ".join(part for part in parts if part)

@@ -4,17 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from signet_sync.contracts.places import month_page
 from signet_sync.contracts.records import LEDGER_HEADING
-from signet_sync.contracts.timestamps import DAY
+from signet_sync.contracts.sentences import flatten_cell
+from signet_sync.contracts.timestamps import DAY, day_of
 from signet_sync.contracts.tokencount import estimate_tokens
 from signet_sync.contracts.wikilinks import wikilink
-from signet_sync.projection.budget import Shares
-from signet_sync.projection.head import SECTIONS, HeadItem, ProjectView, fill
+from signet_sync.projection.budget import Shares, clip_lines
+from signet_sync.projection.head import SECTIONS, Candidate, fill, inert, link_to
 from signet_sync.projection.ledger import clipping_notice
+from signet_sync.temporal.ids import handle
 
 TITLE = "# Working Memory"
+# Whoever meets a handle for the first time reads here what to do with it.
+HINT = "Each ^handle on this page opens with: signet-sync expand HANDLE"
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,28 +31,47 @@ class MonthView:
     compactions: int
 
 
-@dataclass(frozen=True, slots=True)
-class Compacted:
-    """A compaction of the temporal index."""
+class NodeView(NamedTuple):
+    """A node of the temporal index. Instants are microseconds since 1970 UTC.
 
-    path: str
-    day: str
-    sentence: str
+    `kind` is `session`, `arc` or `epoch`, `thread` the label of its thread; of its children a few are named and `more`
+    counts the others. `path` is its transcript, else its own artifact; a condensation has neither.
+    """
+
+    id: str
+    kind: str
+    source_type: str
+    thread: str
+    earliest_us: int
+    latest_us: int
+    parents: tuple[str, ...]
+    children: tuple[str, ...]
+    more: int
+    path: str | None
+
+
+class Lineage(NamedTuple):
+    """The newest condensations of an agent, and its newest summaries and compactions; newest first."""
+
+    condensations: Sequence[NodeView]
+    sessions: Sequence[NodeView]
 
 
 @dataclass(frozen=True, slots=True)
 class Projection:
-    """All that a page is made of. `rows` yields (session, line, tokens, day) newest first, as many as asked for."""
+    """All that a page is made of.
+
+    `rows` yields (session, line, tokens, day) newest first, `lineage` the newest nodes; each as many as asked for.
+    """
 
     agent_id: str
     warning: str
-    projects: Sequence[ProjectView]
-    items: Sequence[HeadItem]
+    candidates: Sequence[Candidate]
     in_window: int
     window_months: Sequence[str]
     rows: Callable[[int], Sequence[tuple[tuple[str, str], str, int, str]]]
     months: Sequence[MonthView]
-    compactions: Sequence[Compacted]
+    lineage: Callable[[int], Lineage]
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,14 +95,15 @@ def render(projection: Projection, shares: Shares) -> Rendered:
     parts: list[str] = [TITLE]
     if projection.warning:
         parts.append(f"> [!warning] {projection.warning}")
-    head, used = fill(projection.projects, projection.items, max(shares.head - estimate_tokens(TITLE) - 2, 0))
+    room = shares.head - estimate_tokens(TITLE) - 2
+    head = fill(projection.candidates, max(room, 0))
     for key, heading in SECTIONS:
-        if head[key]:
-            parts.append("\n".join([heading, "", *head[key]]))
-    left = shares.head - used + shares.ledger
+        if head.lines[key]:
+            parts.append("\n".join([heading, "", *head.lines[key]]))
+    left = room - head.tokens + shares.ledger
     ledger, shown, rows, spent = _ledger(projection, left)
     parts.append(ledger)
-    index = _index(projection, left - spent + shares.index)
+    index = _index(projection, left - spent + shares.index, head.shown)
     if index:
         parts.append(index)
     text = "\n\n".join(parts)
@@ -121,22 +146,60 @@ def _ledger(projection: Projection, budget: int) -> tuple[str, frozenset[tuple[s
     return "\n".join([*top, *lines]), frozenset(shown), len(shown), used
 
 
-def _index(projection: Projection, budget: int) -> str:
+def _index(projection: Projection, budget: int, in_head: frozenset[str]) -> str:
     heading = "## Temporal Index"
-    used = estimate_tokens(heading) + 3
-    lines: list[str] = []
-    for month in projection.months:
-        count = "1 session" if month.sessions == 1 else f"{month.sessions} sessions"
-        extra = f", {month.compactions} compacted" if month.compactions else ""
-        line = f"- {month.month} · {count}{extra} · {wikilink(month_page(projection.agent_id, month.month))}"
-        used += estimate_tokens(line) + 1
-        if used > budget:
-            break
-        lines.append(line)
-    for compaction in projection.compactions:
-        line = f"- {compaction.day} · {compaction.sentence} {wikilink(compaction.path, 'compaction')}"
-        used += estimate_tokens(line) + 1
-        if used > budget:
-            break
-        lines.append(line)
-    return "\n".join([heading, "", *lines]) if lines else ""
+    left = budget - estimate_tokens(heading) - estimate_tokens(HINT) - 5
+    lineage = projection.lineage(min(max(left, 0) // _LEAST_NODE + len(in_head), MOST_NODES))
+    months = [_month_line(projection.agent_id, month) for month in projection.months]
+    condensations, sessions = (
+        [node_line(node) for node in nodes if node.id not in in_head]
+        for nodes in (lineage.condensations, lineage.sessions)
+    )
+    lines = _shared_out((months, condensations, sessions), left)
+    if not lines:
+        return ""
+    hint = [HINT, ""] if condensations or sessions or in_head else []
+    return "\n".join([heading, "", *hint, *lines])
+
+
+# What a line of a node costs at least, in tokens, and how many nodes a page is made from at most.
+_LEAST_NODE = 40
+MOST_NODES = 200
+
+
+def _shared_out(groups: Sequence[Sequence[str]], budget: int) -> list[str]:
+    """The first lines of each group: every one gets its even share of what is left, then in order what others leave."""
+    priced = [[(line, estimate_tokens(line)) for line in group] for group in groups]
+    kept = [0] * len(groups)
+    for fair in (True, False):
+        for place, group in enumerate(priced):
+            rest = group[kept[place] :]
+            more = clip_lines(rest, budget // (len(groups) - place) if fair else budget)
+            budget -= sum(tokens + 1 for _, tokens in rest[:more])
+            kept[place] += more
+    return [line for place, group in enumerate(groups) for line in group[: kept[place]]]
+
+
+def _month_line(agent_id: str, month: MonthView) -> str:
+    count = "1 session" if month.sessions == 1 else f"{month.sessions} sessions"
+    extra = f", {month.compactions} compacted" if month.compactions else ""
+    return f"- {month.month} · {count}{extra} · {wikilink(month_page(agent_id, month.month))}"
+
+
+def node_line(node: NodeView) -> str:
+    """`- summary 2026-03-28 · lantern (codex) · up a-… · down k-… k-… +3 [[…|transcript]] ^s-…`."""
+    thread, day = inert(flatten_cell(node.thread, 80)), day_of(node.latest_us)
+    parts = [f"- {node.source_type} {day}", thread]
+    if node.kind != "session":
+        first, count = day_of(node.earliest_us), len(node.children) + node.more
+        days = day if first == day else f"{first} to {day}"
+        parts = [f"- {node.source_type} {days}", f"{thread}, {count} {_PARTS[node.kind]}"]
+    if node.parents:
+        parts.append(f"up {' '.join(node.parents)}")
+    if node.children:
+        parts.append(f"down {' '.join(node.children)}{f' +{node.more}' if node.more else ''}")
+    link = f" {link_to(node.path)}" if node.path else ""
+    return f"{' · '.join(parts)}{link} {handle(node.id)}"
+
+
+_PARTS = {"arc": "sessions", "epoch": "arcs"}

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import re
 
-# Han, kana (with the long-vowel mark), Hangul, their compatibility forms and the planes beyond.
-_CJK = (
+# A class of characters: Han, kana (with the long-vowel mark), Hangul, their compatibility forms and the planes beyond.
+CJK = (
     "\u2e80-\u2fdf\u3005-\u3007\u3021-\u3029\u3031-\u3035\u3038-\u303b\u3040-\u30ff\u3130-\u318f\u31a0-\u31ff"
     "\u3400-\u4dbf\u4e00-\u9fff\ua960-\ua97f\uac00-\ud7ff\uf900-\ufaff\uff66-\uffdc\U0001b000-\U0001b16f"
     "\U00020000-\U0003ffff"
 )
-_RUN = re.compile(f"[{_CJK}]+")
+_RUN = re.compile(f"[{CJK}]+")
 _HUMP = re.compile(r"[a-z0-9](?=[A-Z])|[A-Z](?=[A-Z][a-z])")
 
 

@@ -1,0 +1,160 @@
+"""Whether `recall` finds what answers: forty questions, each with the artifacts that do, and the time that it takes.
+
+`python -m benchmarks.recall PATH_TO_VAULTS` copies the workspaces, indexes the copies and prints where the first hit
+stands that leads to an answer.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+import tomllib
+from collections.abc import Iterator, Sequence
+from contextlib import closing, contextmanager
+from pathlib import Path
+from typing import NamedTuple
+
+from benchmarks.bench import PROJECT
+from signet_sync.agent.recall import Hit, recall
+from signet_sync.index.database import Database
+
+NOW = "2026-03-29T12:00:00.000Z"
+FIRST = 5
+QUESTIONS = Path(__file__).with_name("recall_questions.toml")
+
+
+class Question(NamedTuple):
+    """A question to an agent of a workspace, and the artifacts (`memory/…`) that answer it."""
+
+    vault: str
+    agent: str
+    about: str
+    ask: str
+    answers: tuple[str, ...]
+
+
+class Outcome(NamedTuple):
+    """The place of the first hit that leads to an answer, from 1, and its tier; None where none does."""
+
+    question: Question
+    place: int | None
+    tier: str | None
+    milliseconds: float
+
+    @property
+    def good(self) -> bool:
+        """Whether the answer stands within the first hits."""
+        return self.place is not None and self.place <= FIRST
+
+
+def questions() -> list[Question]:
+    """All that are asked."""
+    with QUESTIONS.open("rb") as file:
+        asked = tomllib.load(file)["question"]
+    return [
+        Question(one["vault"], one["agent"], one["about"], one["ask"], tuple(f"memory/{a}.md" for a in one["answers"]))
+        for one in asked
+    ]
+
+
+@contextmanager
+def indexed(vault: Path) -> Iterator[Database]:
+    """The index of a copy of a workspace, in a folder that is gone afterwards."""
+    with tempfile.TemporaryDirectory(prefix="signet-sync-recall-") as folder:
+        copy = Path(folder) / "workspace"
+        shutil.copytree(vault, copy)
+        for path in [copy, *copy.rglob("*")]:
+            path.chmod(0o755 if path.is_dir() else 0o644)
+        place = Path(folder) / "index.db"
+        options = ["-q", "--workspace", str(copy), "--db", str(place)]
+        environ = {"HOME": folder, "SIGNET_STATE": f"{folder}/state", "SIGNET_CONFIG": f"{folder}/none.toml"}
+        subprocess.run(
+            [sys.executable, "-m", "signet_sync", *options, "reindex", "--index-only", "--json", "--now", NOW],
+            env={**os.environ, **environ},
+            stdout=subprocess.DEVNULL,
+            cwd=PROJECT,
+            check=True,
+        )
+        with closing(Database(str(place), readonly=True)) as database:
+            yield database
+
+
+def ask(database: Database, question: Question) -> Outcome:
+    """Puts one question."""
+    started = time.perf_counter()
+    hits = recall(database, question.ask, agent_id=question.agent)
+    took = (time.perf_counter() - started) * 1000
+    for place, hit in enumerate(hits, 1):
+        if set(question.answers) & leads_to(database, question.agent, hit):
+            return Outcome(question, place, hit.tier, took)
+    return Outcome(question, None, None, took)
+
+
+def leads_to(database: Database, agent: str, hit: Hit) -> set[str]:
+    """The artifacts that a hit names: its own, for a fact all that state it."""
+    if hit.tier != "fact":
+        return {hit.path} if hit.path else set()
+    return {
+        path
+        for (path,) in database.execute(
+            "select source_path from attribute_sources where agent_id = ? and attribute_id = ?", (agent, hit.id)
+        )
+    }
+
+
+def measure(vaults: Path) -> list[Outcome]:
+    """All questions, put to the workspaces below a folder."""
+    asked = questions()
+    found: dict[Question, Outcome] = {}
+    for vault in dict.fromkeys(question.vault for question in asked):
+        with indexed(vaults / vault) as database:
+            found.update({q: ask(database, q) for q in asked if q.vault == vault})
+    return [found[question] for question in asked]
+
+
+def table(outcomes: Sequence[Outcome]) -> str:
+    """The outcomes as Markdown."""
+    rows = [_row(outcome) for outcome in outcomes]
+    good = sum(outcome.good for outcome in outcomes)
+    middle = sorted(outcome.milliseconds for outcome in outcomes)[len(outcomes) // 2]
+    return "\n".join(
+        [
+            f"{good} of {len(outcomes)} within the first {FIRST} hits ({good / len(outcomes):.0%}; goal ≥ 90 %); "
+            f"{middle:.0f} ms at the median.",
+            "",
+            "| question | asked of | about | place | tier | |",
+            "|---|---|---|---|---|---|",
+            *rows,
+        ]
+    )
+
+
+def _row(outcome: Outcome) -> str:
+    asked = outcome.question
+    cells = (
+        asked.ask.replace("|", "\\|"),
+        f"{asked.vault.removeprefix('signet-')}, {asked.agent}",
+        asked.about,
+        str(outcome.place or "–"),
+        outcome.tier or "",
+        "" if outcome.good else "**missed**",
+    )
+    return f"| {' | '.join(cells)} |"
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Prints the table."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("vaults", type=Path, help="the folder that holds the workspaces")
+    given = parser.parse_args(arguments)
+    print(table(measure(given.vaults)))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,182 @@
+"""Asks a language model for facts in artifacts and for words about condensations: afterwards, beside, never instead.
+
+Asked outside every lock, a few things at a time, in bounded time; who is waiting goes first. What comes back is judged
+by `wording`: only what the record bears out is kept.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import fields, replace
+from typing import Literal
+
+from loguru import logger
+
+from signet_sync import wording
+from signet_sync.agent import graph, synthesis
+from signet_sync.agent.workspace import Workspace
+from signet_sync.config import Settings
+from signet_sync.contracts.timestamps import DAY, SECOND, iso
+from signet_sync.errors import ConfigError, ProviderError, SignetSyncError
+from signet_sync.index import wordings
+from signet_sync.llm import HttpProvider, NullProvider, Provider
+
+MOST = 20  # questions of a kind in one run
+LONGEST = 60.0  # seconds after which no further question of a kind is asked
+FAILURES = 2  # in a row; then whoever answers is left alone for a while
+REST = 900 * SECOND
+ASKED_AGAIN = DAY  # an artifact or condensation for which there was no answer
+
+Kind = Literal["facts", "paragraph"]
+
+
+def enrich(
+    workspace: Workspace,
+    *,
+    now_us: Callable[[], int],
+    environ: Mapping[str, str] = os.environ,
+    waiting: Callable[[], bool] = lambda: False,
+) -> None:
+    """Has a model distil what it has not seen yet, and derives the facts of those sessions anew.
+
+    Facts where `[extraction]` names a provider, paragraphs where `[synthesis]` has one. It ends early once somebody is
+    `waiting`. What fails is said and done later; nothing of ours is raised.
+    """
+
+    def run(kind: Kind, settings: Settings) -> _Run:
+        return _Run(kind, workspace, _provider(workspace, settings, environ), now_us, waiting)
+
+    try:
+        if workspace.settings.extraction_provider:
+            _facts(run("facts", without_synthesis(workspace.settings)))
+        _derive(workspace, now_us())
+        _paragraphs(run("paragraph", workspace.settings))
+    except SignetSyncError as error:
+        logger.warning("what a language model distils is put off: {}", error.message)
+
+
+def without_synthesis(settings: Settings) -> Settings:
+    """Settings whose synthesis block is left out: then it is the extraction block (seed 001, *Provider Resolution*)."""
+    plain = Settings()
+    ours = [f.name for f in fields(Settings) if f.name.startswith("synthesis_")]
+    return replace(settings, **{name: getattr(plain, name) for name in ours})
+
+
+def _provider(workspace: Workspace, settings: Settings, environ: Mapping[str, str]) -> Provider:
+    try:
+        return synthesis.provider_for(settings, workspace.root, environ)
+    except ConfigError as error:
+        logger.warning("no language model is asked: {} ({})", error.message, error.hint)
+    return NullProvider()
+
+
+class _Run:
+    """Questions of a kind to one provider: how long it may still be asked, and how it has done so far."""
+
+    def __init__(
+        self,
+        kind: Kind,
+        workspace: Workspace,
+        provider: Provider,
+        now_us: Callable[[], int],
+        waiting: Callable[[], bool],
+    ) -> None:
+        self.kind = kind
+        self.database = workspace.database
+        self.model = provider.model if isinstance(provider, HttpProvider) else provider.name
+        self._provider = provider
+        self._now_us = now_us
+        self._waiting = waiting
+        self._failures = 0
+        self._ends = time.monotonic() + LONGEST
+
+    def may_begin(self) -> bool:
+        """Whether there is somebody to ask who has not just failed."""
+        if isinstance(self._provider, NullProvider):
+            return False
+        now_us = self._now_us()
+        return not iso(now_us) < (self.database.meta(self._rest) or "") <= iso(now_us + REST)
+
+    def may_go_on(self) -> bool:
+        return self._failures < FAILURES and time.monotonic() < self._ends and not self._waiting()
+
+    @property
+    def at(self) -> str:
+        """Now, as rows tell it."""
+        return iso(self._now_us())
+
+    @property
+    def failed_before(self) -> str:
+        """What failed before this instant may be asked again."""
+        return iso(self._now_us() - ASKED_AGAIN)
+
+    def ask(self, prompts: tuple[str, str], max_tokens: int) -> str | None:
+        """The answer as it came; None, which is said, where there is none."""
+        try:
+            return self._provider.complete(*prompts, max_tokens=max_tokens)
+        except ProviderError as error:
+            remedy = f" ({error.hint})" if error.hint else ""
+            logger.warning("{} gave no {}: {}{}", self._provider.name, self.kind, error.message, remedy)
+        return None
+
+    def answered(self) -> None:
+        """The answer was of use."""
+        self._failures = 0
+
+    def failed(self, answer: str | None) -> None:
+        """There was no answer, or one that is none; after some of them in a row the provider is left alone."""
+        if answer is not None:
+            logger.warning("{} gave no {}: the answer is none", self._provider.name, self.kind)
+        self._failures += 1
+        if self._failures == FAILURES:
+            with self.database.transaction():
+                self.database.set_meta(self._rest, iso(self._now_us() + REST))
+
+    @property
+    def _rest(self) -> str:
+        return f"rest:{self.kind}"
+
+
+def _facts(run: _Run) -> None:
+    if not run.may_begin():
+        return
+    for artifact in wordings.unread(run.database, MOST, run.failed_before):
+        if not run.may_go_on():
+            return
+        content = wordings.content_of(run.database, artifact)
+        if content is None:
+            continue
+        answer = run.ask(wording.facts_prompt(content, artifact.project), wording.FACTS_TOKENS)
+        items = wording.read_facts(answer, content) if answer is not None else None
+        if items is not None:
+            run.answered()
+            wordings.put_items(run.database, artifact, items, run.model, run.at)
+        else:
+            run.failed(answer)
+            wordings.put_items(run.database, artifact, (), "", run.at)
+
+
+def _paragraphs(run: _Run) -> None:
+    if not run.may_begin():
+        return
+    for node in wordings.unworded(run.database, MOST, run.failed_before):
+        if not run.may_go_on():
+            return
+        answer = run.ask(wording.paragraph_prompt(node.content), wording.PARAGRAPH_TOKENS)
+        text = wording.read_paragraph(answer, node.content) if answer is not None else None
+        if text is not None:
+            run.answered()
+            wordings.put_wording(run.database, node, text, run.model, run.at)
+        else:
+            run.failed(answer)
+            wordings.put_wording(run.database, node, "", "", run.at)
+
+
+def _derive(workspace: Workspace, now_us: int) -> None:
+    """Derives the facts of what was distilled; where that is cut short, the next run does it."""
+    distilled = wordings.to_derive(workspace.database)
+    if distilled:
+        graph.rederive(workspace, {one[:3] for one in distilled}, now_us)
+        wordings.derived(workspace.database, distilled)

@@ -1,0 +1,246 @@
+"""Keeps the temporal graph and what is distilled in step with the artifacts: by session, then by thread.
+
+Inside the transaction of the pass that moved the artifacts. The cost is that of the session and its thread.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from signet_sync import state
+from signet_sync.agent import projection
+from signet_sync.agent.workspace import Workspace
+from signet_sync.facts.distil import distil
+from signet_sync.facts.records import Distilled, Item
+from signet_sync.index import facts, lines, memories, nodes, wordings
+from signet_sync.index.database import Database
+from signet_sync.index.facts import Stated
+from signet_sync.index.lines import Line
+from signet_sync.index.nodes import Session
+from signet_sync.temporal import condense, threads
+from signet_sync.temporal.nodes import Edge, Node, SessionNodes, Source, of_session
+from signet_sync.temporal.threads import Thread, ThreadHead, ThreadSession
+from signet_sync.wording import beside
+
+# Another number where the same artifacts give another graph: the next full pass makes it anew.
+VERSION = "1"
+_STAMP = "graph"
+_BATCH = 500
+
+
+def is_stale(database: Database) -> bool:
+    """Whether the graph was made by other rules than ours."""
+    return database.meta(_STAMP) != VERSION
+
+
+def update(database: Database, sessions: Collection[Session], *, whole: bool) -> None:
+    """The graph after some sessions moved, or (`whole`) all of it anew. In the caller's transaction."""
+    if whole:
+        _rebuild(database)
+        wordings.drop_stale(database)
+    elif sessions:
+        wordings.drop_stale(database, _follow(database, sorted(sessions)))
+
+
+def rederive(workspace: Workspace, sessions: Collection[Session], now_us: int) -> None:
+    """Derives sessions again whose artifacts stayed as they are, and renders the pages of their agents.
+
+    Raises `WorkspaceError` (`busy`), `DatabaseError`.
+    """
+    with state.workspace_lock(workspace.state):
+        with workspace.database.transaction():
+            update(workspace.database, sessions, whole=False)
+        agents = {agent_id for agent_id, _, _ in sessions}
+        projection.project(workspace, agents=agents, days=(), touched=(), now_us=now_us)
+
+
+@dataclass(frozen=True, slots=True)
+class _Told:
+    """What one session gives: nodes, its place in a thread, what its artifacts state."""
+
+    session: Session
+    thread: Thread | None
+    nodes: SessionNodes
+    place: ThreadSession | None
+    stated: tuple[Stated, ...]
+
+
+@dataclass(slots=True)
+class _Moved:
+    """Threads that a change concerns, and for each the weeks."""
+
+    threads: dict[str, Thread] = field(default_factory=dict)
+    weeks: dict[str, set[str]] = field(default_factory=dict)
+
+    def add(self, thread: Thread, week: str) -> None:
+        self.threads[thread.id] = thread
+        self.weeks.setdefault(thread.id, set()).add(week)
+
+
+def _follow(database: Database, sessions: Sequence[Session]) -> set[tuple[str, str]]:
+    """Gives the condensations (agent, id) that may tell something else now."""
+    moved = _Moved()
+    asked = nodes.any_extracted(database)
+    told: list[_Told] = []
+    for session in sessions:
+        told.append(_tell(session, nodes.sources(database, session), _extracted(database, session, asked)))
+        _store(database, told[-1], moved)
+    facts.settle(database, facts.replace(database, sessions, [stated for one in told for stated in one.stated]))
+    condensed: set[tuple[str, str]] = set()
+    for thread_id, thread in moved.threads.items():
+        condensed |= _settle_thread(database, thread, moved.weeks[thread_id])
+    return condensed
+
+
+def _extracted(database: Database, session: Session, asked: bool) -> Mapping[str, Sequence[Item]]:
+    if not asked:
+        return {}
+    paths = [source.source_path for source in nodes.sources(database, session)]
+    return nodes.extracted(database, session[0], paths)
+
+
+def _store(database: Database, told: _Told, moved: _Moved) -> None:
+    before = nodes.place_of(database, told.session)
+    former = _thread_of(database, before)
+    if not nodes.store_session(database, told.session, told.nodes.nodes, told.nodes.edges, told.place):
+        return
+    if before is not None and former is not None:
+        moved.add(former, before.week)
+    if told.thread is not None and told.place is not None:
+        moved.add(told.thread, told.place.week)
+
+
+def _thread_of(database: Database, place: ThreadSession | None) -> Thread | None:
+    """The thread that a session belonged to, as its head tells it."""
+    head = nodes.head_of(database, place.agent_id, place.thread_id) if place is not None else None
+    return _thread(head) if head is not None else None
+
+
+def _thread(head: ThreadHead) -> Thread:
+    return Thread(
+        head.agent_id, head.thread_id, head.thread_key, head.label, head.project, head.session_key, head.harness
+    )
+
+
+def _tell(session: Session, sources: Sequence[Source], extracted: Mapping[str, Sequence[Item]]) -> _Told:
+    thread = threads.thread_of(sources)
+    made = of_session(sources, thread.id if thread is not None else None)
+    if thread is None:
+        return _Told(session, None, made, None, ())
+    distilled = {source.source_path: distil(source.content, project=source.project) for source in _telling(sources)}
+    # A model's items are facts and nothing more: heads and condensations are the same with and without one.
+    place = threads.session_of(sources, thread, made, {path: one.items for path, one in distilled.items()})
+    stated = tuple(
+        Stated(
+            source.agent_id,
+            source.session_token,
+            source.session_id,
+            thread.id,
+            source.project,
+            source.source_path,
+            source.membership_us,
+            _with(distilled[source.source_path], extracted.get(source.source_path, ())),
+        )
+        for source in sources
+        if source.source_path in distilled
+    )
+    return _Told(session, thread, made, place, stated)
+
+
+def _telling(sources: Sequence[Source]) -> list[Source]:
+    """The artifacts that facts are taken from: transcripts only where nobody summed them up."""
+    summed = [source for source in sources if source.source_kind != "transcript"]
+    return summed or list(sources)
+
+
+def _with(distilled: Distilled, more: Sequence[Item]) -> Distilled:
+    return distilled._replace(items=beside(distilled.items, more)) if more else distilled
+
+
+# ── threads ──
+
+
+def _settle_thread(database: Database, thread: Thread, weeks: Iterable[str]) -> set[tuple[str, str]]:
+    """Arcs of the weeks, epochs of their quarters, then the head; gives the condensations."""
+    agent_id = thread.agent_id
+    quarters = set()
+    condensed = set()
+    for week in weeks:
+        quarters.add(condense.quarter_of(week))
+        sessions = nodes.sessions_of_week(database, agent_id, thread.id, week)
+        made = condense.arc(thread, week, sessions)
+        if made is not None:
+            # Every segment and compaction of its sessions is below an arc, not only what stands for the session.
+            arc, edges = made
+            below = nodes.summed_up(database, sessions)
+            made = arc, (*edges, *(Edge(agent_id, arc.id, child) for child in below))
+        condensed.add(_condensed(database, agent_id, condense.arc_id(thread, week), made))
+    for quarter in quarters:
+        arcs = nodes.arcs(database, agent_id, thread.id, *condense.quarter_span(quarter))
+        epoch_id = condense.epoch_id(thread, quarter)
+        condensed.add(_condensed(database, agent_id, epoch_id, condense.epoch(thread, quarter, arcs)))
+    _settle_head(database, thread)
+    return condensed
+
+
+def _settle_head(database: Database, thread: Thread) -> None:
+    newest = nodes.newest_sessions(database, thread.agent_id, thread.id, threads.HEAD_SESSIONS)
+    if not newest:
+        nodes.drop_head(database, thread.agent_id, thread.id)
+        return
+    count, earliest = nodes.extent(database, thread.agent_id, thread.id)
+    head = threads.head(thread, newest, count, earliest, nodes.newest_arc(database, thread.agent_id, thread.id))
+    nodes.store_head(database, head, _line(head))
+
+
+def _condensed(
+    database: Database, agent_id: str, node_id: str, made: tuple[Node, tuple[Edge, ...]] | None
+) -> tuple[str, str]:
+    if made is None:
+        nodes.drop_nodes(database, agent_id, [node_id])
+    else:
+        nodes.store_condensation(database, *made)
+    return agent_id, node_id
+
+
+def _line(head: ThreadHead) -> Line:
+    """What `recall` finds a thread by."""
+    parts = [head.label, head.sample, head.next_action or "", *head.blockers, *head.loops]
+    return Line(head.agent_id, "thread", head.thread_id, "\n".join(filter(None, parts)))
+
+
+# ── all of it ──
+
+
+def _rebuild(database: Database) -> None:
+    nodes.clear(database)
+    lines.clear(database)
+    facts.clear(database)
+    asked = nodes.any_extracted(database)
+    found: dict[str, Thread] = {}
+    batch: list[_Told] = []
+    for session, sources in nodes.all_sources(database):
+        told = _tell(session, sources, _extracted(database, session, asked))
+        if told.thread is not None:
+            found[told.thread.id] = told.thread
+        batch.append(told)
+        if len(batch) == _BATCH:
+            _add(database, batch)
+            batch = []
+    _add(database, batch)
+    facts.settle(database, None)
+    for thread in found.values():
+        _settle_thread(database, thread, nodes.weeks(database, thread.agent_id, thread.id))
+    lines.add(database, memories.lines(database))
+    database.set_meta(_STAMP, VERSION)
+
+
+def _add(database: Database, batch: Sequence[_Told]) -> None:
+    nodes.add_sessions(
+        database,
+        [node for told in batch for node in told.nodes.nodes],
+        [edge for told in batch for edge in told.nodes.edges],
+        [told.place for told in batch if told.place is not None],
+    )
+    facts.add(database, [stated for told in batch for stated in told.stated], fresh=True)

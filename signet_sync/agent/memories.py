@@ -1,0 +1,217 @@
+"""What a person asks for by hand: to remember, to forget, to pin; each ends with the agent's page as it then is."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from signet_sync import state
+from signet_sync.agent import flows, reconcile, scrub
+from signet_sync.agent.reconcile import Outcome, Request
+from signet_sync.agent.workspace import Workspace, back_up
+from signet_sync.contracts.identities import AGENT_ID
+from signet_sync.contracts.places import head_page
+from signet_sync.contracts.timestamps import iso
+from signet_sync.contracts.tokens import token_of
+from signet_sync.errors import UsageError, WorkspaceError
+from signet_sync.index import lineage, memories, pins, sessions
+from signet_sync.index.memories import OWN_WORD, Memory, Origin
+from signet_sync.temporal.ids import HANDLE, ID_LENGTH, LETTERS
+from signet_sync.temporal.memories import cleaned, memory_id, tags_of
+from signet_sync.vault import history
+
+_SHOWN = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Remembered:
+    """A memory as it stands; `new` says that nothing equal stood there, `waiting` why the page does not show it yet."""
+
+    memory: Memory
+    new: bool
+    redactions: dict[str, int]
+    waiting: str
+
+
+@dataclass(frozen=True, slots=True)
+class Forgotten:
+    """What was forgotten; `pending`: bytes of it are left until a pass comes through.
+
+    `git_history` says whether the repository of the workspace has versions of the page that may still show it.
+    """
+
+    memory: Memory
+    pending: bool
+    git_history: str
+    waiting: str
+
+
+@dataclass(frozen=True, slots=True)
+class Pinned:
+    """What a handle meant, and whether pinning or unpinning it changed anything."""
+
+    id: str
+    changed: bool
+    waiting: str
+
+
+def remember(
+    workspace: Workspace,
+    agent_id: str,
+    text: str,
+    *,
+    kind: str,
+    tags: tuple[str, ...],
+    private: bool,
+    session: str | None,
+    now_us: int,
+) -> Remembered:
+    """Keeps a text for an agent, sanitized, as a person's own word or as that of a session. Equal text is kept once.
+
+    Raises `UsageError`, `WorkspaceError`, `DatabaseError`.
+    """
+    _require_agent(agent_id)
+    content, redactions = cleaned(text)
+    told = memory_id(agent_id, kind, content)
+    asked = Memory(agent_id, told, kind, content, tags_of(tags), private, iso(now_us))
+    with state.workspace_lock(workspace.state):
+        _look(workspace, now_us)
+        origin = OWN_WORD if session is None else _origin(workspace, agent_id, session)
+        with workspace.database.transaction(durable=True):
+            memory, new = memories.store(workspace.database, asked, origin)
+        waiting = _settle(workspace, agent_id, now_us)
+    return Remembered(memory, new, redactions, waiting)
+
+
+def forget(workspace: Workspace, agent_id: str, name: str, now_us: int) -> Forgotten:
+    """Forgets a memory to the last byte. What a crash leaves of it, the next pass takes away.
+
+    Raises `UsageError` where the name means none, or several; `WorkspaceError`, `DatabaseError`.
+    """
+    _require_agent(agent_id)
+    with state.workspace_lock(workspace.state):
+        memory = _named(workspace, agent_id, name)
+        # What somebody wrote into our part of the page is kept beside it now, where it can be cleaned.
+        _pass(workspace, agent_id, now_us)
+        with workspace.database.transaction(durable=True):
+            memories.forget(workspace.database, agent_id, [memory.id])
+        try:
+            scrub.clean_of_memory(workspace, memory)
+        except (OSError, WorkspaceError) as error:
+            workspace.events.append(f"a kept copy of the page may still hold its words: {error}")
+        outcome = _pass(workspace, agent_id, now_us)
+        if outcome.cliff is not None:  # a halted pass does not come to the scrub
+            scrub.scrub(workspace, iso(now_us))
+        pending = bool(memories.forgotten(workspace.database))
+    git = history.holds(workspace.root, [head_page(agent_id)])
+    return Forgotten(memory, pending, git, _waiting(agent_id, outcome))
+
+
+def pin(workspace: Workspace, agent_id: str, handle: str, now_us: int) -> Pinned:
+    """Pins what a handle means to the head of the agent's page.
+
+    Raises `UsageError` where it means nothing, or nothing that has a line; `WorkspaceError`, `DatabaseError`.
+    """
+    _require_agent(agent_id)
+    with state.workspace_lock(workspace.state):
+        _look(workspace, now_us)
+        found = lineage.resolve(workspace.database, agent_id, handle).id
+        if LETTERS[found[0]] == "entity":
+            raise UsageError(
+                f"{found} is a name that things are said of, and has no line of its own",
+                hint="pin one of its facts; signet-sync expand shows them",
+                code="not-pinnable",
+            )
+        with workspace.database.transaction(durable=True):
+            changed = pins.pin(workspace.database, agent_id, found, iso(now_us))
+        return Pinned(found, changed, _settle(workspace, agent_id, now_us))
+
+
+def unpin(workspace: Workspace, agent_id: str, handle: str, now_us: int) -> Pinned:
+    """Gives a pinned thing back to decay. What is pinned and gone meanwhile is known by its id in full.
+
+    Raises `UsageError`, `WorkspaceError`, `DatabaseError`.
+    """
+    _require_agent(agent_id)
+    with state.workspace_lock(workspace.state):
+        bare = handle.strip().removeprefix("^")
+        pinned = pins.is_pinned(workspace.database, agent_id, bare)
+        found = bare if pinned else lineage.resolve(workspace.database, agent_id, handle).id
+        with workspace.database.transaction(durable=True):
+            changed = pins.unpin(workspace.database, agent_id, found)
+        return Pinned(found, changed, _settle(workspace, agent_id, now_us))
+
+
+def _require_agent(agent_id: str) -> None:
+    if AGENT_ID.fullmatch(agent_id) is None:
+        raise UsageError(
+            f"{agent_id!r} is not the id of an agent",
+            hint="use lower-case letters, digits, - and _, at most 64, a letter or digit first",
+            code="agent-invalid",
+        )
+
+
+def _look(workspace: Workspace, now_us: int) -> None:
+    """The first look at the vault, where nobody has had it: a page of one memory alone would hide all sessions."""
+    if not workspace.database.value("select exists(select 1 from files)"):
+        reconcile.run_locked(workspace, Request(now_us=now_us))
+
+
+def _origin(workspace: Workspace, agent_id: str, name: str) -> Origin:
+    """The session that a memory comes from. Raises `UsageError` where it is unknown, several, or was removed."""
+    removed = flows.is_removed(workspace, agent_id, token_of(agent_id, name), name)
+    ref = None if removed else sessions.one(workspace.database, agent_id, name)
+    if ref is None or flows.is_removed(workspace, agent_id, ref.session_token, ref.session_id):
+        raise UsageError(
+            f"the session {name!r} was removed",
+            hint="leave --session out to remember this as your own word",
+            code="removed-session",
+        )
+    return ref.session_token, ref.session_id
+
+
+def _named(workspace: Workspace, agent_id: str, name: str) -> Memory:
+    """The memory that a handle means. Raises `UsageError` where it is none, several, or something else."""
+    wanted = name.strip().removeprefix("^")
+    if HANDLE.fullmatch(wanted) and wanted[0] != "m":
+        raise UsageError(
+            f"{name} is a {LETTERS[wanted[0]]} and no memory: it comes from the markdown of a session",
+            hint="signet-sync remove takes a whole session away; signet-sync unpin takes something out of the head",
+            code="not-a-memory",
+        )
+    found = memories.beginning(workspace.database, agent_id, wanted, _SHOWN + 1) if HANDLE.fullmatch(wanted) else []
+    if len(found) > 1:
+        raise UsageError(
+            f"{name!r} may mean {', '.join(found[:_SHOWN])}{' and more' if len(found) > _SHOWN else ''}",
+            hint=f"give all {ID_LENGTH} characters of one",
+            code="ambiguous-handle",
+        )
+    memory = memories.get(workspace.database, agent_id, found[0]) if found else None
+    if memory is None:
+        raise UsageError(
+            f"agent {agent_id} remembers nothing called {name!r}",
+            hint="MEMORY.md shows the ids (^m-…), signet-sync recall finds them; --agent chooses another agent",
+            code="unknown-memory",
+        )
+    return memory
+
+
+def _settle(workspace: Workspace, agent_id: str, now_us: int) -> str:
+    """The page and the backup as the rows are now: a memory and a pin exist nowhere else. Gives why the page waits."""
+    outcome = _pass(workspace, agent_id, now_us)
+    back_up(workspace, iso(now_us))
+    return _waiting(agent_id, outcome)
+
+
+def _pass(workspace: Workspace, agent_id: str, now_us: int) -> Outcome:
+    """A pass over nothing but the agent's page."""
+    paths = frozenset({head_page(agent_id)})
+    return reconcile.run_locked(workspace, Request(now_us=now_us, paths=paths, resume=False))
+
+
+def _waiting(agent_id: str, outcome: Outcome) -> str:
+    """Why the page is not what its rows make of it, or nothing."""
+    if outcome.held:
+        return f"{head_page(agent_id)} is held back: {outcome.held}"
+    if outcome.trouble:
+        return f"{head_page(agent_id)} follows with the next pass: {outcome.trouble[0]}"
+    return ""

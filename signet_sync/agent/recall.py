@@ -1,0 +1,207 @@
+"""Recall: what an agent remembers that answers a query, from memories and facts down to transcripts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+from signet_sync.contracts.sentences import basename, flatten
+from signet_sync.contracts.timestamps import day_of, parse_instant
+from signet_sync.index import live
+from signet_sync.index import recall as door
+from signet_sync.index.database import Database
+from signet_sync.index.recall import Artifact, Line, Match
+from signet_sync.recall.places import Finder, Passage
+from signet_sync.recall.query import Query, read
+from signet_sync.recall.rank import TIERS, Candidate, Tier, choose, finders, pairs, rarity, scored, weights, why, worth
+from signet_sync.recall.snippets import around, speaker, told
+
+# Of each tier so many are looked at closely: those that hold most of what is asked for.
+LOOKED_AT = 20
+_LONGEST, _MOST_READ = 4_000_000, 12_000_000  # characters of one artifact, and of all for one query
+_SHOWN = 400  # characters of a hit's text
+
+_WHAT = {
+    "next": "a next step", "question": "an open question", "person": "a note on people", "blocker": "a blocker",
+    "decision": "a decision", "constraint": "a constraint", "preference": "a preference", "note": "a note",
+    "arc": "a week", "epoch": "a quarter", "summary": "a summary", "compaction": "a compaction",
+}  # fmt: skip
+_READERS: dict[Tier, Callable[[Database, str, str], Line | None]] = {
+    "memory": door.memory, "fact": door.fact, "thread": door.thread, "node": door.condensation,
+}  # fmt: skip
+_BATCH = 200
+_TIER_OF: dict[str, Tier] = {"summary": "node", "compaction": "node", "transcript": "transcript"}
+
+
+Choose = Callable[[Query, Sequence[Candidate]], Sequence[Candidate]]
+
+
+class Hit(NamedTuple):
+    """What is shown of something that was found; a higher score is a better hit. `path` is None where no file is."""
+
+    tier: Tier
+    id: str
+    text: str
+    path: str | None
+    score: float
+    why: str
+
+
+def recall(database: Database, text: str, *, agent_id: str, limit: int = 10) -> list[Hit]:
+    """What an agent remembers that answers a text, best first within the tiers; any text will do."""
+    query, found = find(database, text, agent_id, lambda query, found: choose(found, limit))
+    return [
+        Hit(one.tier, one.id, flatten(one.text, _SHOWN), one.path, round(one.score, 3), why(query, one))
+        for one in found
+    ]
+
+
+def find(
+    database: Database,
+    text: str,
+    agent_id: str,
+    choose: Choose,
+    *,
+    tiers: Collection[Tier] = TIERS,
+    private: bool = True,
+) -> tuple[Query, list[Candidate]]:
+    """What a text asks for, and what is chosen of all that may answer it; without `private` no private memory does."""
+    query = read(text)
+    if not query.terms:
+        return query, []
+    search = _Search(database, agent_id, query)
+    found = [*search.lines(tiers, private), *search.artifacts(tiers), *search.turns(tiers)]
+    return query, [one for candidate in choose(query, found) if (one := search.located(candidate)) is not None]
+
+
+class _Search:
+    """One query, put to one agent's rows."""
+
+    def __init__(self, database: Database, agent_id: str, query: Query) -> None:
+        self.database = database
+        self.agent_id = agent_id
+        self.terms = query.terms
+        holding = [door.artifacts_with(database, agent_id, term) for term in query.terms]
+        self.documents = door.artifacts_in_all(database, agent_id)
+        self.weights = weights(query, holding, self.documents)
+        self.by = finders(self.weights, holding)
+        self.finder = Finder(query.terms, self.weights)
+        self.places: dict[str, tuple[int, str]] = {}
+
+    # ── memories, facts, threads, condensations ──
+
+    def lines(self, tiers: Collection[Tier], private: bool) -> Iterator[Candidate]:
+        matches = door.lines(self.database, self.agent_id, self.terms, self.by, tiers, private)
+        for tier, reader in _READERS.items():
+            for line_id in self._best(tier, [match for match in matches if match.tier == tier]):
+                line = reader(self.database, self.agent_id, line_id)
+                if line is not None:
+                    yield self._of_line(tier, line)
+
+    def _best(self, tier: Tier, matches: Sequence[Match]) -> list[str]:
+        """The lines that hold most; of equal ones the newest."""
+        if len(matches) <= LOOKED_AT:
+            return [match.id for match in matches]
+        held = {mask: worth(self.weights, mask) for mask in {match.mask for match in matches}}
+        least = sorted((held[match.mask] for match in matches), reverse=True)[LOOKED_AT - 1]
+        better = [match.id for match in matches if held[match.mask] > least]
+        tied = [match.id for match in matches if held[match.mask] == least]
+        newest = door.newest(self.database, self.agent_id, tier, tied, LOOKED_AT - len(better))
+        return [*better, *newest]
+
+    def _of_line(self, tier: Tier, line: Line) -> Candidate:
+        passage = self.finder.best(line.text)
+        text = line.shown if tier != "node" else told(line.shown, line.text, passage.start)
+        return self._candidate(tier, line.id, text, line.path, line.at_us, passage, _where(tier, line))
+
+    # ── summaries, compactions, transcripts ──
+
+    def artifacts(self, tiers: Collection[Tier]) -> Iterator[Candidate]:
+        left = _MOST_READ
+        for path in self._paths({kind: tier for kind, tier in _TIER_OF.items() if tier in tiers}):
+            found = door.artifact(self.database, self.agent_id, path, min(_LONGEST, left))
+            if found is not None:
+                left -= len(found.content)
+                yield self._of_artifact(found)
+
+    def _paths(self, tier_of: Mapping[str, Tier]) -> list[str]:
+        """Of each tier the artifacts that hold most; of equal ones those that were indexed last."""
+        paths: dict[Tier, list[str]] = {tier: [] for tier in tier_of.values()}
+        if not paths:
+            return []
+        near, bonus = pairs(self.weights, self.by)
+        matches = door.artifacts(self.database, self.terms, self.by, near)
+        held = {mask: worth([*self.weights, *bonus], mask) for mask in {mask for mask, _ in matches}}
+        order = [row for _, row in sorted(matches, key=lambda match: (-held[match[0]], -match[1]))]
+        for start in range(0, len(order), _BATCH):
+            for kind, path in door.named(self.database, self.agent_id, order[start : start + _BATCH], list(tier_of)):
+                paths[tier_of[kind]].append(path)
+            if all(len(found) >= LOOKED_AT for found in paths.values()):
+                break
+        return [path for found in paths.values() for path in found[:LOOKED_AT]]
+
+    def _of_artifact(self, found: Artifact) -> Candidate:
+        about = self.finder.best(basename(found.project)).terms
+        sentence, passage = (self.finder.best(text, about) for text in (found.sentence, found.content))
+        place = None if sentence.weight >= passage.weight else passage.start
+        self.places[found.path] = place or 0, found.content
+        tier = _TIER_OF[found.kind]
+        if tier == "node":
+            text, where = told(found.sentence, found.content, place), f"{_WHAT[found.kind]}{_of(found.project)}"
+        else:
+            text = found.sentence if place is None else around(found.content, place)
+            where = f"a transcript{_of(found.project)}"
+        both = self.finder.better(sentence, passage)
+        candidate = self._candidate(tier, found.path, text, found.path, found.at_us, both, where)
+        return candidate._replace(session=found.session)
+
+    def located(self, candidate: Candidate) -> Candidate | None:
+        """A candidate with its node for its id, who said it, and when; None where it has no node yet."""
+        if candidate.id not in self.places:
+            return candidate
+        place, content = self.places[candidate.id]
+        node = door.node_at(self.database, self.agent_id, candidate.id, place)
+        if node is None:
+            return None
+        role = speaker(content, place) if candidate.tier == "transcript" else ""
+        return candidate._replace(id=node.id, at_us=node.at_us, where=_said(role, candidate.where, node.at_us))
+
+    # ── sessions that still run ──
+
+    def turns(self, tiers: Collection[Tier]) -> Iterator[Candidate]:
+        if "transcript" not in tiers:
+            return
+        for turn in live.find(self.database, self.agent_id, self.finder.needles):
+            passage = self.finder.best(turn.content)
+            at_us = parse_instant(turn.at) or 0
+            where = _said(turn.role, "a session that still runs", at_us)
+            text = around(turn.content, passage.start or 0)
+            line_id = f"{turn.session_key}#{turn.turn}"
+            candidate = self._candidate("transcript", line_id, text, None, at_us, passage, where)
+            yield candidate._replace(session=(turn.session_key, turn.session_id))
+
+    def _candidate(
+        self, tier: Tier, line_id: str, text: str, path: str | None, at_us: int, passage: Passage, where: str
+    ) -> Candidate:
+        # Of a long transcript only what is shown says why.
+        terms = passage.terms if tier == "transcript" else passage.held
+        score, rare = scored(self.weights, passage), rarity(passage, self.documents)
+        return Candidate(tier, line_id, text, path, at_us, score, terms, where, rarity=rare)
+
+
+def _where(tier: Tier, line: Line) -> str:
+    day = day_of(line.at_us)
+    if tier == "memory":
+        return f"a remembered {line.kind}, {day}"
+    if tier == "thread":
+        return f"the thread {line.about}, {day}"
+    return f"{_WHAT[line.kind]}{_of(line.about)}, {day}"
+
+
+def _of(project: str | None) -> str:
+    name = flatten(basename(project))
+    return f" of {name}" if name else ""
+
+
+def _said(role: str, where: str, at_us: int) -> str:
+    return f"{where}: {role}, {day_of(at_us)}" if role else f"{where}, {day_of(at_us)}"

@@ -1,0 +1,127 @@
+"""`expand`: from a handle to the thing, what lies around it, and its words in the transcript."""
+
+from __future__ import annotations
+
+import shlex
+from typing import Any
+
+import click
+
+from signet_sync.cli import Context, agent_option, counted, emit, json_option, pass_context
+from signet_sync.cli.search import database_for_reading
+
+_AROUND = (
+    ("parents", "above"),
+    ("children", "below"),
+    ("siblings", "beside"),
+    ("memories", "memories and facts"),
+)
+
+
+@click.command()
+@click.argument("handle")
+@click.option(
+    "--budget",
+    type=click.IntRange(1, 1_000_000),
+    default=2_000,
+    show_default=True,
+    metavar="TOKENS",
+    help="How much text is shown.",
+)
+@agent_option
+@json_option
+@pass_context
+def expand(context: Context, handle: str, budget: int, agent: str, as_json: bool) -> int:
+    """Follow a handle of MEMORY.md down to the transcript.
+
+    HANDLE is an id or ^handle as on a page, its beginning, a wikilink or path, or a session's key, id or token.
+    """
+    from signet_sync.agent import expand as walk
+
+    with database_for_reading(context) as database:
+        document = walk.expand(database, agent, handle, budget)
+    if document["node"]["kind"] != "live":
+        count_nodes(context, agent, [document["node"]["id"]])
+    if as_json:
+        emit(document)
+    else:
+        _show(document)
+    return 0
+
+
+def count_nodes(context: Context, agent: str, ids: list[str]) -> None:
+    """Counts accesses where the database can be written at once; an answer never waits for a counter."""
+    from datetime import UTC, datetime
+
+    from signet_sync.errors import DatabaseError
+    from signet_sync.index import telemetry
+    from signet_sync.index.database import Database
+
+    path = context.database_path()
+    if not ids or path == ":memory:":
+        return
+    try:
+        database = Database(path, create=False, wait_ms=200)
+    except (DatabaseError, OSError):
+        return
+    try:
+        telemetry.count_nodes(database, agent, ids, datetime.now(UTC).date().isoformat())
+    finally:
+        database.connection.close()
+
+
+def _show(document: dict[str, Any]) -> None:
+    node = document["node"]
+    _title(node)
+    for source in document.get("sources", ()):
+        click.echo(f"  stated in {source['path']}, line {source['line']}")
+    for running in document.get("live", ()):
+        key = f"{running['session_key']}#0"
+        click.echo(f"  still running, {counted(running['turns'], 'turn')} so far: expand {shlex.quote(key)}")
+    for key, heading in _AROUND:
+        _relatives(heading, document[key], document["labels"])
+    if document.get("wording"):
+        click.echo()
+        click.echo(document["wording"])
+    if node["text"]:
+        click.echo()
+        click.echo(node["text"])
+    transcript = document["transcript"]
+    if transcript and node["kind"] != "chunk":
+        click.echo()
+        click.secho(f"transcript: {transcript['path']}", bold=True)
+        if transcript["excerpt"]:
+            click.echo()
+            click.echo(transcript["excerpt"])
+
+
+def _title(node: dict[str, Any]) -> None:
+    kind = node.get("level") or node["kind"]
+    mark = f"  ^{node['id']}" if node["kind"] != "live" else ""
+    click.echo(click.style(f"{kind} · {node['label']}", bold=True) + click.style(mark, fg="cyan"))
+    told = [_days(node)]
+    for key in ("status", "path"):
+        if node.get(key):
+            told.append(node[key])
+    if node.get("thread"):
+        told.append(f"thread ^{node['thread']}")
+    click.echo("  " + " · ".join(filter(None, told)))
+
+
+def _days(node: dict[str, Any]) -> str:
+    first, last = ((node.get(key) or "")[:10] for key in ("earliest", "latest"))
+    return f"{first} to {last}" if first and first != last else last
+
+
+def _relatives(heading: str, ids: list[str], labels: dict[str, str]) -> None:
+    from signet_sync.agent.expand import LABELLED
+
+    if not ids:
+        return
+    click.echo()
+    click.secho(f"  {heading}", bold=True)
+    for thing in ids[:LABELLED]:
+        label = labels.get(thing, "")
+        click.echo("    " + click.style(f"^{thing}", fg="cyan") + (f"  {label}" if label else ""))
+    if len(ids) > LABELLED:
+        click.echo(f"    and {len(ids) - LABELLED} more: --json lists them")

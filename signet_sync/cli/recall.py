@@ -1,0 +1,47 @@
+"""`recall`: what an agent remembers that answers a question, from memories and facts down to transcripts."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from signet_sync.cli import Context, agent_option, emit, json_option, pass_context
+from signet_sync.cli.expand import count_nodes
+from signet_sync.cli.search import database_for_reading
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from signet_sync.agent.recall import Hit
+
+
+@click.command()
+@click.argument("query", nargs=-1, required=True)
+@click.option("--limit", type=click.IntRange(1, 100), default=10, show_default=True)
+@agent_option
+@json_option
+@pass_context
+def recall(context: Context, query: tuple[str, ...], limit: int, agent: str, as_json: bool) -> int:
+    """Find what answers a question: memories and facts first, then threads and summaries, transcripts last."""
+    from signet_sync.agent import recall as agent_recall
+
+    words = " ".join(query)
+    with database_for_reading(context) as database:
+        hits = agent_recall.recall(database, words, agent_id=agent, limit=limit)
+    count_nodes(context, agent, [hit.id for hit in hits])
+    if as_json:
+        emit({"query": words, "hits": [hit._asdict() for hit in hits]})
+    elif hits:
+        _show(hits)
+    else:
+        context.say("nothing found")
+    return 0
+
+
+def _show(hits: Sequence[Hit]) -> None:
+    for hit in hits:
+        handle = "" if "#" in hit.id else f"^{hit.id}"
+        click.echo(click.style(f"{hit.tier:<10}", bold=True) + f" {hit.text}")
+        click.echo(click.style(f"{'':10} {hit.why}", dim=True))
+        click.echo(click.style(f"{'':10} {' '.join(filter(None, [handle, hit.path]))}", dim=True))

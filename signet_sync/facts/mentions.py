@@ -1,0 +1,167 @@
+"""What an artifact speaks of: its project, paths, packages, issues and people, each with the first line that does."""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_right
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from signet_sync.contracts.bodies import js_trim
+from signet_sync.contracts.sentences import basename, flatten_cell
+from signet_sync.facts import names
+from signet_sync.facts.imports import imported, installed
+from signet_sync.facts.items import items
+from signet_sync.facts.names import Named
+from signet_sync.facts.records import EntityKind, Item, Mention
+
+# With the project 60 in all; by kind, so that none crowds out the others.
+MENTIONS_PER_KIND: dict[EntityKind, int] = {"path": 20, "package": 13, "issue": 13, "person": 13}
+
+_FENCE = re.compile(r"^[ \t]*+(?:```|~~~)[ \t]*+(\w*+).*$", re.MULTILINE)
+_CODE_SPAN = re.compile(r"`([^`\n]++)`")
+_NUMBERED = re.compile(r"\b(?:PR|MR|[Ii]ssue)[ #-]{1,2}(\d{1,6})\b", re.ASCII)
+_PINNED = re.compile(r"(?<![\w.@/-])([A-Za-z][\w.-]{1,100})(?:\[[\w,. -]{0,100}\])?==\d+\.\d", re.ASCII)
+_CO_AUTHOR = re.compile(r"^[ \t]*+co-authored-by:([^<\n]{1,80})", re.IGNORECASE | re.MULTILINE)
+
+_Sighting = tuple[int, EntityKind, Named]  # the character where it begins, what it is, its name and norm
+
+
+class _Stretch(NamedTuple):
+    """A part of a body outside code fences (`language` is None) or inside one, and the line where it begins."""
+
+    text: str
+    line: int
+    language: str | None
+
+
+def mentions(body: str, project: str | None) -> tuple[Mention, ...]:
+    """What a (sanitized) body of a session in `project` speaks of, each thing once; linear, and bounded.
+
+    The project comes first, then the others by line. People need evidence: an item under a heading of people, an
+    `@handle` outside code, a co-author's line.
+    """
+    return mentioned(body, project, items(body))
+
+
+def mentioned(body: str, project: str | None, said: Sequence[Item]) -> tuple[Mention, ...]:
+    """`mentions` where the body's items are known."""
+    own = project_of(project)
+    found: dict[tuple[EntityKind, str], Mention] = {}
+    room = dict(MENTIONS_PER_KIND)
+    for line, kind, (name, norm) in (*_people(said), *_sightings(body, own.norm if own is not None else None)):
+        held = found.get((kind, norm))
+        if held is None:
+            if not room[kind]:
+                continue
+            room[kind] -= 1
+        elif held.line <= line:
+            continue
+        found[kind, norm] = Mention(kind, name, norm, line)
+    others = sorted(found.values(), key=lambda mention: (mention.line, mention.kind, mention.norm))
+    return (*([own] if own is not None else []), *others)
+
+
+def project_of(project: str | None) -> Mention | None:
+    """The mention of a session's own project: named by the last part of its path."""
+    whole = js_trim(project or "")
+    if not whole:
+        return None
+    return Mention("project", flatten_cell(basename(whole), 60) or "/", whole.rstrip("/") or "/", 1)
+
+
+def issues_in(text: str, project: str | None) -> list[str]:
+    """Norms of the issues that a piece of prose names, in order."""
+    return [norm for _, kind, (_, norm) in sorted(_of_prose(text, project)) if kind == "issue"]
+
+
+def _people(said: Sequence[Item]) -> Iterator[tuple[int, EntityKind, Named]]:
+    for item in said:
+        person = names.person_at_start(item.text) if item.aspect == "person" else None
+        if person is not None:
+            yield item.line, "person", person
+
+
+def _sightings(body: str, project: str | None) -> Iterator[tuple[int, EntityKind, Named]]:
+    """What is named where: line, kind, name and norm."""
+    for text, line, language in _stretches(body):
+        seen = _of_prose(text, project) if language is None else _of_code(text, language, project)
+        counted = 0
+        for place, kind, named in sorted(seen):
+            line += text.count("\n", counted, place)
+            counted = place
+            yield line, kind, named
+
+
+def _stretches(body: str) -> Iterator[_Stretch]:
+    begin, line = 0, 1
+    language: str | None = None
+    for mark in _FENCE.finditer(body) if "```" in body or "~~~" in body else ():
+        if mark.start() > begin + 1:
+            yield _Stretch(body[begin : mark.start()], line, language)
+        line += body.count("\n", begin, mark.end())
+        begin = mark.end()
+        language = mark[1].casefold() if language is None else None
+    yield _Stretch(body[begin:], line, language)
+
+
+def _of_prose(text: str, project: str | None) -> Iterator[_Sighting]:
+    spans = list(_CODE_SPAN.finditer(text)) if "`" in text else []
+    for span in spans:
+        yield from ((span.start(), "package", package) for _, package in installed(span[1]))
+    begins = [span.start() for span in spans]
+    for token in names.TOKEN.finditer(text):
+        before = bisect_right(begins, token.start()) - 1
+        code = before >= 0 and spans[before].end() > token.start()
+        sighting = _of_token(text, token, project, code=code)
+        if sighting is not None:
+            yield sighting
+    yield from ((key.start(), "issue", (key[0], key[0])) for key in names.issue_keys(text))
+    if "PR" in text or "MR" in text or "ssue" in text:
+        for found in _NUMBERED.finditer(text):
+            yield found.start(), "issue", names.numbered(found[1], project)
+    yield from _of_lines(text)
+
+
+def _of_code(text: str, language: str, project: str | None) -> Iterator[_Sighting]:
+    own = basename(project).casefold().replace("_", "-")
+    for place, package in (*imported(text, language), *installed(text)):
+        if package[1] != own:
+            yield place, "package", package
+    for token in names.TOKEN.finditer(text):
+        sighting = _of_token(text, token, project, code=True)
+        if sighting is not None and sighting[1] != "issue":
+            yield sighting
+    yield from _of_lines(text)
+
+
+def _of_token(text: str, token: re.Match[str], project: str | None, *, code: bool) -> _Sighting | None:
+    start, end = token.span()
+    if end - start > 2 * names.NAME_LENGTH:
+        return None
+    words, before, after = names.trimmed(token[0]), text[start - 1 : start], text[end : end + 1]
+    issue = names.issue_of(words, project) if "#" in words or "://" in words else None
+    if issue is not None:
+        return (start, "issue", issue) if before != "&" else None
+    if words.startswith("@"):
+        package = names.scoped_package(words)
+        if package is not None:
+            return start, "package", package
+        person = None if code else names.handle_of(words)
+        return (start, "person", person) if person is not None else None
+    if names.is_piece(words, before, after):
+        return None
+    path = names.path_of(words, project)
+    return (start, "path", path) if path is not None else None
+
+
+def _of_lines(text: str) -> Iterator[_Sighting]:
+    """Versions that are pinned, and co-authors."""
+    for found in _PINNED.finditer(text) if "==" in text else ():
+        package = names.package_of(found[1])
+        if package is not None:
+            yield found.start(), "package", package
+    for found in _CO_AUTHOR.finditer(text) if "uthored-" in text else ():
+        person = names.person_of(flatten_cell(found[1], 60))
+        if person is not None:
+            yield found.start(), "person", person

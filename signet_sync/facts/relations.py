@@ -1,0 +1,96 @@
+"""How the things that an artifact speaks of hang together."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+
+from signet_sync.facts.items import items
+from signet_sync.facts.mentions import issues_in, mentions
+from signet_sync.facts.names import person_at_start
+from signet_sync.facts.records import EntityKind, Item, Mention, Relation
+
+RELATIONS_PER_ARTIFACT = 60
+PATHS = 10
+LINE_LENGTH = 2_000
+
+_WAITS = re.compile(r"\b(blocked by|depends on)\b[ \t:*_`]*+", re.IGNORECASE)
+_CLAUSE = re.compile(r"[.;!?]\s+")
+_WORD = re.compile(r"[@\w][\w./@-]*", re.ASCII)
+
+_End = tuple[EntityKind, str]
+
+
+def relations(body: str, project: str | None) -> tuple[Relation, ...]:
+    """What a (sanitized) body of a session in `project` says of how things hang together, each once. Linear, bounded.
+
+    The first paths are part of the project, it uses the packages, and whom a heading of people lists works on it;
+    `blocked by` stands between two issues, `depends on` before a package or an issue.
+    """
+    said = items(body)
+    return related(body, said, mentions(body, project))
+
+
+def related(body: str, said: Sequence[Item], seen: Sequence[Mention]) -> tuple[Relation, ...]:
+    """`relations` where items and mentions are known; both ends of each are among the mentions."""
+    known = {(mention.kind, mention.norm) for mention in seen}
+    own = next(((mention.kind, mention.norm) for mention in seen if mention.kind == "project"), None)
+    found: dict[tuple[str, _End, _End], Relation] = {}
+    for relation in (*_waiting(body, known, own), *(_of_project(own, said, seen) if own is not None else ())):
+        ends = (relation.kind, relation.from_, relation.to)
+        if (
+            relation.from_ != relation.to
+            and {relation.from_, relation.to} <= known
+            and len(found) < RELATIONS_PER_ARTIFACT
+        ):
+            found.setdefault(ends, relation)
+    return tuple(found.values())
+
+
+def _of_project(own: _End, said: Sequence[Item], seen: Sequence[Mention]) -> Iterator[Relation]:
+    below = f"{own[1].rstrip('/')}/"
+    paths = [mention for mention in seen if mention.kind == "path" and mention.norm.startswith(below)]
+    for item in said:
+        person = person_at_start(item.text) if item.aspect == "person" and not item.done else None
+        if person is not None:
+            yield Relation("works-on", ("person", person[1]), own, item.line)
+    for mention in seen:
+        if mention.kind == "package":
+            yield Relation("uses", own, ("package", mention.norm), mention.line)
+    for mention in paths[:PATHS]:
+        yield Relation("part-of", ("path", mention.norm), own, mention.line)
+
+
+def _waiting(body: str, known: set[_End], own: _End | None) -> Iterator[Relation]:
+    lowered = body.casefold()
+    if "blocked by" not in lowered and "depends on" not in lowered:
+        return
+    for number, line in enumerate(body.split("\n"), 1):
+        for clause in _CLAUSE.split(line[:LINE_LENGTH]) if _WAITS.search(line, 0, LINE_LENGTH) else ():
+            yield from _of_clause(clause, number, known, own)
+
+
+def _of_clause(clause: str, line: int, known: set[_End], own: _End | None) -> Iterator[Relation]:
+    mark = _WAITS.search(clause)
+    if mark is None:
+        return
+    project = own[1] if own is not None else None
+    issues: list[_End] = [("issue", norm) for norm in issues_in(clause[: mark.start()], project)]
+    start: _End | None = issues[-1] if issues else None
+    causes: list[_End] = [("issue", norm) for norm in issues_in(clause[mark.end() :], project)]
+    if mark[1].casefold() == "blocked by":
+        yield from (Relation("blocked-by", start, cause, line) for cause in causes if start is not None)
+        return
+    target = _target(clause[mark.end() :], causes, known)
+    start = start or own
+    if start is not None and target is not None:
+        yield Relation("depends-on", start, target, line)
+
+
+def _target(text: str, issues: Sequence[_End], known: set[_End]) -> _End | None:
+    """What stands right behind `depends on`: a package that is known from elsewhere, or else the first issue."""
+    word = _WORD.match(text)
+    package: _End = ("package", word[0].rstrip(".").casefold().replace("_", "-")) if word else ("package", "")
+    if package in known:
+        return package
+    return issues[0] if issues else None

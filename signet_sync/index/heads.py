@@ -1,0 +1,241 @@
+"""What an agent's page may show of the graph: threads, facts, memories, pins and their use, and the newest nodes.
+
+Every query is bounded, so that a page costs the same whatever the size of the vault.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from signet_sync.contracts.timestamps import day_of, parse_instant
+from signet_sync.facts.records import SECTION_OF
+from signet_sync.index.database import Database
+from signet_sync.projection.head import FactView, MemoryView, PinnedView, Seen, ThreadView
+from signet_sync.projection.render import Lineage, NodeView
+from signet_sync.temporal.score import Use
+from signet_sync.temporal.threads import HEAD_SESSIONS, Thread, head, session_from
+
+THREADS = 40
+FACTS_OF_AN_ASPECT = 24
+MEMORIES_OF_A_TYPE = 24
+PINS = 500
+USED = 200
+# Nodes that are looked through for condensations and sessions, children that are counted, and those that are named.
+NODES = 1_000
+CHILDREN = 500
+NAMED = 2
+
+_THREAD = (
+    "select thread_id, project, session_key, harness, status, sessions, latest_us, sample, next_action, source_ref"
+    " from memory_thread_heads where agent_id = ?"
+)
+_FACT = (
+    "select id, aspect, text, (select norm from entities e where e.agent_id = a.agent_id and e.id = a.entity_id"
+    " and e.kind = 'project'), latest_us, source_path"
+    " from entity_attributes a where agent_id = ? and status = 'active' and latest_us <= ?"
+)
+_MEMORY = "select id, type, content, created_at from memories where agent_id = ?"
+_PINNED = (
+    "select id, source_type, label, (select project from memory_thread_heads h where h.agent_id = n.agent_id"
+    " and h.thread_id = n.thread_id), latest_us, source_ref from session_summaries n"
+    " where agent_id = ? and thread_id is not null"
+)
+
+_NODE = (
+    "select id, kind, source_type, earliest_us, latest_us, session_token, session_id, source_ref,"
+    " (select label from memory_thread_heads h where h.agent_id = n.agent_id and h.thread_id = n.thread_id)"
+    " from session_summaries n where agent_id = ? and id = ?"
+)
+
+
+def seen(database: Database, agent_id: str, now_us: int) -> Seen:
+    """What the head may show at `now_us`: the newest of everything, and whatever else is pinned or was used.
+
+    What was derived counts from its own time on, memories and pins at once.
+    """
+    uses = _uses(database, agent_id, day_of(now_us))
+    ids = sorted(uses)
+    newest = f"{_THREAD} and latest_us <= ? order by latest_us desc, thread_id limit ?"
+    ahead = f"{_THREAD} and latest_us > ? order by latest_us, thread_id limit ?"
+    threads = _rows(database, newest, agent_id, now_us, THREADS) | _rows(database, ahead, agent_id, now_us, THREADS)
+    threads |= _each(database, f"{_THREAD} and thread_id = ?", _of(ids, "t"), agent_id)
+    facts: dict[str, tuple[Any, ...]] = {}
+    for aspect in SECTION_OF:
+        newest = f"{_FACT} and aspect = ? order by latest_us desc, id limit ?"
+        facts |= _rows(database, newest, agent_id, now_us, aspect, FACTS_OF_AN_ASPECT)
+    facts |= _each(database, f"{_FACT} and id = ?", _of(ids, "f"), agent_id, now_us)
+    memories: dict[str, tuple[Any, ...]] = {}
+    for kind in SECTION_OF:
+        newest = f"{_MEMORY} and type = ? order by created_at desc, id limit ?"
+        memories |= _rows(database, newest, agent_id, kind, MEMORIES_OF_A_TYPE)
+    memories |= _each(database, f"{_MEMORY} and id = ?", _of(ids, "m"), agent_id)
+    pinned = [one for one in _of(ids, "skcae") if uses[one].pinned]
+    return Seen(
+        [*filter(None, (_as_of(database, agent_id, ThreadView(*row), now_us) for row in threads.values()))],
+        [FactView(*row) for row in facts.values()],
+        [MemoryView(one, kind, text, parse_instant(at) or 0) for one, kind, text, at in memories.values()],
+        [PinnedView(*row) for row in _each(database, f"{_PINNED} and id = ?", pinned, agent_id).values()],
+        uses,
+    )
+
+
+def _as_of(database: Database, agent_id: str, view: ThreadView, now_us: int) -> ThreadView | None:
+    """A thread as it is at `now_us`: one session whose clock ran ahead must not hide the others, nor speak for them."""
+    if view.latest_us <= now_us:
+        return view
+    sessions = [
+        session_from(row)
+        for row in database.execute(
+            "select agent_id, session_token, session_id, thread_id, earliest_us, latest_us, week, node_id, source_type,"
+            " source_ref, sentence, told from thread_sessions where agent_id = ? and thread_id = ? and latest_us <= ?"
+            " order by latest_us desc, session_token, session_id limit ?",
+            (agent_id, view.id, now_us, HEAD_SESSIONS),
+        )
+    ]
+    if not sessions:
+        return None
+    later = database.value(
+        "select count(*) from thread_sessions where agent_id = ? and thread_id = ? and latest_us > ?",
+        (agent_id, view.id, now_us),
+    )
+    thread = Thread(agent_id, view.id, "", "", view.project, view.session_key, view.harness)
+    then = head(thread, sessions, max(view.sessions - later, 1), sessions[-1].earliest_us, None)
+    return view._replace(
+        status=then.status,
+        sessions=then.sessions,
+        latest_us=then.latest_us,
+        sample=then.sample,
+        next_action=then.next_action,
+        path=then.source_ref,
+    )
+
+
+def next_change(database: Database, agent_id: str, now_us: int) -> int | None:
+    """The next instant at which something derived is no longer of the future."""
+    soonest = [
+        database.value(
+            "select min(latest_us) from memory_thread_heads where agent_id = ? and latest_us > ?", (agent_id, now_us)
+        ),
+        database.value(
+            "select min(latest_us) from session_summaries"
+            " where agent_id = ? and latest_us > ? and source_type <> 'chunk' and thread_id is not null",
+            (agent_id, now_us),
+        ),
+        *(
+            database.value(
+                "select min(latest_us) from entity_attributes"
+                " where agent_id = ? and aspect = ? and status = 'active' and latest_us > ?",
+                (agent_id, aspect, now_us),
+            )
+            for aspect in SECTION_OF
+        ),
+    ]
+    return min((instant for instant in soonest if instant is not None), default=None)
+
+
+def lineage(database: Database, agent_id: str, now_us: int, limit: int) -> Lineage:
+    """The newest condensations and the newest summaries and compactions, so many of each; ties by id."""
+    newest = [
+        (node_id, depth)
+        for node_id, depth in database.execute(
+            "select id, depth from session_summaries where agent_id = ? and latest_us <= ?"
+            " and source_type <> 'chunk' and thread_id is not null order by latest_us desc, depth desc, id limit ?",
+            (agent_id, now_us, NODES),
+        )
+    ]
+    condensations = [node_id for node_id, depth in newest if depth > 0][:limit]
+    sessions = [node_id for node_id, depth in newest if depth == 0][:limit]
+    return Lineage(
+        [_node(database, agent_id, row) for row in _each(database, _NODE, condensations, agent_id).values()],
+        [_node(database, agent_id, row) for row in _each(database, _NODE, sessions, agent_id).values()],
+    )
+
+
+def _node(database: Database, agent_id: str, row: tuple[Any, ...]) -> NodeView:
+    node_id, kind, source_type, earliest, latest, token, session_id, path, thread = row
+    parents = tuple(
+        parent
+        for (parent,) in database.execute(
+            "select parent_id from session_summary_children where agent_id = ? and child_id = ?"
+            " order by parent_id limit ?",
+            (agent_id, node_id, NAMED),
+        )
+    )
+    children = _children(database, agent_id, node_id, kind)
+    if kind == "session":
+        path = _transcript(database, agent_id, token, session_id, path) or path
+    named, more = tuple(children[:NAMED]), max(len(children) - NAMED, 0)
+    return NodeView(node_id, kind, source_type, thread or "", earliest, latest, parents, named, more, path)
+
+
+def _children(database: Database, agent_id: str, node_id: str, kind: str) -> list[str]:
+    """Ids of a node's children: of a condensation newest first, of a session in the order of its text.
+
+    Below an arc hang all segments and compactions of its sessions; each session counts once, by what stands for it.
+    """
+    found = list(
+        database.execute(
+            "select n.latest_us, n.start, n.id, n.source_type, n.session_token, n.session_id"
+            " from (select child_id from session_summary_children"
+            " where agent_id = ? and parent_id = ? order by child_id limit ?) c"
+            " cross join session_summaries n on n.agent_id = ? and n.id = c.child_id",
+            (agent_id, node_id, CHILDREN, agent_id),
+        )
+    )
+    if kind == "session":
+        return [row[2] for row in sorted(found, key=lambda row: row[:3])]
+    if kind == "arc":
+        found.sort(key=lambda row: (_STANDS_FOR.index(row[3]), -row[0], row[2]), reverse=True)
+        found = list({row[4:]: row for row in found}.values())
+    return [row[2] for row in sorted(found, key=lambda row: (-row[0], row[2]))]
+
+
+# What stands for a session, the best first.
+_STANDS_FOR = ("summary", "compaction", "chunk")
+
+
+def _transcript(database: Database, agent_id: str, token: str, session_id: str, path: str) -> str | None:
+    """The transcript of the same segment as an artifact, else the newest of its session."""
+    beside = f"{path.rpartition('--')[0]}--transcript.md"
+    found: str | None = database.value(
+        "select source_path from memory_artifacts where agent_id = ? and session_token = ? and session_id = ?"
+        " and source_kind = 'transcript' order by source_path = ? desc, captured_us desc, source_path desc limit 1",
+        (agent_id, token, session_id, beside),
+    )
+    return found
+
+
+def _uses(database: Database, agent_id: str, day: str) -> dict[str, Use]:
+    """Accesses before the UTC day, the latest used first, and pins; by id."""
+    used = [
+        *database.execute(
+            "select last_day, id, accesses from node_telemetry where agent_id = ? and last_day < ?"
+            " order by last_day desc, id limit ?",
+            (agent_id, day, USED),
+        ),
+        # What was asked for today is told as it was before: nothing that happens today moves a page.
+        *database.execute(
+            "select before_day, id, before from node_telemetry"
+            " where agent_id = ? and last_day >= ? and before_day is not null",
+            (agent_id, day),
+        ),
+    ]
+    used.sort(key=lambda row: row[1])
+    used.sort(key=lambda row: row[0], reverse=True)
+    uses = {one: Use(accesses, parse_instant(f"{last}T00:00Z")) for last, one, accesses in used[:USED]}
+    for (one,) in database.execute("select id from pins where agent_id = ? order by id limit ?", (agent_id, PINS)):
+        uses[one] = uses.get(one, Use())._replace(pinned=True)
+    return uses
+
+
+def _of(ids: Iterable[str], letters: str) -> Iterator[str]:
+    return (one for one in ids if one[:1] in letters)
+
+
+def _rows(database: Database, sql: str, *bindings: str | int) -> dict[str, tuple[Any, ...]]:
+    return {row[0]: row for row in database.execute(sql, bindings)}
+
+
+def _each(database: Database, sql: str, ids: Iterable[str], *bindings: str | int) -> dict[str, tuple[Any, ...]]:
+    return {row[0]: row for one in ids for row in database.execute(sql, (*bindings, one))}

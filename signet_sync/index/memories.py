@@ -1,0 +1,148 @@
+"""What somebody asked to be remembered: native rows, their sources, and marks of what was forgotten."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
+
+from signet_sync.index import lines as recall_lines
+from signet_sync.index.database import Database
+from signet_sync.index.lines import Line
+
+Origin = tuple[str, str]  # token and id of a session
+OWN_WORD: Origin = ("", "")
+_COLUMNS = "agent_id, id, type, content, tags, private, created_at"
+# The mark's key holds agent and id and no word; it goes when no byte of the memory is left in our files.
+_MARK = "forgotten:"
+_ALL_MARKS = f"from meta where key >= '{_MARK}' and key < '{_MARK[:-1]};'"  # `;` comes right behind `:`
+
+
+class Memory(NamedTuple):
+    """A row of `memories`. `content` is sanitized, `tags` are sorted, `created_at` is ISO 8601 UTC."""
+
+    agent_id: str
+    id: str
+    type: str
+    content: str
+    tags: tuple[str, ...]
+    private: bool
+    created_at: str
+
+
+def store(database: Database, memory: Memory, origin: Origin) -> tuple[Memory, bool]:
+    """Remembers it, from a session or by a person's own word; gives the row as it stands, and whether it is new.
+
+    Equal content is not written again: what is there gains tags and sources, and once private it stays so. In the
+    caller's transaction.
+    """
+    before = get(database, memory.agent_id, memory.id)
+    row = memory if before is None else _merged(before, memory)
+    if row != before:
+        database.execute(
+            f"insert or replace into memories({_COLUMNS}) values(?, ?, ?, ?, ?, ?, ?)",
+            (*row[:4], json.dumps(row.tags, ensure_ascii=False), int(row.private), row.created_at),
+        )
+    database.execute(
+        "insert or ignore into memory_sources(agent_id, memory_id, session_token, session_id, at)"
+        " values(?, ?, ?, ?, ?)",
+        (memory.agent_id, memory.id, *origin, memory.created_at),
+    )
+    recall_lines.put(database, [_line(row)])
+    return row, before is None
+
+
+def _merged(before: Memory, more: Memory) -> Memory:
+    tags = tuple(sorted({*before.tags, *more.tags}))
+    return before._replace(tags=tags, private=before.private or more.private)
+
+
+def get(database: Database, agent_id: str, memory_id: str) -> Memory | None:
+    """A memory of an agent."""
+    return next(_memories(database, "agent_id = ? and id = ?", (agent_id, memory_id)), None)
+
+
+def beginning(database: Database, agent_id: str, start: str, limit: int) -> list[str]:
+    """Ids of an agent's memories that begin so."""
+    rows = database.execute(
+        # `{` comes right behind `z`, the last letter of an id.
+        "select id from memories where agent_id = ?1 and id >= ?2 and id < ?2 || '{' order by id limit ?3",
+        (agent_id, start, limit),
+    )
+    return [row[0] for row in rows]
+
+
+def lines(database: Database) -> list[Line]:
+    """The lines by which `recall` finds memories, of all agents: a rebuild makes them anew."""
+    return [_line(memory) for memory in _memories(database, "1", ())]
+
+
+def _line(memory: Memory) -> Line:
+    return Line(memory.agent_id, "memory", memory.id, memory.content)
+
+
+def _memories(database: Database, where: str, bindings: Sequence[str]) -> Iterator[Memory]:
+    for agent_id, memory_id, kind, content, tags, private, created_at in database.execute(
+        f"select {_COLUMNS} from memories where {where} order by agent_id, id", bindings
+    ):
+        yield Memory(agent_id, memory_id, kind, content, tuple(json.loads(tags)), bool(private), created_at)
+
+
+# ── forgetting ──
+
+
+def forget(database: Database, agent_id: str, ids: Sequence[str]) -> None:
+    """Drops memories with their sources, lines, pins and accesses, and marks them for the scrub.
+
+    In the caller's transaction.
+    """
+    rows = [(agent_id, memory_id) for memory_id in ids]
+    for table, column in (
+        ("memories", "id"),
+        ("memory_sources", "memory_id"),
+        ("pins", "id"),
+        ("node_telemetry", "id"),
+    ):
+        database.executemany(f"delete from {table} where agent_id = ? and {column} = ?", rows)
+    recall_lines.drop(database, agent_id, ids)
+    for memory_id in ids:
+        database.set_meta(f"{_MARK}{agent_id}:{memory_id}", "due")
+
+
+def forget_session(database: Database, agent_id: str, token: str, ids: Sequence[str]) -> int:
+    """Forgets what came from removed sessions of a token (no ids: all of them) and from nowhere else; gives how many.
+
+    What another session or a person's own word stands behind, too, stays. In the caller's transaction.
+    """
+    where, bindings = _of_sessions(agent_id, token, ids)
+    gone = from_these_alone(database, agent_id, token, ids)
+    forget(database, agent_id, [memory.id for memory in gone])
+    database.execute(f"delete from memory_sources where {where}", bindings)
+    return len(gone)
+
+
+def from_these_alone(database: Database, agent_id: str, token: str, ids: Sequence[str]) -> list[Memory]:
+    """Memories that have no source but sessions of a token (no ids: all of them)."""
+    where, bindings = _of_sessions(agent_id, token, ids)
+    wanted = (
+        f"(agent_id, id) in (select agent_id, memory_id from memory_sources where {where})"
+        " and not exists(select 1 from memory_sources s where s.agent_id = memories.agent_id"
+        f" and s.memory_id = memories.id and not ({where}))"
+    )
+    return list(_memories(database, wanted, [*bindings, *bindings]))
+
+
+def _of_sessions(agent_id: str, token: str, ids: Sequence[str]) -> tuple[str, list[Any]]:
+    some = f" and session_id in ({', '.join('?' * len(ids))})" if ids else ""
+    return f"agent_id = ? and session_token = ?{some}", [agent_id, token, *ids]
+
+
+def forgotten(database: Database) -> list[tuple[str, str]]:
+    """Agent and id of what was forgotten and may still have left bytes in our files."""
+    marks = (row[0].removeprefix(_MARK).partition(":") for row in database.execute(f"select key {_ALL_MARKS}"))
+    return [(agent_id, memory_id) for agent_id, _, memory_id in marks]
+
+
+def mark_scrubbed(database: Database) -> None:
+    """Remembers that no byte of what was forgotten is left in our files. In the caller's transaction."""
+    database.execute(f"delete {_ALL_MARKS}")

@@ -1,0 +1,339 @@
+"""Rows of the temporal graph: read by session and by thread, written only where they differ."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+from signet_sync.contracts.timestamps import parse_instant
+from signet_sync.facts.records import Item
+from signet_sync.index.database import Database
+from signet_sync.index.lines import Line, drop, put
+from signet_sync.temporal.nodes import Edge, Node, Source
+from signet_sync.temporal.threads import (
+    ThreadHead,
+    ThreadSession,
+    head_columns,
+    head_from,
+    session_columns,
+    session_from,
+)
+
+Session = tuple[str, str, str]  # agent, token, session id
+
+GRAPH = ("session_summaries", "session_summary_children", "thread_sessions", "memory_thread_heads")
+_NODE = ", ".join(Node._fields)
+_CONTENT = "source_kind in ('summary', 'transcript', 'compaction')"
+_SOURCE = (
+    "source_path, source_kind, agent_id, session_id, session_key, session_token, project, harness, started_at,"
+    " captured_us, membership_us, noise, content, coalesce(ledger_sentence, '')"
+)
+_OF_SESSION = "agent_id = ? and session_token = ? and session_id = ?"
+
+
+def _marks(count: int) -> str:
+    return ", ".join("?" * count)
+
+
+_INSERT_NODE = f"insert or replace into session_summaries({_NODE}) values({_marks(len(Node._fields))})"
+_INSERT_EDGE = "insert or ignore into session_summary_children(agent_id, parent_id, child_id) values(?, ?, ?)"
+_INSERT_SESSION = f"insert or replace into thread_sessions values({_marks(12)})"
+_INSERT_HEAD = f"insert or replace into memory_thread_heads values({_marks(17)})"
+
+
+def _source(row: Sequence[Any]) -> Source:
+    columns = [*row[:8], parse_instant(row[8]) if row[8] else None, *row[9:]]
+    return Source(*columns)
+
+
+def sources(database: Database, session: Session) -> list[Source]:
+    """The content artifacts of a session, oldest first."""
+    return [
+        _source(row)
+        for row in database.execute(
+            f"select {_SOURCE} from memory_artifacts where {_OF_SESSION} and {_CONTENT}"
+            " order by captured_us, source_path",
+            session,
+        )
+    ]
+
+
+def all_sources(database: Database) -> Iterator[tuple[Session, list[Source]]]:
+    """The content artifacts of every session, in one walk over the index."""
+    key: Session | None = None
+    held: list[Source] = []
+    for row in database.execute(
+        f"select {_SOURCE} from memory_artifacts where {_CONTENT}"
+        " order by agent_id, session_token, session_id, captured_us, source_path"
+    ):
+        source = _source(row)
+        own = (source.agent_id, source.session_token, source.session_id)
+        if own != key:
+            if key is not None:
+                yield key, held
+            key, held = own, []
+        held.append(source)
+    if key is not None:
+        yield key, held
+
+
+def extracted(database: Database, agent_id: str, paths: Iterable[str]) -> dict[str, list[Item]]:
+    """What a model distilled from some artifacts, by path, as long as their bodies are those that it saw."""
+    found: dict[str, list[Item]] = {}
+    for path in paths:
+        for (items,) in database.execute(
+            "select e.items from extractions e join memory_artifacts a"
+            " on a.source_path = e.source_path and a.source_sha256 = e.source_sha256 and a.agent_id = e.agent_id"
+            " where e.agent_id = ? and e.source_path = ?",
+            (agent_id, path),
+        ):
+            found[path] = [Item(*item) for item in json.loads(items)]
+    return found
+
+
+def any_extracted(database: Database) -> bool:
+    """Whether a model ever distilled anything."""
+    return bool(database.value("select exists(select 1 from extractions)"))
+
+
+# ── sessions ──
+
+
+def store_session(
+    database: Database, session: Session, nodes: Sequence[Node], edges: Sequence[Edge], place: ThreadSession | None
+) -> bool:
+    """Makes a session's nodes, their edges and its place in a thread as given; False where all of it stood so."""
+    agent_id = session[0]
+    before = {row[1]: row for row in _nodes_of(database, session)}
+    after = {node.id: tuple(node) for node in nodes}
+    gone = [node_id for node_id in before if node_id not in after]
+    fresh = [row for node_id, row in after.items() if before.get(node_id) != row]
+    drop_nodes(database, agent_id, gone)
+    database.executemany(_INSERT_NODE, fresh)
+    children: dict[str, set[str]] = {node_id: set() for node_id in after}
+    for edge in edges:
+        children[edge.parent_id].add(edge.child_id)
+    moved = bool(gone or fresh)
+    for parent, wanted in children.items():
+        moved |= store_children(database, agent_id, parent, wanted)
+    held = place_of(database, session)
+    if held != place:
+        moved = True
+        if place is None:
+            database.execute(f"delete from thread_sessions where {_OF_SESSION}", session)
+        else:
+            database.execute(_INSERT_SESSION, session_columns(place))
+    return moved
+
+
+def _nodes_of(database: Database, session: Session) -> list[tuple[Any, ...]]:
+    return list(database.execute(f"select {_NODE} from session_summaries where {_OF_SESSION}", session))
+
+
+def drop_nodes(database: Database, agent_id: str, ids: Sequence[str]) -> None:
+    """Drops nodes and all edges from and to them."""
+    for node_id in ids:
+        row = (agent_id, node_id)
+        database.execute("delete from session_summaries where agent_id = ? and id = ?", row)
+        database.execute("delete from session_summary_children where agent_id = ? and parent_id = ?", row)
+        database.execute("delete from session_summary_children where agent_id = ? and child_id = ?", row)
+    drop(database, agent_id, ids)
+
+
+def store_children(database: Database, agent_id: str, parent_id: str, wanted: set[str]) -> bool:
+    """Makes a node's children as given; False where they were so."""
+    present = {
+        row[0]
+        for row in database.execute(
+            "select child_id from session_summary_children where agent_id = ? and parent_id = ?", (agent_id, parent_id)
+        )
+    }
+    if present == wanted:
+        return False
+    database.executemany(
+        "delete from session_summary_children where agent_id = ? and parent_id = ? and child_id = ?",
+        [(agent_id, parent_id, child) for child in sorted(present - wanted)],
+    )
+    database.executemany(_INSERT_EDGE, [(agent_id, parent_id, child) for child in sorted(wanted - present)])
+    return True
+
+
+def place_of(database: Database, session: Session) -> ThreadSession | None:
+    """A session's place in its thread."""
+    for row in database.execute(f"select * from thread_sessions where {_OF_SESSION}", session):
+        return session_from(row)
+    return None
+
+
+# ── threads ──
+
+
+def head_of(database: Database, agent_id: str, thread_id: str) -> ThreadHead | None:
+    """The stored head of a thread."""
+    for row in database.execute(
+        "select * from memory_thread_heads where agent_id = ? and thread_id = ?", (agent_id, thread_id)
+    ):
+        return head_from(row)
+    return None
+
+
+def store_head(database: Database, head: ThreadHead, line: Line) -> None:
+    """Writes a thread's head and its line where they differ."""
+    if head_of(database, head.agent_id, head.thread_id) != head:
+        database.execute(_INSERT_HEAD, head_columns(head))
+    put(database, [line])
+
+
+def drop_head(database: Database, agent_id: str, thread_id: str) -> None:
+    """Drops the head of a thread that has no session any more."""
+    database.execute("delete from memory_thread_heads where agent_id = ? and thread_id = ?", (agent_id, thread_id))
+    drop(database, agent_id, [thread_id])
+
+
+def newest_sessions(database: Database, agent_id: str, thread_id: str, limit: int) -> list[ThreadSession]:
+    """The newest sessions of a thread, newest first, ties by token and id."""
+    return [
+        session_from(row)
+        for row in database.execute(
+            "select * from thread_sessions where agent_id = ? and thread_id = ?"
+            " order by latest_us desc, session_token, session_id limit ?",
+            (agent_id, thread_id, limit),
+        )
+    ]
+
+
+def sessions_of_week(database: Database, agent_id: str, thread_id: str, week: str) -> list[ThreadSession]:
+    """The sessions of a thread in one week."""
+    return [
+        session_from(row)
+        for row in database.execute(
+            "select * from thread_sessions where agent_id = ? and thread_id = ? and week = ?",
+            (agent_id, thread_id, week),
+        )
+    ]
+
+
+def summed_up(database: Database, sessions: Iterable[ThreadSession]) -> list[str]:
+    """Ids of the summaries and compactions of some sessions."""
+    return [
+        row[0]
+        for session in sessions
+        for row in database.execute(
+            f"select id from session_summaries where {_OF_SESSION} and source_type in ('summary', 'compaction')",
+            (session.agent_id, session.session_token, session.session_id),
+        )
+    ]
+
+
+def extent(database: Database, agent_id: str, thread_id: str) -> tuple[int, int]:
+    """How many sessions a thread has, and the first instant of the earliest."""
+    for count, earliest in database.execute(
+        "select count(*), min(earliest_us) from thread_sessions where agent_id = ? and thread_id = ?",
+        (agent_id, thread_id),
+    ):
+        return count, earliest or 0
+    return 0, 0
+
+
+def arcs(database: Database, agent_id: str, thread_id: str, first_us: int, last_us: int) -> list[Node]:
+    """The arcs of a thread whose newest session lies between two instants, both inside; newest first, ties by id."""
+    return [
+        Node(*row)
+        for row in database.execute(
+            f"select {_NODE} from session_summaries where agent_id = ? and thread_id = ? and depth = 1"
+            " and latest_us between ? and ? order by latest_us desc, id",
+            (agent_id, thread_id, first_us, last_us),
+        )
+    ]
+
+
+def newest_arc(database: Database, agent_id: str, thread_id: str) -> str | None:
+    """The newest arc of a thread."""
+    found: str | None = database.value(
+        "select id from session_summaries where agent_id = ? and thread_id = ? and depth = 1"
+        " order by latest_us desc, id limit 1",
+        (agent_id, thread_id),
+    )
+    return found
+
+
+def store_condensation(database: Database, node: Node, edges: Sequence[Edge]) -> None:
+    """Writes an arc or epoch, its children and its line where they differ."""
+    present = list(
+        database.execute(
+            f"select {_NODE} from session_summaries where agent_id = ? and id = ?", (node.agent_id, node.id)
+        )
+    )
+    if present != [tuple(node)]:
+        database.execute(_INSERT_NODE, tuple(node))
+    store_children(database, node.agent_id, node.id, {edge.child_id for edge in edges})
+    put(database, [Line(node.agent_id, "node", node.id, node.content or "")])
+
+
+# ── all at once ──
+
+
+def clear(database: Database) -> None:
+    """Empties the graph."""
+    for table in GRAPH:
+        database.execute(f"delete from {table}")
+
+
+def add_sessions(
+    database: Database, nodes: Sequence[Node], edges: Sequence[Edge], places: Sequence[ThreadSession]
+) -> None:
+    """Rows of sessions that have none yet."""
+    database.executemany(_INSERT_NODE, nodes)
+    database.executemany(_INSERT_EDGE, edges)
+    database.executemany(_INSERT_SESSION, [session_columns(place) for place in places])
+
+
+def threads(database: Database) -> list[tuple[str, str]]:
+    """Every thread that has a session: agent and id."""
+    return list(database.execute("select distinct agent_id, thread_id from thread_sessions order by 1, 2"))
+
+
+def weeks(database: Database, agent_id: str, thread_id: str) -> list[str]:
+    """The weeks in which a thread has sessions."""
+    return [
+        row[0]
+        for row in database.execute(
+            "select distinct week from thread_sessions where agent_id = ? and thread_id = ? order by 1",
+            (agent_id, thread_id),
+        )
+    ]
+
+
+# ── removal ──
+
+
+def forget_marks(database: Database, agent_id: str, token: str, session_ids: Sequence[str]) -> None:
+    """Forgets accesses and pins of what a removed session alone stands behind; no ids: every session of the token.
+
+    Before its rows go, because only they tell the ids.
+    """
+    some = f" and session_id in ({_marks(len(session_ids))})" if session_ids else ""
+    scope = [agent_id, token, *session_ids]
+    mine = f"agent_id = ? and session_token = ?{some}"
+    ids = {row[0] for row in database.execute(f"select id from session_summaries where {mine}", scope)}
+    ids |= {
+        row[0]
+        for row in database.execute(
+            f"select attribute_id from attribute_sources where {mine} except"
+            f" select attribute_id from attribute_sources where agent_id = ? and not (session_token = ?{some})",
+            [*scope, *scope],
+        )
+    }
+    ids |= {
+        row[0]
+        for row in database.execute(
+            f"select thread_id from thread_sessions where {mine} except"
+            f" select thread_id from thread_sessions where agent_id = ? and not (session_token = ?{some})",
+            [*scope, *scope],
+        )
+    }
+    for table in ("pins", "node_telemetry"):
+        database.executemany(
+            f"delete from {table} where agent_id = ? and id = ?", [(agent_id, node_id) for node_id in sorted(ids)]
+        )

@@ -1,0 +1,137 @@
+"""What a query asks for: its words, each in the forms that may stand in a text. Any text is a query."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from itertools import islice
+from typing import NamedTuple
+from unicodedata import normalize
+
+from signet_sync.contracts.segments import CJK, word_phrases
+from signet_sync.recall.forms import STOP_WORDS, akin_of, folded, prefix_of, stem_of
+
+MOST_READ = 20_000  # characters of a query
+MOST_TERMS = 30
+MOST_PARTS = 8  # of one word: `src/index/retry.py` has four
+LONGEST = 64  # characters of a word
+# What a word is worth that stands in a text in another form, or (of `retry.py`, `lantern-core`) in part.
+AKIN, PART = 0.9, 0.5
+
+_TOKEN = re.compile(r"[^\W_]+")
+_RUN = re.compile(f"[{CJK}]+|[^{CJK}]+")
+# Words of Japanese end where its scripts change; what stands in hiragana between them is mostly grammar.
+_SCRIPT = re.compile(
+    "[\u3041-\u309f]+|[\u30a0-\u30ff\uff66-\uff9f]+|[\uac00-\ud7ff]+|[^\u3041-\u30ff\uff66-\uff9f\uac00-\ud7ff]+"
+)
+_HIRAGANA = re.compile("[\u3041-\u309f]+")
+_SHORTENED = frozenset({"s", "t", "re", "ll", "ve", "d", "m"})  # of what's, don't, we're
+
+
+class Term(NamedTuple):
+    """A word of a query, or two characters of one in Chinese, Japanese or Korean.
+
+    `word` numbers the word it belongs to, and `share` is its part of it. `phrases` are the ways it stands in a text as
+    typed: folded tokens with blanks between. `akin` are other tokens that count as it, for `worth`; all that begins
+    with `prefix` counts so too. Most of `akin` begin with `stem`. A `dense` term may stand anywhere, inside a word too.
+    """
+
+    word: int
+    phrases: tuple[str, ...]
+    akin: tuple[str, ...] = ()
+    prefix: str = ""
+    stem: str = ""
+    worth: float = AKIN
+    share: float = 1.0
+    dense: bool = False
+
+    @property
+    def name(self) -> bool:
+        """Whether it is of several parts (`queue.py`, `getUserName`) or holds a digit: typed for a reason."""
+        return not self.dense and (len(self.phrases) > 1 or not self.phrases[0].isalpha())
+
+
+class Query(NamedTuple):
+    """The terms of a query in its order, and of how many words they are; `common` says that all are stop words."""
+
+    terms: tuple[Term, ...]
+    words: int
+    common: bool
+
+
+class _Word(NamedTuple):
+    """A word as typed: its tokens, with humps taken apart too where it has some; `dense` ones are CJK."""
+
+    forms: tuple[tuple[str, ...], ...]
+    dense: bool
+
+    @property
+    def common(self) -> bool:
+        first, *rest = self.forms[0]
+        if self.dense:
+            return len(first) < 3 and _HIRAGANA.fullmatch(first) is not None
+        return first in STOP_WORDS and _SHORTENED.issuperset(rest)
+
+    @property
+    def weight(self) -> tuple[bool, int]:
+        """Names and numbers before other words, long ones before short ones."""
+        whole = "".join(self.forms[0])
+        return len(self.forms[0]) > 1 or len(self.forms) > 1 or not whole.isalpha(), len(whole)
+
+
+def read(text: str) -> Query:
+    """What a text asks for, without stop words unless it holds no others; at most `MOST_TERMS` terms.
+
+    Where there are more, names and numbers go first, then the longer words. Total, linear, bounded.
+    """
+    typed = normalize("NFC", text[:MOST_READ].encode("utf-8", "replace").decode("utf-8"))
+    words = list({word.forms[0]: word for word in _words(typed)}.values())
+    telling = [word for word in words if not word.common]
+    words = telling or words
+    kept = _most_telling(words)
+    terms = [term for number, word in enumerate(kept) for term in _terms(number, word)]
+    return Query(tuple(terms[:MOST_TERMS]), len(kept), not telling)
+
+
+def _most_telling(words: Sequence[_Word]) -> list[_Word]:
+    """As many words as there is room for, in their order."""
+    room = MOST_TERMS
+    kept: set[tuple[str, ...]] = set()
+    for word in sorted(words, key=lambda word: word.weight, reverse=True):
+        room -= len(_pairs(word.forms[0][0])) if word.dense else 1
+        if room < 0 and kept:
+            break
+        kept.add(word.forms[0])
+    return [word for word in words if word.forms[0] in kept]
+
+
+def _words(text: str) -> Iterator[_Word]:
+    for typed in text.split():
+        for run in _RUN.findall(typed[:1000]):
+            if re.match(f"[{CJK}]", run):
+                yield from (_Word(((piece,),), dense=True) for piece in _SCRIPT.findall(run))
+                continue
+            forms = (tuple(_tokens(phrase)) for phrase in word_phrases(run))
+            if distinct := tuple(dict.fromkeys(form for form in forms if form)):
+                yield _Word(distinct, dense=False)
+
+
+def _tokens(phrase: str) -> list[str]:
+    return [folded(match[0][:LONGEST]) for match in islice(_TOKEN.finditer(phrase), MOST_PARTS)]
+
+
+def _terms(number: int, word: _Word) -> list[Term]:
+    if word.dense:
+        pairs = _pairs(word.forms[0][0])
+        return [Term(number, (" ".join(pair),), share=1 / len(pairs), dense=True) for pair in pairs]
+    phrases = tuple(" ".join(form) for form in word.forms)
+    whole = word.forms[0]
+    if len(whole) == 1:
+        return [Term(number, phrases, akin_of(whole[0]), prefix_of(whole[0]), stem_of(whole[0]))]
+    longest = max(whole, key=len)
+    return [Term(number, phrases, (longest,) if len(longest) > 3 and longest.isalpha() else (), worth=PART)]
+
+
+def _pairs(piece: str) -> list[str]:
+    """Every two characters that stand together, each pair once; one character alone."""
+    return list(dict.fromkeys(piece[place : place + 2] for place in range(max(1, min(len(piece), MOST_TERMS + 1) - 1))))

@@ -1,0 +1,200 @@
+"""Which of what was found answers a query, in which order, and why."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from itertools import combinations
+from math import log
+from typing import Literal, NamedTuple
+
+from signet_sync.recall.places import Passage
+from signet_sync.recall.query import Query
+
+Tier = Literal["memory", "fact", "thread", "node", "transcript"]
+TIERS: tuple[Tier, ...] = ("memory", "fact", "thread", "node", "transcript")
+
+# A hit is shown that is worth so much of the best one.
+KEPT = 0.75
+# Of a hit's score the part that its best passage decides; the rest is what all of it holds.
+OF_PASSAGE = 0.75
+# A transcript need not be read where the summary of its session scores about as much.
+MORE = 1.1
+_FIRST = 5
+_OF_NAME = 2.0  # how much more a name or number tells than another word as rare
+_NOT_BY_CHANCE, _ALONE = 0.6, 0.9
+_PAIRED, _CLOSER = 3, 0.3
+_FOUND_BY = 0.5  # of the weight of all terms
+
+
+class Candidate(NamedTuple):
+    """What may answer. `terms` are those of the query that it holds, with their worth, `score` is from 0 to 1.
+
+    `where` says what and where it is, for people. `session` is (token, session id) of what stands in an artifact.
+    `rarity` is what these words tell, over what the rarest of words tells.
+    """
+
+    tier: Tier
+    id: str
+    text: str
+    path: str | None
+    at_us: int
+    score: float
+    terms: Mapping[int, float]
+    where: str
+    session: tuple[str, str] | None = None
+    rarity: float = 1.0
+
+
+def weights(query: Query, holding: Sequence[int], documents: int) -> list[float]:
+    """How much each term tells: the rarer, the more, and names and numbers more than other words.
+
+    `holding` counts the documents with it, of `documents` in all.
+    """
+    rarities = [1 + log(1 + (documents - count + 0.5) / (count + 0.5)) for count in holding]
+    return [
+        term.share * (_OF_NAME if term.name else 1.0) * rare for term, rare in zip(query.terms, rarities, strict=True)
+    ]
+
+
+def finders(weights: Sequence[float], holding: Sequence[int]) -> list[int]:
+    """The terms by which texts are found: those that tell most, and what no artifact holds but a memory may.
+
+    Whatever holds none of them is not among the best, and the words that stand nearly everywhere find nothing.
+    """
+    by = [number for number, count in enumerate(holding) if not count]
+    known = sorted((number for number, count in enumerate(holding) if count), key=lambda number: -weights[number])
+    left = sum(weights[number] for number in known)
+    enough = (1 - _FOUND_BY) * left
+    for number in known:
+        if left <= enough:
+            break
+        by.append(number)
+        left -= weights[number]
+    return by
+
+
+def pairs(weights: Sequence[float], by: Sequence[int]) -> tuple[list[tuple[int, int]], list[float]]:
+    """The pairs of terms that tell most where they stand close together, and how much more each then tells."""
+    most = sorted(range(len(weights)), key=lambda number: (number not in by, -weights[number]))[:_PAIRED]
+    near = list(combinations(sorted(most), 2))
+    return near, [_CLOSER * (weights[one] + weights[other]) for one, other in near]
+
+
+def worth(weights: Sequence[float], mask: int) -> float:
+    """What the terms of a mask weigh, bit n for term n."""
+    return sum(weight for number, weight in enumerate(weights) if mask >> number & 1)
+
+
+def scored(weights: Sequence[float], passage: Passage) -> float:
+    """How well a text answers, from 0 to 1: by its best passage, and a little by all that it holds."""
+    return (OF_PASSAGE * passage.weight + (1 - OF_PASSAGE) * passage.whole) / sum(weights)
+
+
+def rarity(passage: Passage, documents: int) -> float:
+    """What the words of a passage tell, over what the rarest of words tells in so many documents."""
+    return passage.weight / (1 + log(2 + documents))
+
+
+def choose(candidates: Iterable[Candidate], limit: int) -> list[Candidate]:
+    """The hits that are shown, best first within their tier, tiers in their order; at most `limit`.
+
+    Only what is worth `KEPT` of the best one is shown, what says the same only once, and each tier takes so many of
+    the first places that the others are seen too.
+    """
+    found = sorted(candidates, key=_order)
+    best = max((candidate.score for candidate in found), default=0.0)
+    good = [candidate for candidate in found if candidate.score > 0 and candidate.score >= KEPT * best]
+    return _placed(_without_repeats(good), limit)
+
+
+def _order(candidate: Candidate) -> tuple[int, float, int, str]:
+    return TIERS.index(candidate.tier), -round(candidate.score, 2), -candidate.at_us, candidate.id
+
+
+def _without_repeats(candidates: Sequence[Candidate]) -> list[Candidate]:
+    """Without texts that stand before, transcripts whose summary is as good, and condensations of such summaries."""
+    told: dict[tuple[str, str] | None, float] = {}
+    for candidate in candidates:
+        if candidate.tier == "node" and candidate.session is not None:
+            told[candidate.session] = max(candidate.score, told.get(candidate.session, 0.0))
+    summed = max(told.values(), default=0.0)
+    kept: list[Candidate] = []
+    texts: set[str] = set()
+    sessions: set[tuple[str, str]] = set()
+    for candidate in candidates:
+        text = _same(candidate.text)
+        above = told.get(candidate.session, 0.0) if candidate.tier == "transcript" else 0.0
+        if candidate.tier == "node" and candidate.session is None:
+            above = summed
+        if text in texts or candidate.score <= MORE * above:
+            continue
+        if candidate.tier == "transcript" and candidate.session is not None:
+            if candidate.session in sessions:
+                continue
+            sessions.add(candidate.session)
+        texts.add(text)
+        kept.append(candidate)
+    return kept
+
+
+def _same(text: str) -> str:
+    return " ".join(text.casefold().split()).rstrip(".!?…")
+
+
+def _placed(candidates: Sequence[Candidate], limit: int) -> list[Candidate]:
+    """The first places are shared out among the tiers; the others go to those that push nobody out of the first."""
+    tiers = {tier: [c for c in candidates if c.tier == tier] for tier in TIERS}
+    shown = dict.fromkeys(TIERS, 0)
+
+    def fill(places: int, among: Collection[Tier]) -> None:
+        for _ in range(places):
+            waiting = [tier for tier in among if shown[tier] < len(tiers[tier])]
+            if waiting:
+                # One of each tier before a second of any, then the better one.
+                shown[min(waiting, key=lambda t: (shown[t] > 0, -tiers[t][shown[t]].score, TIERS.index(t)))] += 1
+
+    first = min(limit, max(_FIRST, limit // 2))
+    fill(first, TIERS)
+    fill(limit - first, _behind(tiers))
+    return [candidate for tier in TIERS for candidate in tiers[tier][: shown[tier]]]
+
+
+def _behind(tiers: Mapping[Tier, Sequence[Candidate]]) -> Collection[Tier]:
+    """The tiers that may go on behind the first places: nodes only where no transcript behind them knows as much."""
+    best = {tier: found[0].score for tier, found in tiers.items() if found}
+    if "transcript" in best and best["transcript"] >= best.get("node", 0.0):
+        return TIERS[4:]
+    return TIERS[3:] if "node" in best else TIERS
+
+
+def telling(query: Query, candidate: Candidate) -> bool:
+    """Whether a candidate has to do with a prompt that nobody meant as a question, and not by chance.
+
+    What it holds must be rare enough, and be two of the prompt's words, a name, or a word that hardly anything holds.
+    """
+    if query.common or candidate.rarity < _NOT_BY_CHANCE:
+        return False
+    words = {query.terms[number].word for number in candidate.terms}
+    names = any(query.terms[number].name for number, worth in candidate.terms.items() if worth == 1.0)
+    return names or len(words) > 1 or candidate.rarity > _ALONE
+
+
+def for_prompt(query: Query, candidates: Iterable[Candidate], limit: int) -> list[Candidate]:
+    """The hits that a prompt calls for: transcripts only where nothing that is distilled answers (seed 002)."""
+    chosen = choose([candidate for candidate in candidates if telling(query, candidate)], limit)
+    return [candidate for candidate in chosen if candidate.tier != "transcript"] or chosen
+
+
+def why(query: Query, candidate: Candidate) -> str:
+    """Why a hit is shown, for people: `3 of 4 words, in a decision of lantern, 2026-03-28`."""
+    parts: dict[int, list[bool]] = {}
+    for number, term in enumerate(query.terms):
+        parts.setdefault(term.word, []).append(number in candidate.terms)
+    whole = sum(all(found) for found in parts.values())
+    if whole == query.words:
+        told = "the word" if whole == 1 else "all words"
+    elif whole:
+        told = f"{whole} of {query.words} words"
+    else:
+        told = "part of a word"
+    return f"{told}, in {candidate.where}"

@@ -1,0 +1,84 @@
+"""Snippets: a piece of a text around the words that were asked for, on one line."""
+
+from __future__ import annotations
+
+import re
+
+from signet_sync.contracts.segments import word_phrases
+from signet_sync.contracts.sentences import flatten
+from signet_sync.recall.forms import folded
+from signet_sync.temporal.cuts import turns
+
+SNIPPET = 200  # characters
+MOST_WORDS = 64
+WORDS = re.compile(r"[^\W_]+")
+_LOOKED_BACK = 8_000  # characters
+_HEADING = re.compile(r"(?:^|(?<= ))#{1,6} ")
+_ROLE = re.compile(r"[^\W\d_]+")
+
+
+def snippet(content: str, sentence: str, query: str) -> str:
+    """About 200 characters where most of the query's words stand, on one line; the sentence where the text has none."""
+    words = [word for word in query.split() if WORDS.search(word)][:MOST_WORDS]
+    for text in (content, sentence):
+        place = _place(text, words)
+        if place is not None:
+            return around(text, place)
+    return around(sentence or content, 0)
+
+
+def around(text: str, place: int) -> str:
+    """About 200 characters around a place, on one line, with `…` where more stands before or behind."""
+    start = max(place - SNIPPET // 3, 0)
+    if start:
+        blank = text.find(" ", start, place)
+        start = blank + 1 if blank >= 0 else start
+    piece = " ".join(text[start : start + SNIPPET].split())
+    if not piece.isprintable():
+        piece = "".join(c if c.isprintable() else " " for c in piece)
+    return ("…" if start else "") + piece + ("…" if start + SNIPPET < len(text) else "")
+
+
+def told(label: str, content: str, place: int | None) -> str:
+    """The one line that tells a node from others, and around a place what its content says there."""
+    piece = "" if place is None else _HEADING.sub("", flatten(around(content, place))).removeprefix("…")
+    if not piece or folded(piece.strip("…. ")) in folded(label):
+        return label
+    return f"{label} … {piece}" if label else piece
+
+
+def speaker(text: str, place: int) -> str:
+    """Whose turn of a transcript a place belongs to (`User`); "" where no heading tells."""
+    begin = max(0, place - _LOOKED_BACK)
+    end = text.find("\n", place)
+    before = text[begin : end if end >= 0 else None]
+    start = max((turn.start for turn in turns(before) if begin + turn.start <= place), default=None)
+    role = _ROLE.search(before, start) if start is not None else None
+    return role[0].capitalize() if role else ""
+
+
+def _place(text: str, words: list[str]) -> int | None:
+    """Where the densest group of words begins; of equal ones where the longest word stands."""
+    low = folded(text)
+    found = [(place, len(word)) for word in words if (place := _find(low, word)) is not None]
+    if not found:
+        return None
+    reach = SNIPPET // 2
+    return max(found, key=lambda hit: (sum(hit[0] <= p < hit[0] + reach for p, _ in found), hit[1], -hit[0]))[0]
+
+
+def _find(low: str, word: str) -> int | None:
+    """The first place of a word, or of one of its parts where it does not stand there as a whole."""
+    for form in (folded(word.strip("\"'.,;:!?()[]*^")), *(folded(part) for part in _parts(word))):
+        first = place = low.find(form) if form else -1
+        for _ in range(20):
+            if place <= 0 or not low[place - 1].isalnum():
+                break
+            place = low.find(form, place + 1)
+        if first >= 0:
+            return place if place >= 0 else first
+    return None
+
+
+def _parts(word: str) -> list[str]:
+    return WORDS.findall(word_phrases(word[:1000])[-1])

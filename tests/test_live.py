@@ -1,0 +1,585 @@
+"""Live transcripts: what is said in a running session can be asked for at once, and goes when its files are written."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import agents
+import pytest
+from agents import until
+from endings import FIRST, compact, end
+from hypothesis import given
+from hypothesis import strategies as st
+from talks import SECRET, SESSION, Talk, at, fired, plugged_in, store
+from test_intake import jobs, put, take
+from workbench import ROOT, Answer, Vault, spawn
+
+from signet_sync import spool
+from signet_sync.agent import capture, following, intake, sessions
+from signet_sync.agent.live import _sanitized
+from signet_sync.agent.workspace import opened
+from signet_sync.cli import transcript as command
+from signet_sync.config import Settings
+from signet_sync.contracts.inputs import session_input
+from signet_sync.contracts.sanitizer import sanitize_transcript_v1
+from signet_sync.contracts.timestamps import SECOND, iso
+from signet_sync.contracts.turns import turn_of
+from signet_sync.host import stores
+from signet_sync.index import live
+from signet_sync.index.database import Database
+from signet_sync.index.live import LiveTurn
+from signet_sync.sessions import Proposals
+
+KEY = "agent:main:main"
+ONE, TWO = "11ce0001-0000-4000-8000-000000000001", "11ce0002-0000-4000-8000-000000000002"
+
+
+vault, start = agents.vault, agents.start
+
+
+def line(turn: int, text: str, second: float = 0, role: str = "user", **more: Any) -> dict[str, Any]:
+    return {"turn": turn, "role": role, "text": text, "at": at(second), **more}
+
+
+def feed(vault: Vault, lines: Iterable[Any] | bytes, key: str = KEY, *options: str) -> Answer:
+    """`transcript append --json` in this process; what is not bytes is written as JSON lines."""
+    raw = lines if isinstance(lines, bytes) else "".join(json.dumps(one) + "\n" for one in lines).encode()
+    held, sys.stdin = sys.stdin, io.TextIOWrapper(io.BytesIO(raw))
+    try:
+        return vault.call("transcript", "append", "--json", "--session-key", key, *options)
+    finally:
+        sys.stdin = held
+
+
+def fed(vault: Vault, lines: Iterable[Any], key: str = KEY, *options: str) -> dict[str, Any]:
+    answer = feed(vault, lines, key, *options)
+    assert answer.code == 0, answer
+    found: dict[str, Any] = answer.json
+    return found
+
+
+def refused(vault: Vault, lines: Iterable[Any] | bytes, code: str, key: str = KEY, *options: str) -> dict[str, str]:
+    answer = feed(vault, lines, key, *options)
+    assert answer.code == 2, answer
+    error: dict[str, str] = answer.json["error"]
+    assert error["code"] == code and error["hint"] and "\n" not in error["message"], error
+    return error
+
+
+def turns(vault: Vault, agent: str = "default") -> list[tuple[str, str, int, str]]:
+    """What is buffered of an agent: key, id, turn, words."""
+    return vault.rows(
+        "select session_key, session_id, turn, content from session_transcripts where agent_id = ? order by 1, 2, 3",
+        agent,
+    )
+
+
+@contextmanager
+def writing(vault: Vault) -> Iterator[Database]:
+    database = Database(str(vault.db))
+    try:
+        yield database
+    finally:
+        database.close()
+
+
+def found(vault: Vault, *words: str, agent: str = "default") -> list[str]:
+    with vault.database() as database:
+        return [turn.content for turn in live.find(database, agent, words)]
+
+
+# ── turns come in ───────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_turns_are_kept_before_there_is_any_index(vault: Vault) -> None:
+    assert not vault.db.exists()
+    answer = fed(vault, [line(0, "Why does the queue wait?"), line(1, "It retries.", 1, "assistant")])
+    assert answer == {
+        "agent_id": "default", "session_key": KEY, "turns": 2, "appended": 2, "duplicates": 0, "redactions": {},
+    }  # fmt: skip
+    assert found(vault, "QUEUE") == ["Why does the queue wait?"]
+    vault.reindex("--full")
+    assert len(turns(vault)) == 2, "native rows outlive a rebuild"
+
+
+def test_a_turn_is_kept_once(vault: Vault) -> None:
+    fed(vault, [line(0, "one"), line(1, "two")])
+    again = fed(vault, [line(1, "two", 9), line(2, "three"), line(2, "three")])
+    assert (again["turns"], again["appended"], again["duplicates"]) == (3, 1, 2)
+    assert [turn[3] for turn in turns(vault)] == ["one", "two", "three"]
+
+
+def test_other_words_under_a_number_are_refused_and_nothing_is_written(vault: Vault) -> None:
+    fed(vault, [line(0, "one")])
+    for lines in ([line(1, "two"), line(0, "uno")], [line(1, "two"), line(1, "zwei")], [line(0, "one", role="tool")]):
+        assert "other words" in refused(vault, lines, "turn-conflict")["message"]
+        assert [turn[3] for turn in turns(vault)] == ["one"]
+
+
+def test_equal_keys_of_two_agents_are_two_sessions(vault: Vault) -> None:
+    fed(vault, [line(0, "of the first")])
+    fed(vault, [line(0, "of the second")], KEY, "--agent", "scout")
+    assert found(vault, "of") == ["of the first"]
+    assert found(vault, "of", agent="scout") == ["of the second"]
+    with vault.database() as database:
+        assert [one.turns for one in live.sessions(database, "scout")] == [1]
+        assert live.transcript(database, "scout", KEY) == [LiveTurn(0, "user", "of the second", at(0))]
+    end(vault, session_key=KEY, agent_id="scout", transcript=FIRST)
+    assert turns(vault) and not turns(vault, "scout")
+
+
+def test_secrets_reach_no_disk(vault: Vault) -> None:
+    answer = fed(vault, [line(0, f"The key is {SECRET}, and {SECRET}.", role=f"user {SECRET}"[:60])])
+    assert answer["redactions"]["github"] >= 2
+    assert found(vault, "key") == ["The key is [REDACTED:github], and [REDACTED:github]."]
+    assert not [path for path in vault.state.rglob("*") if path.is_file() and SECRET.encode() in path.read_bytes()]
+    refused(vault, [line(0, "x")], "input-invalid", f"main {SECRET}")
+
+
+@given(st.lists(st.text(max_size=200), max_size=6))
+def test_nothing_is_lost(texts: list[str]) -> None:
+    """What is kept is what was said, sanitized, word for word."""
+    database = Database(":memory:")
+    lines = [json.dumps(line(number, text)).encode() for number, text in enumerate(texts)]
+    told = [_sanitized(turn_of(raw, n, now_us=2**60), {}) for n, raw in enumerate(lines, 1)]
+    with database.transaction():
+        live.buffer(database, "default", KEY, told)
+    kept = live.transcript(database, "default", KEY)
+    assert "".join(turn.content for turn in kept) == "".join(map(sanitize_transcript_v1, texts))
+    assert [turn.turn for turn in kept] == list(range(len(texts)))
+
+
+def test_four_processes_append_at_once(vault: Vault) -> None:
+    """Into a database that nobody has made yet; shared turns are kept once."""
+    beside = []
+    for number in range(4):
+        lines = [line(turn, f"turn {turn}") for turn in (*range(20), *range(100 * number + 100, 100 * number + 130))]
+        process = subprocess.Popen(
+            [
+                *(sys.executable, "-m", "signet_sync", "--workspace", str(vault.root)),
+                *("transcript", "append", "--session-key", KEY, "--json"),
+            ],
+            env={**os.environ, "PYTHONPATH": str(ROOT)},
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+        )
+        beside.append((process, "".join(json.dumps(one) + "\n" for one in lines).encode()))
+    for process, raw in beside:
+        assert process.stdin is not None
+        process.stdin.write(raw)
+        process.stdin.close()
+        process.stdin = None
+    answers = []
+    for process, _ in beside:
+        out, err = process.communicate(timeout=60)
+        assert process.returncode == 0, err
+        answers.append(json.loads(out))
+    assert sum(answer["appended"] for answer in answers) == len(turns(vault)) == 20 + 4 * 30
+    assert sum(answer["duplicates"] for answer in answers) == 3 * 20
+
+
+def test_killed_in_between_all_or_nothing_is_kept(vault: Vault) -> None:
+    fed(vault, [line(0, "one")])
+    script = (
+        "import os, signal, sys; from signet_sync.index import live; real = live._insert\n"
+        "def insert(database, *rest):\n"
+        "    real(database, *rest)\n"
+        "    if rest[-1][0].turn == 3: os.kill(os.getpid(), signal.SIGKILL)\n"
+        "live._insert = insert\n"
+        "from signet_sync import cli; sys.exit(cli.run(sys.argv[1:]))"
+    )
+    raw = "".join(json.dumps(line(turn, f"turn {turn}")) + "\n" for turn in range(1, 6)).encode()
+    arguments = ["--workspace", str(vault.root), "transcript", "append", "--session-key", KEY]
+    done = subprocess.run(
+        [sys.executable, "-c", script, *arguments], input=raw, env={**os.environ, "PYTHONPATH": str(ROOT)}, check=False
+    )
+    assert done.returncode == -signal.SIGKILL
+    assert [turn[3] for turn in turns(vault)] == ["one"]
+    assert spawn(*arguments, input=raw).code == 0
+    assert len(turns(vault)) == 6
+
+
+@pytest.mark.parametrize(
+    ("raw", "told"),
+    [
+        (b'{"turn": 0, "role": "user"', "line 1 is not JSON"),
+        (b"\n\n[1]\n", "line 3 is not a JSON object"),
+        (b'{"turn": 0, "role": "us\xff"}', "line 1 is not UTF-8: byte 23"),
+        (b"[" * 100_000, "line 1 is not JSON that can be read"),
+        (b'{"turn": ' + b"9" * 5000 + b"}", "line 1 is not JSON that can be read"),
+        ([line(0, "fine"), line(-1, "x")], "line 2 has a turn"),
+        ([line(True, "x")], "line 1 has a turn"),
+        ([line(2**63, "x")], "line 1 has a turn"),
+        ([line(0, "x", role=" ")], "line 1 has a role"),
+        ([line(0, "x", role="a\nb")], "line 1 has a role"),
+        ([line(0, 7)], "line 1 has a text"),  # type: ignore[arg-type]
+        ([line(0, "x") | {"at": "yesterday"}], "line 1 has an at"),
+        ([line(0, "x") | {"at": "2999-01-01T00:00:00Z"}], "lies in the future (2999-01-01)"),
+        ([line(0, "x", who="me")], "line 1 has an unknown field 'who'"),
+        ([{"turn": 0, "role": "user", "at": at(0)}], "line 1 lacks text"),
+    ],
+)
+def test_errors_name_the_line(vault: Vault, raw: Any, told: str) -> None:
+    assert told in refused(vault, raw, "input-invalid")["message"]
+    assert not vault.db.exists(), "what is wrong is found before anything is opened"
+
+
+def test_a_line_and_all_of_them_are_bounded(vault: Vault, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(command, "LINE_LIMIT", 1 << 20)
+    monkeypatch.setattr(command, "TOTAL_LIMIT", 2 << 20)
+    long = "x" * (1 << 20)
+    assert "line 2 is longer than 1 MiB" in refused(vault, [line(0, "x"), line(1, long)], "input-invalid")["message"]
+    lines = [line(number, long[: 1 << 19]) for number in range(5)]
+    assert "more than 2 MiB up to line 4" in refused(vault, lines, "input-invalid")["message"]
+    assert fed(vault, lines[:3])["appended"] == 3
+
+
+@pytest.mark.parametrize(
+    ("key", "options", "told"),
+    [
+        (" ", (), "session_key must be"),
+        ("a\nb", (), "session_key holds control"),
+        ("k" * 12_001, (), "session_key is longer"),
+        (KEY, ("--session-id", "a\x01b"), "session_id holds control"),
+        (KEY, ("--agent", "No One"), "does not name an agent"),
+    ],
+)
+def test_names_are_those_of_an_ending(vault: Vault, key: str, options: tuple[str, ...], told: str) -> None:
+    answer = feed(vault, [line(0, "x")], key, *options)
+    assert answer.code == 2 and told in answer.json["error"]["message"]
+
+
+def test_nothing_said_is_nothing_kept(vault: Vault) -> None:
+    assert fed(vault, [])["turns"] == 0
+    answer = vault.spawn("transcript", "append", "--session-key", KEY, input=json.dumps(line(0, "one")).encode())
+    assert (answer.code, answer.out, answer.err) == (0, "1 turn appended; 1 kept until the session ends\n", "")
+
+
+def test_a_clock_that_goes_ahead_is_ours(vault: Vault) -> None:
+    ahead = iso(time.time_ns() // 1000 + 3600 * SECOND)
+    fed(vault, [line(0, "x") | {"at": ahead}], KEY, "--session-id", ONE)
+    assert vault.rows("select at from session_transcripts")[0][0] < ahead
+    end(vault, session_id=ONE, session_key=KEY)
+    assert turns(vault) == []
+
+
+# ── endings ─────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_an_ending_takes_its_own_turns_and_no_others(vault: Vault) -> None:
+    """A constant key has many sessions, and turns whose session nobody named."""
+    fed(vault, [line(0, "first"), line(1, "later than it says that it ended", 500)], KEY, "--session-id", ONE)
+    fed(vault, [line(0, "second")], KEY, "--session-id", TWO)
+    fed(vault, [line(0, "somebody"), line(1, "at the end", 60), line(2, "somebody, later", 60.001)])
+    fed(vault, [line(0, "other key")], "agent:other", "--session-id", ONE)
+    end(vault, session_id=ONE, session_key=KEY, ended_at=at(60))
+    assert [turn[3] for turn in turns(vault)] == ["somebody, later", "second", "other key"]
+    end(vault, session_id=TWO, session_key=KEY, captured_at=at(61), transcript="## User\n\nAnother.\n")
+    assert [turn[3] for turn in turns(vault)] == ["other key"]
+
+
+def test_a_key_that_is_the_id_names_one_session(vault: Vault) -> None:
+    fed(vault, [line(0, "mine"), line(1, "said after the time that the ending names", 900)], ONE)
+    end(vault, session_id=ONE, ended_at=at(60), captured_at=at(60))
+    assert turns(vault) == []
+
+
+def test_what_is_said_while_an_ending_is_written_stays(vault: Vault) -> None:
+    """Its words are not in the files; they stay until they are."""
+    fed(vault, [line(0, "before")], KEY, "--session-id", ONE)
+    now_us = time.time_ns() // 1000
+    later = iso(now_us + SECOND)
+
+    def meanwhile(*_: object, **__: object) -> Proposals:
+        time.sleep(1.05)
+        fed(vault, [line(1, "meanwhile") | {"at": later}], KEY, "--session-id", ONE)
+        return Proposals()
+
+    ending = {"session_id": ONE, "session_key": KEY, "transcript": FIRST}
+    with opened(str(vault.root), Settings()) as workspace:
+        sessions.end(workspace, session_input(ending, now_us=now_us), now_us=now_us, propose=meanwhile)
+    assert [turn[3] for turn in turns(vault)] == ["meanwhile"]
+
+
+def test_a_compaction_takes_no_turns(vault: Vault) -> None:
+    """It holds no transcript: the turns stand nowhere else yet."""
+    fed(vault, [line(0, "one")], KEY, "--session-id", ONE)
+    compact(vault, session_id=ONE, session_key=KEY)
+    assert found(vault, "one") == ["one"]
+    end(vault, session_id=ONE, session_key=KEY)
+    assert turns(vault) == []
+
+
+# ── removals ────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def removed(vault: Vault, name: str) -> None:
+    answer = vault.call("remove", name, "--reason", "asked", "--yes", "--json")
+    assert answer.code == 0, answer
+
+
+def test_a_removed_session_takes_its_turns_along_and_gets_none_again(vault: Vault) -> None:
+    for session_id in (ONE, TWO):
+        end(vault, session_id=session_id, session_key=KEY, transcript=f"{FIRST}\n{session_id}\n")
+        fed(vault, [line(7, f"zqxlive {session_id}")], KEY, "--session-id", session_id)
+    fed(vault, [line(7, "zqxlive of somebody")])
+    fed(vault, [line(7, "zqxlive by its id alone")], ONE)
+    removed(vault, ONE)
+    assert [(turn[1], turn[3]) for turn in turns(vault)] == [(TWO, f"zqxlive {TWO}")]
+    raw = b"".join(path.read_bytes() for path in vault.state.rglob("*") if path.is_file())
+    assert f"zqxlive {ONE}".encode() not in raw and b"zqxlive of somebody" not in raw and b"by its id" not in raw
+    for key, options in ((KEY, ("--session-id", ONE)), (ONE, ())):
+        error = refused(vault, [line(8, "again")], "removed-session", key, *options)
+        assert "was removed" in error["message"] and "--undo" in error["hint"]
+    fed(vault, [line(8, "goes on")], KEY, "--session-id", TWO)
+    fed(vault, [line(8, "somebody goes on")])
+    vault.reindex()
+    assert len(turns(vault)) == 3, "the others stay at every pass"
+    removed(vault, KEY)
+    assert turns(vault) == []
+    refused(vault, [line(9, "again")], "removed-session", KEY, "--session-id", TWO)
+    fed(vault, [line(9, "of another agent")], KEY, "--agent", "scout", "--session-id", ONE)
+
+
+# ── questions ───────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_words_are_found_in_any_case_newest_first(vault: Vault) -> None:
+    fed(vault, [line(0, "Das ÖL läuft aus", 1), line(1, "nothing", 2), line(2, "the 100%_queue", 3)])
+    fed(vault, [line(0, "oil and QUEUE", 2)], "other")
+    assert found(vault, "öl") == ["Das ÖL läuft aus"]
+    assert found(vault, "queue", "öl") == ["the 100%_queue", "oil and QUEUE", "Das ÖL läuft aus"]
+    assert found(vault, "%_") == ["the 100%_queue"]
+    assert found(vault) == found(vault, "", "  ") == found(vault, "x%") == []
+    with vault.database() as database:
+        assert live.find(database, "default", ["oil"]) == [("other", "", 0, "user", at(2), "oil and QUEUE")]
+        assert live.sessions(database, "default") == [(KEY, "", 3, at(1), at(3)), ("other", "", 1, at(2), at(2))]
+
+
+def test_a_search_is_bounded(vault: Vault) -> None:
+    fed(vault, [line(number, f"again {number}", number) for number in range(200)])
+    assert found(vault, "again", *map(str, range(10_000)))[0] == "again 199"
+    assert len(found(vault, "again")) == live.MOST_FOUND
+
+
+def test_open_shows_that_a_session_runs(vault: Vault) -> None:
+    fed(vault, [line(0, "one"), line(1, "two")], KEY, "--session-id", ONE)
+    for name in (KEY, ONE):
+        answer = vault.call("open", name)
+        assert answer.code == 0 and "live: 2 turns" in answer.out and "written when it ends" in answer.out
+    assert vault.call("open", "--path", "summary", ONE).code == 2
+    end(vault, session_id=ONE, session_key=KEY)
+    document = vault.call("open", "--json", ONE).json
+    assert document["live"] == 0 and len(document["segments"]) == 1
+    fed(vault, [line(2, "more")], KEY, "--session-id", ONE)
+    assert vault.call("open", "--json", ONE).json["live"] == 1
+
+
+# ── transcripts that harnesses write ────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.fixture
+def talk(vault: Vault) -> Talk:
+    """A session of Claude Code that is at work, and whose hook has said so."""
+    talk = Talk(store(Path(os.environ["HOME"])))
+    talk.exchange(1)
+    plugged_in(vault, "claude-code")
+    put(vault, talk, "stop")
+    return talk
+
+
+def hear(vault: Vault, talk: Talk, later: float) -> None:
+    """A hook tells that the session is at work, and somebody takes that in."""
+    put(vault, talk, "stop")
+    take(vault, later=later)
+
+
+def said(vault: Vault) -> list[tuple[int, str]]:
+    rows = vault.rows("select turn, content from session_transcripts where session_key = session_id order by turn")
+    return [(turn, content) for turn, content in rows]
+
+
+def test_a_running_session_can_be_asked_for(vault: Vault, talk: Talk) -> None:
+    take(vault)
+    assert said(vault) == [
+        (1, "Question 1: why does question1word of src/queue.py wait?"),
+        (2, "Answer 1: answer1word bounds the retry loop."),
+    ]
+    assert vault.rows("select role, at from session_transcripts") == [("user", at(10)), ("assistant", at(11))]
+    assert vault.rows("select count(*) from captures") == [(0,)] and list(vault.memory.iterdir()) == []
+    assert jobs(vault) == ["stop"]
+    # More is said, and the last record is only half written.
+    talk.call("ls", 15)
+    talk.user(f"Use {SECRET}.", 16)
+    talk.raw(b'{"type": "assistant", "uuid": "torn", "mess')
+    hear(vault, talk, 10)
+    assert said(vault)[2:] == [(3, "Use [REDACTED:github].")]
+    # It goes idle: what was said is captured, and the turns are gone.
+    take(vault, later=1000)
+    assert said(vault) == [] and jobs(vault) == [] and vault.hits("question1word")
+    assert vault.rows("select key from meta where key like 'live:%'") == []
+
+
+def test_numbers_stay_when_a_segment_was_written(vault: Vault, talk: Talk) -> None:
+    take(vault)
+    put(vault, talk, "end")
+    take(vault)
+    assert said(vault) == []
+    talk.exchange(2)
+    hear(vault, talk, 10)
+    assert [turn for turn, _ in said(vault)] == [3, 4] and found(vault, "ANSWER2word")
+
+
+def test_what_did_not_move_is_not_read_again_and_what_moves_rests(
+    vault: Vault, talk: Talk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    reads = []
+    real = following.follow
+    monkeypatch.setattr(intake.following, "follow", lambda *given: reads.append(1) or real(*given))
+    for later in (0, 1, 30):
+        hear(vault, talk, later)
+    assert len(reads) == 1
+    talk.exchange(2)
+    hear(vault, talk, 31)
+    assert len(reads) == 2
+    talk.exchange(3)
+    hear(vault, talk, 33)
+    assert len(reads) == 2, "a moment ago"
+    hear(vault, talk, 35)
+    assert len(reads) == 3 and found(vault, "question3word")
+    before = vault.rows("select * from session_transcripts")
+    talk.raw(b'{"type": "mode"}\n')
+    take(vault, later=60)
+    assert len(reads) == 3, "no hook has told of it"
+    take(vault, later=100)
+    assert len(reads) == 4 and vault.rows("select * from session_transcripts") == before
+    talk.exchange(4)
+    # A clock that was set back does not put it off for long.
+    with writing(vault) as database:
+        (name,) = spool.markers(str(vault.state / "spool"))
+        live.set_mark(database, name, live.Mark("", "", time.time_ns() // 1000 + 3600 * SECOND))
+    take(vault)
+    assert len(reads) == 5
+
+
+def test_a_transcript_that_kills_whoever_reads_it_is_left_alone_for_a_while(
+    vault: Vault, talk: Talk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    reads = []
+
+    def dies(*_: object) -> None:
+        reads.append(1)
+        raise MemoryError
+
+    monkeypatch.setattr(intake.following, "follow", dies)
+    for _ in range(2):
+        with pytest.raises(MemoryError):
+            hear(vault, talk, 100 * len(reads))
+        talk.exchange(2 + len(reads))
+        hear(vault, talk, 100 * (len(reads) - 1) + 10)
+    assert len(reads) == 2
+
+
+def test_what_was_taken_back_is_gone(vault: Vault, talk: Talk) -> None:
+    tip = talk.tip
+    talk.exchange(2)
+    take(vault)
+    assert len(said(vault)) == 4
+    talk.tip = tip
+    talk.exchange(3, 50)
+    hear(vault, talk, 10)
+    assert found(vault, "question3word")
+    with vault.database() as database:
+        kept = live.transcript(database, "default", SESSION, SESSION)
+    (source,) = stores.sources("claude-code", where=str(talk.path))
+    words = [e.text for e in capture.read(source).entries if e.kind in ("user", "assistant")]
+    assert [turn.content for turn in kept] == words
+
+
+@pytest.mark.parametrize("names", [(KEY, "--session-id", SESSION), (SESSION,)], ids=["id", "key"])
+def test_a_session_that_somebody_streams_is_left_to_them(vault: Vault, talk: Talk, names: tuple[str, ...]) -> None:
+    fed(vault, [line(0, "streamed")], *names)
+    take(vault)
+    assert [turn[3] for turn in turns(vault)] == ["streamed"]
+
+
+def test_a_session_that_ends_while_it_is_read_leaves_no_turns(
+    vault: Vault, talk: Talk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real = following._turns
+
+    def slow(*given: Any) -> list[LiveTurn]:
+        turns = list(real(*given))
+        assert vault.call("import", "claude-code", str(talk.path)).code == 0
+        return turns
+
+    monkeypatch.setattr(following, "_turns", slow)
+    take(vault)
+    assert vault.hits("question1word") and turns(vault) == []
+
+
+def test_a_sub_agents_transcript_says_nothing_of_its_session(vault: Vault, talk: Talk) -> None:
+    take(vault)
+    before = said(vault)
+    part = talk.path.with_name("agent-1.jsonl")
+    part.write_text(talk.path.read_text().replace('"isSidechain": false', '"isSidechain": true'))
+    put(vault, talk, "stop", transcript_path=str(part), session_id="another")
+    take(vault, later=10)
+    assert said(vault) == before != []
+
+
+def test_the_words_of_a_removed_session_do_not_come_back(vault: Vault, talk: Talk) -> None:
+    put(vault, talk, "end")
+    take(vault)
+    talk.exchange(2)
+    hear(vault, talk, 10)
+    assert said(vault)
+    removed(vault, SESSION)
+    talk.exchange(3)
+    hear(vault, talk, 20)
+    assert turns(vault) == [] and jobs(vault) == []
+    raw = b"".join(path.read_bytes() for path in vault.state.rglob("*") if path.is_file())
+    assert b"question2word" not in raw and b"question3word" not in raw
+    assert SESSION.encode() not in raw
+
+
+def test_trouble_with_a_running_session_is_its_captures(vault: Vault, talk: Talk) -> None:
+    moved = talk.path.rename(talk.path.with_suffix(".moved"))
+    talk.path.symlink_to(moved)
+    assert take(vault).failed == []
+    assert jobs(vault) == ["stop"]
+
+
+def test_the_agent_that_runs_reads_a_session_that_is_at_work(vault: Vault, start: Any, talk: Talk) -> None:
+    agent = start("--debounce", "0.05")
+    agent.passed()
+    until(lambda: found(vault, "question1word"), "what was said before it came")
+    talk.exchange(2)
+    fired(vault, talk, "Stop")
+    until(lambda: found(vault, "question2word"), "what was said since")
+    assert jobs(vault) == ["stop"] and not list(vault.memory.glob("*.md"))
+    assert agent.end()[0] == 0
+
+
+@pytest.mark.parametrize("name", ["agent:main:main", "run-1"])
+def test_a_session_of_live_turns_alone_can_be_removed(vault: Vault, name: str) -> None:
+    vault.session(1)
+    vault.reindex()
+    for session_id in ("run-1", "run-2"):
+        fed(vault, [line(0, f"The heron of {session_id} lives.")], "agent:main:main", "--session-id", session_id)
+    answer = vault.call("remove", name, "--reason", "asked", "--yes", "--json")
+    assert answer.code == 0, answer
+    left = {row[0] for row in vault.rows("select session_id from session_transcripts")}
+    assert left == ({"run-2"} if name == "run-1" else set())
+    refused(vault, [line(7, "Again.")], "removed-session", "agent:main:main", "--session-id", "run-1")
