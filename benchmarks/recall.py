@@ -1,13 +1,16 @@
 """Whether `recall` finds what answers: forty questions, each with the artifacts that do, and the time that it takes.
 
 `python -m benchmarks.recall PATH_TO_VAULTS` copies the workspaces, indexes the copies and prints where the first hit
-stands that leads to an answer.
+stands that leads to an answer. `--speed SESSIONS` makes up a workspace of one agent in place of that, and prints how
+long five words of a sentence from it take to be found.
 """
 
 from __future__ import annotations
 
 import argparse
 import os
+import random
+import re
 import shutil
 import subprocess
 import sys
@@ -19,6 +22,7 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
+from benchmarks import corpus
 from benchmarks.bench import PROJECT
 from signet_sync.agent.recall import Hit, recall
 from signet_sync.index.database import Database
@@ -70,18 +74,24 @@ def indexed(vault: Path) -> Iterator[Database]:
         shutil.copytree(vault, copy)
         for path in [copy, *copy.rglob("*")]:
             path.chmod(0o755 if path.is_dir() else 0o644)
-        place = Path(folder) / "index.db"
-        options = ["-q", "--workspace", str(copy), "--db", str(place)]
-        environ = {"HOME": folder, "SIGNET_STATE": f"{folder}/state", "SIGNET_CONFIG": f"{folder}/none.toml"}
-        subprocess.run(
-            [sys.executable, "-m", "signet_sync", *options, "reindex", "--index-only", "--json", "--now", NOW],
-            env={**os.environ, **environ},
-            stdout=subprocess.DEVNULL,
-            cwd=PROJECT,
-            check=True,
-        )
-        with closing(Database(str(place), readonly=True)) as database:
+        with _index_of(copy, folder) as database:
             yield database
+
+
+@contextmanager
+def _index_of(workspace: Path, folder: str) -> Iterator[Database]:
+    place = f"{folder}/index.db"
+    options = ["-q", "--workspace", str(workspace), "--db", place]
+    environ = {"HOME": folder, "SIGNET_STATE": f"{folder}/state", "SIGNET_CONFIG": f"{folder}/none.toml"}
+    subprocess.run(
+        [sys.executable, "-m", "signet_sync", *options, "reindex", "--index-only", "--json", "--now", NOW],
+        env={**os.environ, **environ},
+        stdout=subprocess.DEVNULL,
+        cwd=PROJECT,
+        check=True,
+    )
+    with closing(Database(place, readonly=True)) as database:
+        yield database
 
 
 def ask(database: Database, question: Question) -> Outcome:
@@ -147,12 +157,42 @@ def _row(outcome: Outcome) -> str:
     return f"| {' | '.join(cells)} |"
 
 
+def speed(sessions: int) -> str:
+    """How long recall takes in a made-up workspace of one agent: median and 95th percentile of many questions."""
+    with tempfile.TemporaryDirectory(prefix="signet-sync-recall-") as folder:
+        workspace = Path(folder) / "workspace"
+        corpus.write_corpus(str(workspace), sessions, agents=1)
+        with _index_of(workspace, folder) as database:
+            took = sorted(_milliseconds(database, text) for text in _asked(database))
+    middle, slow = took[len(took) // 2], took[-len(took) // 20]
+    return f"{sessions * 3:,} artifacts, {len(took)} questions: p50 {middle:.0f} ms, p95 {slow:.0f} ms"
+
+
+def _asked(database: Database) -> list[str]:
+    """Five words each from sentences all over the workspace."""
+    chance = random.Random(7)
+    asked = []
+    for (content,) in database.execute("select content from memory_artifacts where source_kind <> 'manifest'"):
+        words = re.findall(r"[A-Za-z]{4,}", chance.choice(content.split(".")))
+        if len(words) >= 5 and chance.random() < 0.02:
+            asked.append(" ".join(chance.sample(words, 5)))
+    return asked
+
+
+def _milliseconds(database: Database, text: str) -> float:
+    started = time.perf_counter()
+    recall(database, text, agent_id="default")
+    return (time.perf_counter() - started) * 1000
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """Prints the table."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("vaults", type=Path, help="the folder that holds the workspaces")
+    asked = parser.add_mutually_exclusive_group(required=True)
+    asked.add_argument("vaults", type=Path, nargs="?", help="the folder that holds the workspaces")
+    asked.add_argument("--speed", type=int, metavar="SESSIONS", help="how long it takes among so many sessions")
     given = parser.parse_args(arguments)
-    print(table(measure(given.vaults)))
+    print(table(measure(given.vaults)) if given.speed is None else speed(given.speed))
     return 0
 
 

@@ -210,7 +210,7 @@ def test_a_damaged_backup_is_an_error_or_gives_every_row_as_it_was(database, tmp
             assert native(fresh) == expected
             outcomes["whole"] += 1
         assert not fresh.connection.in_transaction
-        assert [row[1] for row in fresh.execute("pragma database_list")] == ["main"]
+        assert "kept" not in {row[1] for row in fresh.execute("pragma database_list")}
         fresh.close()
     assert outcomes["refused"] > 90
 
@@ -234,4 +234,4 @@ def test_a_backup_that_cannot_be_written_leaves_the_old_one(database, tmp_path):
         backup.write(database, str(target))
     assert target.read_bytes() == before
     assert [path.name for path in tmp_path.iterdir() if path.name.startswith("backup")] == ["backup.db"]
-    assert [row[1] for row in database.execute("pragma database_list")] == ["main"]
+    assert "kept" not in {row[1] for row in database.execute("pragma database_list")}

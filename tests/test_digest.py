@@ -236,7 +236,9 @@ def test_whatever_the_text_nothing_is_forged(text, project, harness):
         assert re.fullmatch(
             r"|## [A-Z][a-z ]+|(?:- |> (?:- )?)(?!#{1,6} |> |[-*+] |\d+[.)] |\[[ xX]\] |[~`]{3}).+", line
         )
-    assert not re.search(r"\[\[|\]\]|<!--|-->|\]\(|\]:|<[A-Za-z/]|```", page)
+    # In code nothing leads anywhere, but some programs look for links of theirs in it all the same.
+    assert not re.search(r"\[\[|\]\]|<!--|-->|```", page)
+    assert not re.search(r"\]\(|\]:|<[A-Za-z/]", re.sub("`[^`]*`", "", page))
     assert {line for line in lines[1:] if line.startswith("#")} <= {f"## {name}" for name in HEADINGS}
 
 

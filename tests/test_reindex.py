@@ -174,7 +174,9 @@ def test_damage_that_a_pass_meets_is_mended_by_that_pass(vault, table):
     vault.session(4)
     document = vault.reindex()
     assert any("damaged" in line and "moved aside" in line for line in document["trouble"])
-    assert set(before) < set(vault.dump()) and vault.dump() == vault.dump_from_scratch()
+    # What a thread's head and the facts tell changes with the new session.
+    stays = {row for row in before if row[0] in ("memory_artifacts", "links", "ledger_rows", "files")}
+    assert stays < set(vault.dump()) and vault.dump() == vault.dump_from_scratch()
 
 
 def test_full_text_that_lost_rows_is_built_anew(vault):

@@ -64,11 +64,14 @@ def project(
     touched: Collection[str],
     now_us: int,
     halted: str = "",
+    patient: bool = False,
 ) -> ProjectionOutcome:
     """Brings pages in line with rows: of all agents (None), or of some, plus pages that somebody touched.
 
     A page is rendered when its inputs moved, when its file was touched, when a row enters or leaves the window, and
-    when a UTC day begins: scores are those of a day.
+    when a UTC day begins: scores are those of a day. With `patient` one that another machine's agent wrote stays for as
+    long as ours would say what it said last: two machines whose memories, pins or accesses differ would else replace
+    each other's page for ever.
     """
     outcome = ProjectionOutcome()
     everything = agents is None
@@ -85,7 +88,7 @@ def project(
     outcome.held = signet.holds(workspace, sorted(wanted))
     for agent_id in sorted(wanted, key=lambda a: (a != "default", a)):
         try:
-            _agent(workspace, agent_id, days, outcome, now_us, halted, everything=everything)
+            _agent(workspace, agent_id, days, outcome, now_us, halted, everything=everything, patient=patient)
         except LeaseBusy as busy:
             outcome.deferred = True
             outcome.trouble.append(busy.message)
@@ -104,6 +107,7 @@ def _agent(
     halted: str,
     *,
     everything: bool,
+    patient: bool,
 ) -> None:
     database = workspace.database
     rendered, in_window, next_us = compose(workspace, agent_id, now_us, halted)
@@ -123,6 +127,7 @@ def _agent(
             next_us,
             now_us,
             must_exist=bool(halted),
+            patient=patient,
         )
         if not halted:
             rewritten, trouble = follow_page(
@@ -287,6 +292,7 @@ def _write_page(
     now_us: int,
     *,
     must_exist: bool,
+    patient: bool,
 ) -> bool:
     """Writes MEMORY.md under its lease where it differs; True if bytes were written. Raises `LeaseBusy`."""
     database = workspace.database
@@ -317,7 +323,10 @@ def _write_page(
     content_hash: str | None = None
     try:
         found = files.read(workspace.root, path, PAGE_LIMIT)
-        if isinstance(found, Found) and markers.merge(found.raw, text) == markers.Merge(found.raw):
+        if isinstance(found, Found) and (
+            markers.merge(found.raw, text) == markers.Merge(found.raw)
+            or (patient and before is not None and before.inputs_sha256 == inputs and markers.is_generated(found.raw))
+        ):
             published: Signature | None = found.signature
             changed = False
         else:

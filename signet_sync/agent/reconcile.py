@@ -787,6 +787,7 @@ def _project(workspace: Workspace, request: Request, outcome: Outcome) -> None:
         touched=request.paths or frozenset(),
         now_us=request.now_us,
         halted=outcome.cliff.message if outcome.cliff is not None else "",
+        patient=request.settle_seconds > 0,
     )
     outcome.pages = result.pages
     outcome.held = result.held

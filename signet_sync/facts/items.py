@@ -33,7 +33,7 @@ _ASPECT_OF: dict[str, Aspect] = {title: aspect for aspect, titles in _TITLES.ite
 # What holds a value, so that a later one takes its place. What is open ends by being done, not by another of its name.
 _WITH_SLOTS = frozenset[Aspect](("decision", "constraint", "preference", "person", "note"))
 
-_HEADING_OR_FENCE = re.compile(r"^(?:#{1,6}[ \t].*|[ \t]*(?:```|~~~).*)$", re.MULTILINE)
+_HEADING_OR_FENCE = re.compile(r"\n(?:#{1,6}[ \t]|[ \t]*(?:```|~~~)).*")
 _NUMBERING = re.compile(r"[\W_]*(?:\d{1,3}(?:\.\d{1,3})*[.):]?\s+)?[\W_]*")
 _TITLE_END = re.compile(r"[\W_]+$")
 _AND = re.compile(r"\s*[&/+]\s*|\s+and\s+|\s*,\s*(?:and\s+)?")
@@ -41,7 +41,7 @@ _ITEM = re.compile(r"^[ \t]*(?:[-*+]|\d{1,3}[.)])[ \t]+(?:\[([ xX])\][ \t]+)?(.*
 _STRUCK = re.compile(r"~~(?!~)([^~]+)~~")
 _WORDS = re.compile(r"\w\W*\w\W*\w")
 # What would start a heading, a quote, a fence, a list or a task inside the list item that shows the text.
-_BLOCK = re.compile(r"^(?:(?:#{1,6}|[-*+]|\d{1,9}[.)]|\[[ xX]\])(?:[ \t]+|$)|>[ \t]*|~{3,}[ \t]*)+")
+_BLOCK = re.compile(r"(?:(?:#{1,6}|[-*+]|\d{1,9}[.)]|\[[ xX]\])(?:[ \t]+|$)|>[ \t]*|~{3,}[ \t]*)*")
 # Lines of our own digests about what they leave out, and what people write where a section is empty.
 _LEFT_OUT = re.compile(r"… [\d,]{1,12} (?:more|before these)\b.{0,20}…")
 _NOTHING = frozenset(
@@ -49,8 +49,8 @@ _NOTHING = frozenset(
      "no blockers", "no open questions", "no known issues", "not applicable", "无", "没有", "なし"]
 )  # fmt: skip
 
-_EDGES = re.compile(r"`+|~~|(?<!\w)[*_'\"“”]+|[*_'\"“”]+(?!\w)")
-_MARKS = frozenset("*`~_'\"“”")
+# Backticks, two tildes, and what stands at a word's beginning or end; told apart behind the first mark, to be quick.
+_EDGES = re.compile(r"[`~*_'\"“”](?:(?<=`)`*|(?<=~)~|(?<![`~])(?:(?<!\w.)[*_'\"“”]*|[*_'\"“”]*(?!\w)))")
 _END = " \t.!?;:,…。！？；：，、"
 _SLOT = re.compile(r"([^:：]{1,60}+)(?::\s|：)\s*+\S")
 _NO_NAME = re.compile(r"[.,;!?()\[\]{}<>|/\\=#@…。，；！？]|\d$")
@@ -109,8 +109,8 @@ def slot_of(text: str) -> str | None:
 
 
 def _bare(text: str) -> str:
-    """A text without emphasis and quotes; only one that holds their marks pays for the search."""
-    return _EDGES.sub("", text) if not _MARKS.isdisjoint(text) else text
+    """A text without emphasis and quotes."""
+    return _EDGES.sub("", text)
 
 
 def _sections(body: str) -> Iterator[tuple[Aspect, str, int]]:
@@ -129,11 +129,12 @@ def _sections(body: str) -> Iterator[tuple[Aspect, str, int]]:
 def _headings(body: str) -> Iterator[tuple[int, int]]:
     """Where each heading outside code fences begins and ends."""
     fenced = False
-    for mark in _HEADING_OR_FENCE.finditer(body):
-        if not mark[0].startswith("#"):
+    # With a newline before it, the first line is found like the others.
+    for mark in _HEADING_OR_FENCE.finditer("\n" + body):
+        if not mark[0].startswith("\n#"):
             fenced = not fenced
         elif not fenced:
-            yield mark.span()
+            yield mark.start(), mark.end() - 1
 
 
 def _aspect(line: str) -> Aspect | None:
@@ -156,7 +157,9 @@ def _items(aspect: Aspect, text: str, line: int) -> Iterator[Item]:
     for begun, words, ticked in _listed(text, line):
         raw = words[: 8 * ITEM_LENGTH]
         for said, struck in _parted(raw, standing) if raw.startswith("~~") else ((raw, False),):
-            shown = _BLOCK.sub("", flatten(said, ITEM_LENGTH), 1)
+            flat = flatten(said, ITEM_LENGTH)
+            block = _BLOCK.match(flat)
+            shown = flat[block.end() :] if block is not None else flat
             if _says_something(shown):
                 yield Item(aspect, shown, begun, ticked or struck, slot_of(shown) if standing else None)
 

@@ -18,9 +18,10 @@ from signet_sync.facts.records import EntityKind, Item, Mention
 # With the project 60 in all; by kind, so that none crowds out the others.
 MENTIONS_PER_KIND: dict[EntityKind, int] = {"path": 20, "package": 13, "issue": 13, "person": 13}
 
-_FENCE = re.compile(r"^[ \t]*+(?:```|~~~)[ \t]*+(\w*+).*$", re.MULTILINE)
+_FENCE = re.compile(r"\n[ \t]*+(?:```|~~~)[ \t]*+(\w*+).*")
 _CODE_SPAN = re.compile(r"`([^`\n]++)`")
-_NUMBERED = re.compile(r"\b(?:PR|MR|[Ii]ssue)[ #-]{1,2}(\d{1,6})\b", re.ASCII)
+# The look-behind stands second, so that the search goes from one of these letters to the next.
+_NUMBERED = re.compile(r"[PMIi](?<!\w.)(?:(?<=[PM])R|(?<=[Ii])ssue)[ #-]{1,2}(\d{1,6})\b", re.ASCII)
 _PINNED = re.compile(r"(?<![\w.@/-])([A-Za-z][\w.-]{1,100})(?:\[[\w,. -]{0,100}\])?==\d+\.\d", re.ASCII)
 _CO_AUTHOR = re.compile(r"^[ \t]*+co-authored-by:([^<\n]{1,80})", re.IGNORECASE | re.MULTILINE)
 
@@ -96,11 +97,13 @@ def _sightings(body: str, project: str | None) -> Iterator[tuple[int, EntityKind
 def _stretches(body: str) -> Iterator[_Stretch]:
     begin, line = 0, 1
     language: str | None = None
-    for mark in _FENCE.finditer(body) if "```" in body or "~~~" in body else ():
-        if mark.start() > begin + 1:
-            yield _Stretch(body[begin : mark.start()], line, language)
-        line += body.count("\n", begin, mark.end())
-        begin = mark.end()
+    # With a newline before it, the first line is found like the others.
+    for mark in _FENCE.finditer("\n" + body) if "```" in body or "~~~" in body else ():
+        start, end = mark.start(), mark.end() - 1
+        if start > begin + 1:
+            yield _Stretch(body[begin:start], line, language)
+        line += body.count("\n", begin, end)
+        begin = end
         language = mark[1].casefold() if language is None else None
     yield _Stretch(body[begin:], line, language)
 
@@ -110,7 +113,7 @@ def _of_prose(text: str, project: str | None) -> Iterator[_Sighting]:
     for span in spans:
         yield from ((span.start(), "package", package) for _, package in installed(span[1]))
     begins = [span.start() for span in spans]
-    for token in names.TOKEN.finditer(text):
+    for token in names.tokens(text):
         before = bisect_right(begins, token.start()) - 1
         code = before >= 0 and spans[before].end() > token.start()
         sighting = _of_token(text, token, project, code=code)
@@ -128,7 +131,7 @@ def _of_code(text: str, language: str, project: str | None) -> Iterator[_Sightin
     for place, package in (*imported(text, language), *installed(text)):
         if package[1] != own:
             yield place, "package", package
-    for token in names.TOKEN.finditer(text):
+    for token in names.tokens(text):
         sighting = _of_token(text, token, project, code=True)
         if sighting is not None and sighting[1] != "issue":
             yield sighting

@@ -8,8 +8,11 @@ from collections.abc import Iterator
 # Letters of scripts that put blanks between words; between two Chinese characters a path ends, too.
 _LETTERS = "A-Za-z0-9\u00c0-\u024f\u0370-\u03ff\u0400-\u04ff"
 _WITHIN = rf"{_LETTERS}_./@~+#:-"
-# Only what holds one of `./#@` before a letter or digit can be one of these names.
-TOKEN = re.compile(rf"(?<![{_WITHIN}])[{_LETTERS}_~+:-]*+[./#@]++(?=[{_LETTERS}_])[{_WITHIN}]*+")
+# Only what holds one of `./#@` before a letter or digit can be one of these names. To search for that sign, and to go
+# back to where its word begins, is three times as quick as to try every word.
+_SIGN = re.compile(rf"[./#@](?=[{_LETTERS}_])")
+_TOKEN = re.compile(rf"[{_LETTERS}_~+:-]*+[./#@]++(?=[{_LETTERS}_])[{_WITHIN}]*+")
+_REST = re.compile(rf"[{_WITHIN}]*+")
 # Next to these a token is a piece of something longer: a variable, a placeholder, a shortened name, a call.
 _CUT_BEFORE, _CUT_AFTER = frozenset("$%{}\\<>?…"), frozenset("$%{\\…(")
 _END = ".,:;!?-+~#@"
@@ -92,6 +95,24 @@ _PROGRAMS = frozenset(
     ["claude", "copilot", "codex", "gemini", "cursor", "devin", "aider", "opencode", "chatgpt", "openclaw", "amp",
      "jules"]
 )  # fmt: skip
+
+
+def tokens(text: str) -> Iterator[re.Match[str]]:
+    """Where a text holds words that may be names; none longer than twice `NAME_LENGTH`. Linear."""
+    end = 0
+    sign = _SIGN.search(text)
+    while sign is not None:
+        before = text[max(end, sign.start() - 2 * NAME_LENGTH) : sign.start()][::-1]
+        start = sign.start() - _end(_REST.match(before))
+        token = _TOKEN.match(text, start)
+        end = token.end() if token is not None else _end(_REST.match(text, start))
+        if token is not None and end - start <= 2 * NAME_LENGTH:
+            yield token
+        sign = _SIGN.search(text, end)
+
+
+def _end(found: re.Match[str] | None) -> int:
+    return found.end() if found is not None else 0
 
 
 def trimmed(token: str) -> str:

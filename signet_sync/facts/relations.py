@@ -65,9 +65,10 @@ def _waiting(body: str, known: set[_End], own: _End | None) -> Iterator[Relation
     lowered = body.casefold()
     if "blocked by" not in lowered and "depends on" not in lowered:
         return
-    for number, line in enumerate(body.split("\n"), 1):
-        for clause in _CLAUSE.split(line[:LINE_LENGTH]) if _WAITS.search(line, 0, LINE_LENGTH) else ():
-            yield from _of_clause(clause, number, known, own)
+    for number, (line, low) in enumerate(zip(body.split("\n"), lowered.split("\n"), strict=True), 1):
+        if "blocked by" in low or "depends on" in low:
+            for clause in _CLAUSE.split(line[:LINE_LENGTH]):
+                yield from _of_clause(clause, number, known, own)
 
 
 def _of_clause(clause: str, line: int, known: set[_End], own: _End | None) -> Iterator[Relation]:

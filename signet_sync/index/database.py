@@ -20,6 +20,7 @@ from signet_sync.index.schema import (
     SINCE_2,
     VERSION,
     derived_tables,
+    native_tables,
 )
 
 MINIMUM_SQLITE = (3, 51, 3)
@@ -194,24 +195,26 @@ class Database:
         """From schema 1: native rows stay, but for live turns; everything derived is made anew by the next pass."""
         self.execute("drop table session_transcripts")
         for statement in NATIVE_DDL:
-            if any(f"create table {name}(" in statement or f" on {name}(" in statement for name in SINCE_2):
+            if any(f" {name}(" in statement or f" {name} on " in statement for name in SINCE_2):
                 self.connection.execute(statement)
         self.reset_derived()
         self.connection.execute(f"pragma user_version = {VERSION}")
 
     def _tell_the_planner(self) -> None:
-        """What an index is worth, before there are rows to count.
+        """What an index is worth: the same in every vault, so that a plan that was tested is the plan that is run.
 
-        Knowing nothing, SQLite goes through all rows of an agent by a table's own key rather than by a longer index.
+        Knowing nothing, SQLite goes through all rows of an agent by a table's own key rather than by a longer index;
+        having counted a small vault, through whole tables, for as long as it takes the vault to be small.
         """
-        self.execute("analyze sqlite_schema")  # makes the table of statistics
-        known = {row[0] for row in self.execute("select idx from sqlite_stat1")}
+        self.execute("analyze sqlite_schema")  # makes the tables of statistics
+        for statistics in list(self.execute("select name from sqlite_schema where name like 'sqlite_stat_'")):
+            self.execute(f"delete from {statistics[0]}")
         rows = []
         for table, clustered in list(self.execute("select name, wr from pragma_table_list where type = 'table'")):
             for _, index, unique, origin, _ in list(self.execute(f"pragma index_list({table})")):
                 columns = [row[2] for row in self.execute(f"pragma index_info({index})")]
                 name = table if clustered and origin == "pk" else index
-                if name not in known and not table.startswith("sqlite_"):
+                if not table.startswith("sqlite_"):
                     rows.append((table, name, worth(columns, unique=bool(unique))))
         self.executemany("insert into sqlite_stat1(tbl, idx, stat) values(?, ?, ?)", rows)
         self.execute("analyze sqlite_schema")  # reads it
@@ -222,7 +225,7 @@ class Database:
         Until `end_build` nobody else opens the file, and after a crash it is made anew. False where it has rows or
         another connection, and then nothing changed.
         """
-        if self.path == ":memory:" or self.value("select exists(select 1 from files)"):
+        if self.path == ":memory:" or self._holds_rows():
             return False
         try:
             if self.value("pragma journal_mode = memory") != "memory":
@@ -232,6 +235,11 @@ class Database:
         self.connection.execute(f"pragma application_id = {BUILDING_ID}")
         self.connection.execute("pragma synchronous = off")
         return True
+
+    def _holds_rows(self) -> bool:
+        """Whether anything would be lost with the file: rows of files, or native ones, which are nowhere else."""
+        tables = ("files", "meta where key <> 'restore'", *(name for name in native_tables() if name != "meta"))
+        return any(self.value(f"select exists(select 1 from {table})") for table in tables)
 
     def end_build(self) -> None:
         """Makes the first index durable and goes back to the write-ahead log."""
@@ -346,8 +354,6 @@ class Database:
                 # The log need not be empty; nobody waits here until the last reader is done.
                 self.connection.set_busy_timeout(200)
                 self.checkpoint(truncate=True)
-            with suppress(apsw.Error):
-                self.connection.execute("pragma optimize")
         self.connection.close()
 
     def interrupt(self) -> None:

@@ -317,22 +317,16 @@ def forget_marks(database: Database, agent_id: str, token: str, session_ids: Seq
     scope = [agent_id, token, *session_ids]
     mine = f"agent_id = ? and session_token = ?{some}"
     ids = {row[0] for row in database.execute(f"select id from session_summaries where {mine}", scope)}
-    ids |= {
-        row[0]
-        for row in database.execute(
-            f"select attribute_id from attribute_sources where {mine} except"
-            f" select attribute_id from attribute_sources where agent_id = ? and not (session_token = ?{some})",
-            [*scope, *scope],
-        )
-    }
-    ids |= {
-        row[0]
-        for row in database.execute(
-            f"select thread_id from thread_sessions where {mine} except"
-            f" select thread_id from thread_sessions where agent_id = ? and not (session_token = ?{some})",
-            [*scope, *scope],
-        )
-    }
+    for table, column in (("attribute_sources", "attribute_id"), ("thread_sessions", "thread_id")):
+        others = f"select 1 from {table} o where o.agent_id = t.agent_id and o.{column} = t.{column}"
+        ids |= {
+            row[0]
+            for row in database.execute(
+                f"select distinct {column} from {table} t where {mine}"
+                f" and not exists({others} and not (o.session_token = ?{some.replace('session_id', 'o.session_id')}))",
+                [*scope, *scope[1:]],
+            )
+        }
     for table in ("pins", "node_telemetry"):
         database.executemany(
             f"delete from {table} where agent_id = ? and id = ?", [(agent_id, node_id) for node_id in sorted(ids)]

@@ -122,7 +122,7 @@ DERIVED_DDL: tuple[str, ...] = (
         primary key(agent_id, id)) without rowid""",
     "create index session_summaries_session on session_summaries(agent_id, session_token, session_id)",
     "create index session_summaries_thread on session_summaries(agent_id, thread_id, depth, latest_us)",
-    "create index session_summaries_time on session_summaries(agent_id, latest_us)"
+    "create index session_summaries_time on session_summaries(agent_id, depth > 0, latest_us)"
     " where source_type <> 'chunk' and thread_id is not null",
     "create index session_summaries_source on session_summaries(source_ref) where source_ref is not null",
     """create table session_summary_children(
@@ -209,6 +209,7 @@ NATIVE_DDL: tuple[str, ...] = (
         refused integer not null default 0, at text not null,
         primary key(agent_id, flow_key)) without rowid""",
     "create index flow_results_session on flow_results(agent_id, session_token, session_id)",
+    "create index flow_results_id on flow_results(agent_id, session_id)",
     # Which transcripts of harnesses were read, and as they were then: what did not move is not read again.
     """create table captures(
         harness text not null, path text not null, session_id text not null, size integer not null,
@@ -226,6 +227,7 @@ NATIVE_DDL: tuple[str, ...] = (
         agent_id text not null, id text not null, type text not null, content text not null, tags text not null,
         private integer not null, created_at text not null,
         primary key(agent_id, id)) without rowid""",
+    "create index memories_time on memories(agent_id, type, created_at)",
     # Where a memory comes from: sessions, or (token and id empty) a person's own word.
     """create table memory_sources(
         agent_id text not null, memory_id text not null, session_token text not null, session_id text not null,
@@ -241,6 +243,7 @@ NATIVE_DDL: tuple[str, ...] = (
         agent_id text not null, id text not null, accesses integer not null, last_day text not null,
         before integer not null, before_day text,
         primary key(agent_id, id)) without rowid""",
+    "create index node_telemetry_time on node_telemetry(agent_id, last_day)",
     # A model's words for a condensation, beside the deterministic ones, for as long as `content_sha256` is theirs.
     """create table node_wordings(
         agent_id text not null, id text not null, content_sha256 text not null, text text not null, model text not null,
@@ -255,9 +258,11 @@ NATIVE_DDL: tuple[str, ...] = (
 )
 
 
-# Native tables that a schema before 2 lacks, or has without a column (of live turns, which nothing wrote yet).
+# Native tables (and an index) that a schema before 2 lacks, or has without a column (of live turns, which nothing wrote
+# yet).
 SINCE_2: tuple[str, ...] = (
     "memories", "memory_sources", "pins", "node_telemetry", "node_wordings", "extractions", "session_transcripts",
+    "flow_results_id",
 )  # fmt: skip
 
 

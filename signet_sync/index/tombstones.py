@@ -163,7 +163,9 @@ def _forget_returned(database: Database) -> int:
     """
     sealed = list(
         database.execute(
-            "select s.agent_id, s.path from seals s join files f on f.path = s.path where f.verdict = 'tombstoned'"
+            # Said twice, so that the index of what is not simply indexed is seen to hold it.
+            "select s.agent_id, s.path from files f cross join seals s on s.path = f.path"
+            " where f.verdict = 'tombstoned' and f.verdict <> 'indexed'"
         )
     )
     for agent_id, path in sealed:

@@ -36,6 +36,15 @@ def is_signets(data: bytes) -> bool:
     return BEGIN not in data and _SIGNET.match(data) is not None
 
 
+def is_generated(data: bytes) -> bool:
+    """Whether a page holds one block that is as some machine's signet-sync wrote it."""
+    marks = list(_MARKER.finditer(data))
+    if len(marks) != 2 or marks[0][0] != BEGIN:
+        return False
+    exact = _END.fullmatch(marks[1][0])
+    return exact is not None and exact[1].decode() == seal_of(data[marks[0].end() : marks[1].start()])
+
+
 def merge(existing: bytes | None, text: str) -> Merge:
     """What a page must become so that it shows `text` and loses no word of a person (contracts, *MEMORY.md*)."""
     fresh = block(text)

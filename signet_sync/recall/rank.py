@@ -23,7 +23,7 @@ _FIRST = 5
 _OF_NAME = 2.0  # how much more a name or number tells than another word as rare
 _NOT_BY_CHANCE, _ALONE = 0.6, 0.9
 _PAIRED, _CLOSER = 3, 0.3
-_FOUND_BY = 0.5  # of the weight of all terms
+_FOUND_BY = 0.45  # of the weight of all terms
 
 
 class Candidate(NamedTuple):

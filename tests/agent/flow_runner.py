@@ -13,12 +13,14 @@ import errno
 import io
 import json
 import os
+import re
 import shutil
+import stat
 import sys
 import traceback
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import redirect_stdout
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -29,12 +31,16 @@ import apsw
 from crash_runner import KILLED, NOW, arm, command, dump, everything, forked
 
 from signet_sync import state
-from signet_sync.agent import removal, sessions
-from signet_sync.agent.workspace import opened
+from signet_sync.agent import live as streamed
+from signet_sync.agent import memories, removal, sessions
+from signet_sync.agent.distillation import enrich
+from signet_sync.agent.workspace import Workspace, backups, opened
 from signet_sync.config import Settings
 from signet_sync.contracts.inputs import compaction_input, session_input
 from signet_sync.contracts.timestamps import parse_instant
+from signet_sync.contracts.turns import Turn
 from signet_sync.errors import SignetSyncError, UsageError
+from signet_sync.index import facts
 from signet_sync.index.database import Database
 from signet_sync.vault import files
 
@@ -87,14 +93,105 @@ def removed(name: str) -> Callable[[Path], int]:
     return work
 
 
-def scenarios(told: dict[str, Any]) -> dict[str, Callable[[Path], int]]:
+def done(ask: Callable[[Workspace], object], settings: Settings | None = None) -> Callable[[Path], int]:
+    """What a person asks for by hand; what was forgotten already is."""
+
+    def work(root: Path) -> int:
+        with opened(str(root), settings or Settings()) as workspace:
+            try:
+                ask(workspace)
+            except UsageError as error:
+                if error.code != "unknown-memory":
+                    raise
+        Path("answer.json").write_text("{}")
+        return 0
+
+    return work
+
+
+def stream(workspace: Workspace) -> None:
+    """More turns of a session of which some stand already."""
+    words = ("Bound it.", "Done.", f"The key was {SECRET} then.")
+    turns = [Turn(number, "user", text, NOW) for number, text in enumerate(words, 1)]
+    streamed.append(workspace, turns, agent_id="default", session_key="agent:main/third")
+
+
+def remember(workspace: Workspace) -> None:
+    """A word of one's own, with a secret in it."""
+    given = {"kind": "decision", "tags": ("queue",), "private": False, "session": None, "now_us": NOW_US}
+    memories.remember(workspace, "default", f"Drain the lantern before {SECRET} is turned.", **given)
+
+
+def distil(workspace: Workspace) -> None:
+    """Has a model distil what it has not seen yet."""
+    enrich(workspace, now_us=lambda: NOW_US, environ={"PATH": os.environ["PATH"]})
+
+
+def answering(told: dict[str, Any]) -> Settings:
+    """Two models that say the same whatever they are asked."""
+
+    def program(name: str) -> tuple[str, ...]:
+        return ("/bin/sh", "-c", 'cat >/dev/null; printf %s "$1"', "sh", told[name])
+
+    return replace(
+        Settings(),
+        extraction_enabled=True,
+        extraction_provider="command",
+        extraction_command=program("facts"),
+        synthesis_provider="command",
+        synthesis_command=program("paragraph"),
+    )
+
+
+@dataclass(frozen=True)
+class Scenario:
+    """What is run, and what may be left where it was ended early.
+
+    `flow`: it may never have begun, and is asked for again; else it is a pass, which the next one finishes. `piecemeal`:
+    some of it may stand until it is asked for again. `tidies`: pages may be put in order before it begins. `gone` are
+    words that no file may hold once it is done.
+    """
+
+    work: Callable[[Path], int]
+    flow: bool = True
+    piecemeal: bool = False
+    tidies: bool = False
+    gone: tuple[str, ...] = ()
+    now: str = NOW
+
+
+def scenarios(told: dict[str, Any]) -> dict[str, Scenario]:
     """What is run, by name."""
+    # What is too long for one file is as many endings, each whole; until the answer some of them may be missing.
+    documents = {
+        name: Scenario(asked(given, 6_000 if name == "parts" else None), piecemeal=name == "parts")
+        for name, given in told["documents"].items()
+    }
+    passes = {
+        "manifests": Scenario(passed("reindex", "--now", LATER), flow=False, now=LATER),
+        "full": Scenario(passed("reindex", "--full", "--now", NOW), flow=False),
+        **{
+            name: Scenario(passed("reindex", "--now", NOW), flow=False)
+            for name in ("projection", "schema 1", "other rules")
+        },
+    }
+    by_hand = {
+        "append": Scenario(done(stream)),
+        "remember": Scenario(done(remember)),
+        "pin": Scenario(done(lambda workspace: memories.pin(workspace, "default", told["pin"], NOW_US))),
+        "forget": Scenario(
+            done(lambda workspace: memories.forget(workspace, "default", told["forget"], NOW_US)),
+            tidies=True,
+            gone=tuple(told["words"]["forget"]),
+        ),
+        "distil": Scenario(done(distil, answering(told)), piecemeal=True),
+    } if "words" in told else {}
+    words = tuple(told.get("words", {}).get("removal", ()))
     return {
-        **{name: asked(given, 6_000 if name == "parts" else None) for name, given in told["documents"].items()},
-        "removal": removed(told["remove"]),
-        "manifests": passed("reindex", "--now", LATER),
-        "projection": passed("reindex", "--now", NOW),
-        "full": passed("reindex", "--full", "--now", NOW),
+        **documents,
+        **passes,
+        **by_hand,
+        "removal": Scenario(removed(told["remove"]), tidies=bool(words), gone=words),
     }
 
 
@@ -139,11 +236,17 @@ def creates(_path: object, flags: int, *_given: object, **_named: object) -> boo
     return bool(flags & os.O_CREAT)
 
 
+def is_file(descriptor: int) -> bool:
+    """Whether a descriptor is that of a file, and no pipe's."""
+    return stat.S_ISREG(os.fstat(descriptor).st_mode)
+
+
 def failing(point: int, code: int) -> Failing:
     """Puts the fault at every durable call: files, folders, renames, SQLite's commits and checkpoints."""
     faults = Failing(point, code)
     faults.wrap(os, "open", takes_space=True, concerns=creates)
-    for name in ("write", "fsync", "link", "mkdir"):
+    faults.wrap(os, "write", takes_space=True, concerns=lambda descriptor, _: is_file(descriptor))
+    for name in ("fsync", "link", "mkdir"):
         faults.wrap(os, name, takes_space=name != "fsync")
     for name in ("rename", "replace", "unlink"):
         faults.wrap(os, name, takes_space=False)
@@ -230,19 +333,48 @@ def contents(root: Path) -> dict[str, str]:
     }
 
 
+NATIVE = {
+    "answers": "flow_results order by agent_id, flow_key",
+    "live": "session_transcripts order by 1, 2, 3, 4",
+    "tombstones": "memory_artifact_tombstones order by 1, 2",
+    "distilled": "extractions order by 1, 2",
+    "wordings": "node_wordings order by 1, 2",
+}
+KEPT = ("memories", "memory_sources", "pins", "node_telemetry")
+
+
 def portrait(root: Path) -> dict[str, Any]:
-    """All that must be equal in two workspaces after the same things have been done: files, rows, answers, buffers."""
-    place = state.locate(str(root)).database
-    rows = dump(place)
-    database = Database(place, readonly=True)
+    """All that must be equal in two workspaces after the same things have been done: files, rows, answers, buffers.
+
+    What is in a backup and nowhere else but in the database is told twice.
+    """
+    place = state.locate(str(root))
+    found: dict[str, Any] = {"files": contents(root), "rows": dump(place.database)}
+    database = Database(place.database, readonly=True)
     try:
-        answers = [list(row) for row in database.execute("select * from flow_results order by agent_id, flow_key")]
-        live = [list(row) for row in database.execute("select * from session_transcripts order by 1, 2, 3")]
-        stones = [list(row) for row in database.execute("select * from memory_artifact_tombstones order by 1, 2")]
+        for name, table in NATIVE.items():
+            found[name] = list(database.execute(f"select * from {table}"))
+        for name in KEPT:
+            found[name] = list(database.execute(f"select * from {name} order by 1, 2"))
+        found["lines"] = list(database.execute("select agent_id, tier, id, text from recall_lines order by 1, 3"))
+        assert facts.orphans(database) == 0
+        for rowid, text in list(database.execute("select rowid, text from recall_lines")):
+            word = max(re.findall(r"[^\W_]+", text), key=len)
+            hits = database.execute("select rowid from recall_lines_fts where recall_lines_fts match ?", (f'"{word}"',))
+            assert (rowid,) in list(hits), f"{text!r} is not found by {word}"
     finally:
         database.close()
-    found = {"files": contents(root), "rows": rows, "answers": answers, "live": live, "tombstones": stones}
+    found["backup"] = backed_up(backups(place)[0])
     return json.loads(json.dumps(found))
+
+
+def backed_up(place: str) -> dict[str, list[Any]]:
+    """What people asked for, as a backup has it."""
+    connection = apsw.Connection(f"file:{place}?immutable=1", flags=apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI)
+    try:
+        return {name: list(connection.execute(f"select * from {name} order by 1, 2")) for name in KEPT[:3]}
+    finally:
+        connection.close()
 
 
 def unlike(found: dict[str, Any], wanted: dict[str, Any]) -> list[str]:
@@ -251,9 +383,9 @@ def unlike(found: dict[str, Any], wanted: dict[str, Any]) -> list[str]:
     for part, values in wanted.items():
         if found[part] == values:
             continue
-        if part == "files":
+        if part in ("files", "backup"):
             names = found[part].keys() | values.keys()
-            told.append("files: " + ", ".join(sorted(n for n in names if found[part].get(n) != values.get(n))))
+            told.append(f"{part}: " + ", ".join(sorted(n for n in names if found[part].get(n) != values.get(n))))
         else:
             told.append(f"{part}: {[r for r in found[part] if r not in values]} for "
                         f"{[r for r in values if r not in found[part]]}"[:600])  # fmt: skip
@@ -271,28 +403,34 @@ def strays(root: Path) -> list[str]:
     return [path.name for place in (root, folder) for path in place.rglob("*.tmp*")] + journals(root)
 
 
-def secrets(root: Path) -> list[str]:
-    """Files that hold the secret."""
+def holding(root: Path, words: Iterable[str]) -> list[str]:
+    """Files of workspace and state that hold one of the words."""
     folder = Path(state.locate(str(root)).path)
-    return [
-        path.name
-        for place in (root, folder)
-        for path in place.rglob("*")
-        if path.is_file() and SECRET.encode() in path.read_bytes()
-    ]
+    paths = [path for place in (root, folder) for path in place.rglob("*") if path.is_file()]
+    raw = {path.name: path.read_bytes().lower() for path in paths}
+    return [f"{word} in {name}" for word in words for name, held in raw.items() if word.lower().encode() in held]
+
+
+def is_begun(root: Path) -> bool:
+    """Whether the next pass is told to go on: by the inputs of a flow, a tombstone, the mark of what was forgotten."""
+    connection = apsw.Connection(state.locate(str(root)).database)
+    try:
+        marks = list(connection.execute("select key from meta where key glob 'forgotten:*'"))
+    finally:
+        connection.close()
+    return bool(journals(root) or marks) or any(root.glob("memory/tombstones/*.md"))
 
 
 class Judge:
     """What must hold after a run was ended early: `wrong` says what does not."""
 
-    def __init__(self, root: Path, here: Path, wanted: dict[str, Any], now: str, *, piecemeal: bool = False) -> None:
+    def __init__(self, root: Path, here: Path, wanted: dict[str, Any], scenario: Scenario) -> None:
         self.root = root
         self.here = here
         self.before = wanted["before"]
         self.after = wanted["after"]
-        self.now = now
-        # What is too long for one file is as many endings, each whole; until the answer some of them may be missing.
-        self.piecemeal = piecemeal
+        self.scenario = scenario
+        self.now = scenario.now
         self.wrong: list[str] = []
 
     def check(self, name: str, held: object) -> None:
@@ -301,14 +439,14 @@ class Judge:
 
     def recover(self, may_be_nothing: bool) -> int:
         """One ordinary pass, and all that must hold then."""
-        # What tells the next pass to go on: the inputs of a flow, the tombstone of a removal.
-        begun = bool(journals(self.root)) or any(self.root.glob("memory/tombstones/*.md"))
+        begun = is_begun(self.root)
         acknowledged = (self.here / "answer.json").exists()
         found = contents(self.root)
         if may_be_nothing and not begun and not acknowledged:
             whole = found in (self.before["files"], self.after["files"])
-            self.check("written before it was journalled", whole or self.piecemeal)
-        self.check(f"a secret stands in {secrets(self.root)}", not secrets(self.root))
+            loose = self.scenario.piecemeal or self.scenario.tidies
+            self.check("written before it was journalled", whole or loose)
+        self.check(f"a secret: {holding(self.root, [SECRET])}", not holding(self.root, [SECRET]))
         self.check("the pass failed", command(str(self.root), "reindex", "--now", self.now) == 0)
         outcome = "all"
         try:
@@ -316,12 +454,14 @@ class Judge:
             different = unlike(there, self.after)
             if different and may_be_nothing and not begun and not acknowledged and not unlike(there, self.before):
                 outcome, different = "nothing", []
-            elif different and self.piecemeal and not acknowledged:
+            elif different and self.scenario.piecemeal and not acknowledged:
                 outcome, different = "part", []
             self.wrong += different
         except AssertionError as error:
             self.wrong.append(f"database: {error}")
         self.tidy()
+        if outcome == "all":
+            self.nothing_left()
         self.save(outcome)
         return 0
 
@@ -335,8 +475,14 @@ class Judge:
         except AssertionError as error:
             self.wrong.append(f"database: {error}")
         self.tidy()
+        self.nothing_left()
         self.save("all")
         return 0
+
+    def nothing_left(self) -> None:
+        """No byte of what had to go."""
+        left = holding(self.root, self.scenario.gone)
+        self.check(f"left: {left}", not left)
 
     def said(self) -> str:
         return (self.here / "refused").read_text() if (self.here / "refused").exists() else ""
@@ -402,16 +548,18 @@ def spoken(work: Callable[[], int]) -> int:
         raise
 
 
-def wanted(ground: Ground, work: Callable[[Path], int], now: str) -> dict[str, Any]:
+def wanted(ground: Ground, scenario: Scenario) -> dict[str, Any]:
     """Before and after of a run that nothing disturbs."""
-    ground.put_back()
-    before = portrait(ground.root)
-    ground.put_back()
     with redirect_stdout(io.StringIO()):
-        assert work(ground.root) == 0
+        ground.put_back()
+        if scenario.tidies:
+            assert command(str(ground.root), "reindex", "--now", scenario.now) == 0
+        before = portrait(ground.root) if scenario.flow else {}
+        ground.put_back()
+        assert scenario.work(ground.root) == 0
         aim = {"before": before, "after": portrait(ground.root)}
         # A pass finds nothing to do, but for a backup of what is new.
-        judge = Judge(ground.root, ground.here, aim, now)
+        judge = Judge(ground.root, ground.here, aim, scenario)
         judge.recover(may_be_nothing=False)
         assert judge.wrong == [], judge.wrong
     return aim
@@ -423,15 +571,14 @@ class Sweep:
     def __init__(self, folder: Path, name: str, fault: str, again: int) -> None:
         told = json.loads((folder / "told.json").read_text())
         self.ground = Ground(folder)
-        self.work = scenarios(told)[name]
+        self.scenario = scenarios(told)[name]
+        self.work = self.scenario.work
         self.arm = FAULTS[fault]
         self.inside_sqlite = fault.startswith("sqlite")
         self.again = again
-        self.now = LATER if name == "manifests" else NOW
         # A flow that was never begun leaves nothing; a pass is only ever cut short.
-        self.flow = name not in ("manifests", "projection", "full")
-        self.piecemeal = name == "parts"
-        self.aim = wanted(self.ground, self.work, self.now)
+        self.flow = self.scenario.flow
+        self.aim = wanted(self.ground, self.scenario)
 
     def points(self, every: int) -> Iterator[dict[str, Any]]:
         """What became of every point."""
@@ -464,7 +611,7 @@ class Sweep:
             return REFUSED
 
     def judge(self) -> Judge:
-        return Judge(self.ground.root, self.ground.here, self.aim, self.now, piecemeal=self.piecemeal)
+        return Judge(self.ground.root, self.ground.here, self.aim, self.scenario)
 
     def ways(self) -> Iterator[tuple[str, dict[str, Any]]]:
         """What becomes of a point: by a pass, by a pass and a retry, by a retry alone."""
@@ -490,7 +637,7 @@ class Sweep:
     def pass_killed(self, step: int) -> int:
         """The pass that is killed."""
         arm(step)
-        return command(str(self.ground.root), "reindex", "--now", self.now)
+        return command(str(self.ground.root), "reindex", "--now", self.scenario.now)
 
 
 def main() -> int:
