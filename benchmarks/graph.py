@@ -17,7 +17,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import astuple, dataclass, field
 from typing import Any
 
 import apsw
@@ -34,12 +34,31 @@ class Count:
     written: int = 0
     steps: int = 0
 
-    def add(self, event: dict[str, Any]) -> None:
-        """Takes one event of a connection's trace."""
+
+class Meter:
+    """What a connection did since it is listened to."""
+
+    def __init__(self, connection: apsw.Connection) -> None:
+        self._connection = connection
+        self._read = self._steps = 0
+        self._seen: dict[int, int] = {}
+        connection.trace_v2(apsw.SQLITE_TRACE_ROW | apsw.SQLITE_TRACE_PROFILE, self._take)
+
+    def _take(self, event: dict[str, Any]) -> None:
         if event["code"] == apsw.SQLITE_TRACE_ROW:
-            self.read += 1
-        else:
-            self.steps += event["stmt_status"]["SQLITE_STMTSTATUS_VM_STEP"]
+            self._read += 1
+            return
+        steps = event["stmt_status"]["SQLITE_STMTSTATUS_VM_STEP"]
+        if "'main'." in event["sql"]:  # a statement of full text's own, which goes on counting from run to run
+            steps, self._seen[event["id"]] = steps - self._seen.get(event["id"], 0), steps
+        self._steps += steps
+
+    @contextlib.contextmanager
+    def counting(self, into: list[Count]) -> Iterator[None]:
+        """Appends what is done meanwhile."""
+        read, written, steps = self._read, self._connection.total_changes(), self._steps
+        yield
+        into.append(Count(self._read - read, self._connection.total_changes() - written, self._steps - steps))
 
 
 @dataclass(slots=True)
@@ -48,18 +67,6 @@ class Ledger:
 
     whole: list[Count] = field(default_factory=list)
     graph: list[Count] = field(default_factory=list)
-
-    @contextlib.contextmanager
-    def counting(self, connection: apsw.Connection, into: list[Count]) -> Iterator[None]:
-        """Counts what a connection does, apart from what is counted inside already."""
-        into.append(Count())
-        before = connection.total_changes()
-        connection.trace_v2(apsw.SQLITE_TRACE_ROW | apsw.SQLITE_TRACE_PROFILE, into[-1].add, id=id(into))
-        try:
-            yield
-        finally:
-            connection.trace_v2(0, None, id=id(into))
-            into[-1].written = connection.total_changes() - before
 
 
 def document(number: int) -> dict[str, Any]:
@@ -85,27 +92,25 @@ def measure(root: str, runs: int) -> Ledger:
     from signet_sync.contracts.inputs import session_input
 
     ledger, update = Ledger(), graph.update
+    for number in range(runs + 1):
+        now_us = time.time_ns() // 1000
+        given = session_input(document(number), now_us=now_us)
+        parts: list[Count] = []
+        with opened(root, Settings()) as workspace:
+            meter = Meter(workspace.database.connection)
 
-    def counted(database: Any, *args: Any, **given: Any) -> None:
-        with ledger.counting(database.connection, ledger.graph):
-            update(database, *args, **given)
+            def counted(*args: Any, meter: Meter = meter, parts: list[Count] = parts, **given: Any) -> None:
+                with meter.counting(parts):
+                    update(*args, **given)
 
-    graph.update = counted
-    try:
-        for number in range(runs + 1):
-            now_us = time.time_ns() // 1000
-            given = session_input(document(number), now_us=now_us)
-            with opened(root, Settings()) as workspace, ledger.counting(workspace.database.connection, ledger.whole):
-                sessions.end(workspace, given, now_us=now_us)
-    finally:
-        graph.update = update
-    # One ending makes several passes: those of the graph that had something to do count together.
-    per_run = len(ledger.graph) // len(ledger.whole)
-    grouped = [ledger.graph[start : start + per_run] for start in range(0, len(ledger.graph), per_run)]
-    ledger.graph = [
-        Count(sum(c.read for c in group), sum(c.written for c in group), sum(c.steps for c in group))
-        for group in grouped
-    ]
+            graph.update = counted
+            try:
+                with meter.counting(ledger.whole):
+                    sessions.end(workspace, given, now_us=now_us)
+            finally:
+                graph.update = update
+        # One ending makes several passes: the graph's parts of them count together.
+        ledger.graph.append(Count(*(sum(numbers) for numbers in zip(*map(astuple, parts), strict=True))))
     return Ledger(ledger.whole[1:], ledger.graph[1:])
 
 

@@ -466,7 +466,8 @@ def test_demo_shows_the_main_job_and_refuses_what_is_not_its_own(tmp_path, monke
         assert said in answer.out
     for line in re.findall(r"^  (.*--workspace signet-demo .*)$", answer.out, re.MULTILINE):
         words = line.partition("#")[0].split()
-        assert words[0] != "'python" and (words[-1] in ("check", "run") or words[-2:] == ["search", "fingerprint"])
+        assert words[0] != "'python" and (words[-1] == "run" or words[3] in ("recall", "expand"))
+        assert words[-1] == "run" or call(*words[1:]).out
     assert call("--workspace", root, "search", "fingerprint", "--json").json["hits"]
     assert call("--workspace", root, "check").code == 1
     assert call("demo").code == 0

@@ -65,7 +65,7 @@ def graph_of(dump: list[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
     return [row for row in dump if row[0] in TABLES]
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", range(2))
 def test_bit_by_bit_is_as_all_at_once(vault: Vault, seed: int) -> None:
     random = Random(seed)
     standing: list[str] = []
@@ -142,16 +142,17 @@ def test_a_database_of_schema_1_keeps_its_native_rows_and_gets_a_graph(vault: Va
 @pytest.mark.skipif(not SHARED.is_dir(), reason="the real vaults are not here")
 def test_the_graph_of_a_real_vault_is_the_same_however_it_was_built(vault: Vault) -> None:
     names = sorted(path for path in (SHARED / "vaults/signet-small/memory").glob("*.md"))
-    for start in range(0, len(names), 9):
-        for path in names[start : start + 9]:
+    for start in range(0, len(names), 24):
+        for path in names[start : start + 24]:
             shutil.copyfile(path, vault.memory / path.name)
         vault.call("reindex", "--now", NOW)
     assert graph_of(vault.dump()) == graph_of(vault.dump_from_scratch())
     assert len(graph_of(vault.dump())) > 200
 
 
-def test_fifteen_hundred_sessions_built_in_two_ways_give_one_graph(vault: Vault) -> None:
-    sessions = corpus.write_corpus(str(vault.root), sessions=1500)
+@pytest.mark.parametrize("count", [150, pytest.param(1500, marks=pytest.mark.slow)])
+def test_many_sessions_built_in_two_ways_give_one_graph(vault: Vault, count: int) -> None:
+    sessions = corpus.write_corpus(str(vault.root), sessions=count)
     late = [path for session in sessions[::30] for path in session["paths"].values()]
     held = {path: (vault / path).read_bytes() for path in late}
     for path in late:

@@ -340,7 +340,7 @@ def test_the_line_of_a_thread(given_, line):
 
 @pytest.mark.parametrize(
     ("aspect", "prefix"),
-    [("decision", ""), ("constraint", ""), ("preference", "prefers: "), ("person", ""), ("blocker", "blocker: "),
+    [("decision", ""), ("constraint", ""), ("preference", "preference: "), ("person", ""), ("blocker", "blocker: "),
      ("question", "question: "), ("note", ""), ("next", "next: ")],
 )  # fmt: skip
 def test_the_line_of_a_fact_and_of_a_memory(aspect, prefix):

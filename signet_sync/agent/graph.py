@@ -5,7 +5,9 @@ Inside the transaction of the pass that moved the artifacts. The cost is that of
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+import gc
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from signet_sync import state
@@ -22,6 +24,8 @@ from signet_sync.temporal import condense, threads
 from signet_sync.temporal.nodes import Edge, Node, SessionNodes, Source, of_session
 from signet_sync.temporal.threads import Thread, ThreadHead, ThreadSession
 from signet_sync.wording import beside
+
+_Condensed = tuple[Node, tuple[Edge, ...]]
 
 # Another number where the same artifacts give another graph: the next full pass makes it anew.
 VERSION = "1"
@@ -84,7 +88,8 @@ def _follow(database: Database, sessions: Sequence[Session]) -> set[tuple[str, s
     asked = nodes.any_extracted(database)
     told: list[_Told] = []
     for session in sessions:
-        told.append(_tell(session, nodes.sources(database, session), _extracted(database, session, asked)))
+        sources = nodes.sources(database, session)
+        told.append(_tell(session, sources, _extracted(database, sources) if asked else {}))
         _store(database, told[-1], moved)
     facts.settle(database, facts.replace(database, sessions, [stated for one in told for stated in one.stated]))
     condensed: set[tuple[str, str]] = set()
@@ -93,11 +98,8 @@ def _follow(database: Database, sessions: Sequence[Session]) -> set[tuple[str, s
     return condensed
 
 
-def _extracted(database: Database, session: Session, asked: bool) -> Mapping[str, Sequence[Item]]:
-    if not asked:
-        return {}
-    paths = [source.source_path for source in nodes.sources(database, session)]
-    return nodes.extracted(database, session[0], paths)
+def _extracted(database: Database, sources: Sequence[Source]) -> Mapping[str, Sequence[Item]]:
+    return nodes.extracted(database, sources[0].agent_id, [s.source_path for s in sources]) if sources else {}
 
 
 def _store(database: Database, told: _Told, moved: _Moved) -> None:
@@ -168,20 +170,25 @@ def _settle_thread(database: Database, thread: Thread, weeks: Iterable[str]) -> 
     condensed = set()
     for week in weeks:
         quarters.add(condense.quarter_of(week))
-        sessions = nodes.sessions_of_week(database, agent_id, thread.id, week)
-        made = condense.arc(thread, week, sessions)
-        if made is not None:
-            # Every segment and compaction of its sessions is below an arc, not only what stands for the session.
-            arc, edges = made
-            below = nodes.summed_up(database, sessions)
-            made = arc, (*edges, *(Edge(agent_id, arc.id, child) for child in below))
-        condensed.add(_condensed(database, agent_id, condense.arc_id(thread, week), made))
+        sessions = nodes.sessions_of(database, agent_id, thread.id, week)
+        below = [node_id for _, node_id in nodes.summed_up(database, agent_id, thread.id, week)]
+        arc_id = condense.arc_id(thread, week)
+        condensed.add(_condensed(database, agent_id, arc_id, _arc(thread, week, sessions, below)))
     for quarter in quarters:
         arcs = nodes.arcs(database, agent_id, thread.id, *condense.quarter_span(quarter))
         epoch_id = condense.epoch_id(thread, quarter)
         condensed.add(_condensed(database, agent_id, epoch_id, condense.epoch(thread, quarter, arcs)))
     _settle_head(database, thread)
     return condensed
+
+
+def _arc(thread: Thread, week: str, sessions: Sequence[ThreadSession], below: Iterable[str]) -> _Condensed | None:
+    """An arc and its edges: to every segment and compaction of its sessions, not only to what stands for each."""
+    made = condense.arc(thread, week, sessions)
+    if made is None:
+        return None
+    node, edges = made
+    return node, (*edges, *(Edge(node.agent_id, node.id, child) for child in below))
 
 
 def _settle_head(database: Database, thread: Thread) -> None:
@@ -194,9 +201,7 @@ def _settle_head(database: Database, thread: Thread) -> None:
     nodes.store_head(database, head, _line(head))
 
 
-def _condensed(
-    database: Database, agent_id: str, node_id: str, made: tuple[Node, tuple[Edge, ...]] | None
-) -> tuple[str, str]:
+def _condensed(database: Database, agent_id: str, node_id: str, made: _Condensed | None) -> tuple[str, str]:
     if made is None:
         nodes.drop_nodes(database, agent_id, [node_id])
     else:
@@ -214,6 +219,24 @@ def _line(head: ThreadHead) -> Line:
 
 
 def _rebuild(database: Database) -> None:
+    with _no_collection():
+        _make_anew(database)
+    database.set_meta(_STAMP, VERSION)
+
+
+@contextmanager
+def _no_collection() -> Iterator[None]:
+    """Without the garbage collector: much is made, and no cycles."""
+    collecting = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if collecting:
+            gc.enable()
+
+
+def _make_anew(database: Database) -> None:
     nodes.clear(database)
     lines.clear(database)
     facts.clear(database)
@@ -221,7 +244,7 @@ def _rebuild(database: Database) -> None:
     found: dict[str, Thread] = {}
     batch: list[_Told] = []
     for session, sources in nodes.all_sources(database):
-        told = _tell(session, sources, _extracted(database, session, asked))
+        told = _tell(session, sources, _extracted(database, sources) if asked else {})
         if told.thread is not None:
             found[told.thread.id] = told.thread
         batch.append(told)
@@ -231,9 +254,8 @@ def _rebuild(database: Database) -> None:
     _add(database, batch)
     facts.settle(database, None)
     for thread in found.values():
-        _settle_thread(database, thread, nodes.weeks(database, thread.agent_id, thread.id))
+        _add_thread(database, thread)
     lines.add(database, memories.lines(database))
-    database.set_meta(_STAMP, VERSION)
 
 
 def _add(database: Database, batch: Sequence[_Told]) -> None:
@@ -244,3 +266,28 @@ def _add(database: Database, batch: Sequence[_Told]) -> None:
         [told.place for told in batch if told.place is not None],
     )
     facts.add(database, [stated for told in batch for stated in told.stated], fresh=True)
+
+
+def _add_thread(database: Database, thread: Thread) -> None:
+    """What `_settle_thread` would make of all weeks of a thread of which nothing stands yet."""
+    sessions = nodes.sessions_of(database, thread.agent_id, thread.id)
+    weeks: dict[str, list[ThreadSession]] = {session.week: [] for session in sessions}
+    below: dict[str, list[str]] = {week: [] for week in weeks}
+    for session in sessions:
+        weeks[session.week].append(session)
+    for week, node_id in nodes.summed_up(database, thread.agent_id, thread.id):
+        below[week].append(node_id)
+    arcs = {week: arc for week in weeks if (arc := _arc(thread, week, weeks[week], below[week])) is not None}
+    quarters: dict[str, list[Node]] = {condense.quarter_of(week): [] for week in arcs}
+    for week, (node, _) in arcs.items():
+        quarters[condense.quarter_of(week)].append(node)
+    epochs = filter(None, (condense.epoch(thread, quarter, below) for quarter, below in quarters.items()))
+    newest_arc = min((node for node, _ in arcs.values()), key=lambda node: (-node.latest_us, node.id), default=None)
+    head = threads.head(
+        thread,
+        sessions,
+        len(sessions),
+        min(session.earliest_us for session in sessions),
+        newest_arc.id if newest_arc is not None else None,
+    )
+    nodes.add_thread(database, [*arcs.values(), *epochs], head, _line(head))

@@ -101,9 +101,11 @@ def forget(workspace: Workspace, agent_id: str, name: str, now_us: int) -> Forgo
         outcome = _pass(workspace, agent_id, now_us)
         if outcome.cliff is not None:  # a halted pass does not come to the scrub
             scrub.scrub(workspace, iso(now_us))
-        pending = bool(memories.forgotten(workspace.database))
+        waiting = _waiting(agent_id, outcome)
+        # A page that could not be written again still shows it.
+        pending = bool(memories.forgotten(workspace.database) or waiting)
     git = history.holds(workspace.root, [head_page(agent_id)])
-    return Forgotten(memory, pending, git, _waiting(agent_id, outcome))
+    return Forgotten(memory, pending, git, waiting)
 
 
 def pin(workspace: Workspace, agent_id: str, handle: str, now_us: int) -> Pinned:
@@ -175,7 +177,7 @@ def _named(workspace: Workspace, agent_id: str, name: str) -> Memory:
     if HANDLE.fullmatch(wanted) and wanted[0] != "m":
         raise UsageError(
             f"{name} is a {LETTERS[wanted[0]]} and no memory: it comes from the markdown of a session",
-            hint="signet-sync remove takes a whole session away; signet-sync unpin takes something out of the head",
+            hint="signet-sync remove takes a whole session away",
             code="not-a-memory",
         )
     found = memories.beginning(workspace.database, agent_id, wanted, _SHOWN + 1) if HANDLE.fullmatch(wanted) else []

@@ -207,9 +207,20 @@ def _ledger_pages(workspace: Workspace, agent_id: str, moved: list[str] | None, 
     The transaction that moved a session also marked its pages stale, so that neither a crash nor a hold loses them.
     """
     database = workspace.database
-    counts = pages.days(database, agent_id)
-    states = pages.page_states(database, agent_id)
-    wanted = moved if moved is not None else _unlike(workspace, agent_id, counts, states)
+    if moved is None:
+        counts = pages.days(database, agent_id)
+        states = pages.page_states(database, agent_id)
+        wanted = _unlike(workspace, agent_id, counts, states)
+    else:
+        counts = {}
+        states = {}
+        wanted = moved
+        for month in {day[:7] for day in moved}:
+            counts |= pages.days(database, agent_id, month)
+        for path in {page for day in moved for page in (day_page(agent_id, day), month_page(agent_id, day[:7]))}:
+            state = pages.page_state(database, path)
+            if state is not None:
+                states[path] = state
     folders: set[str] = set()
     written: list[tuple[str, PageState]] = []
     for day in wanted:

@@ -29,7 +29,7 @@ from signet_sync.contracts.sanitizer import sanitizer_stamp
 from signet_sync.contracts.timestamps import iso
 from signet_sync.contracts.tokens import token_of
 from signet_sync.errors import Interrupted, RevisionConflict, WorkspaceError
-from signet_sync.index import artifacts, overview, pages, tombstones
+from signet_sync.index import artifacts, nodes, overview, pages, tombstones
 from signet_sync.index.database import DAMAGED
 from signet_sync.projection.ledger import LedgerRow, compose
 from signet_sync.reconcile import Bench, Cliff, CliffRule, Judgement, Known, Survey, Tombstones
@@ -432,6 +432,7 @@ def _apply(
             # While rows tell what the removed sessions said.
             scrub.clean_kept_copies(workspace, bench.tombstones.stones)
     with database.transaction():
+        above = tombstones.forget_marks(database, bench.tombstones.stones)
         if request.rebuild:
             database.reset_derived()
         _read_and_write(workspace, request, plan.read, bench, known, outcome, unsettled)
@@ -456,6 +457,7 @@ def _apply(
         _go_on(request)
         _ledger(workspace, change, whole=whole)
         graph.update(database, change.told, whole=whole or stale)
+        nodes.forget_marks_of_gone(database, above)
         _links(workspace, change, outcome, whole=whole)
         change.agents.update(_violations(workspace, request))
         if outcome.full:

@@ -23,6 +23,7 @@ from signet_sync.errors import UsageError, WorkspaceError
 from signet_sync.index import captures, live, sessions, tombstones
 from signet_sync.index.database import Database
 from signet_sync.index.sessions import SessionRef
+from signet_sync.index.traces import used_elsewhere
 from signet_sync.reconcile import judge_tombstone
 from signet_sync.vault import files, history
 from signet_sync.vault import tombstones as tombstone_files
@@ -221,7 +222,8 @@ def _needles(workspace: Workspace, removal: Removal) -> set[bytes]:
     database = workspace.database
     scope = (removal.agent_id, removal.session_token)
     ids = {ref.session_id for ref in removal.sessions}
-    found = {path.rpartition("/")[2] for path in removal.paths} | ids
+    found = {path.rpartition("/")[2] for path in removal.paths}
+    found |= ids - used_elsewhere(database, [(*scope, tuple(sorted(ids)))], ids)
     under_token = {
         row[0] for row in database.execute(f"select distinct session_id from memory_artifacts where {_MINE}", scope)
     }

@@ -17,7 +17,7 @@ from signet_sync.contracts.tokens import token_of
 from signet_sync.errors import WorkspaceError
 from signet_sync.index import memories, tombstones
 from signet_sync.index.memories import Memory
-from signet_sync.index.traces import names
+from signet_sync.index.traces import names, used_elsewhere
 from signet_sync.spool import Job
 from signet_sync.vault import files
 
@@ -124,6 +124,8 @@ def _needles(workspace: Workspace, stones: Sequence[Tombstone]) -> set[bytes]:
         words.update(path.rpartition("/")[2] for path in stone.removed_paths)
         words.update(stone.session_ids)
         words.update(names(workspace.database, scope))
+    # What stands on the pages of another agent, whose session has the same id, is not of this one.
+    words -= used_elsewhere(workspace.database, scopes, words)
     told = {word.encode("utf-8", "replace") for word in words if len(word) >= 8}
     return told | traces.distinctive(workspace.database, scopes)
 

@@ -70,6 +70,8 @@ def context(
         )
     elif composed.text:
         click.echo(composed.text)
+    elif composed.crowded:
+        context.say(f"nothing of it fits into a budget of {budget} tokens: a larger --budget shows more")
     elif prompt is not None:
         context.say("memory holds nothing on this")
     else:
@@ -88,7 +90,7 @@ def _at_start(context: Context, agent: str, shared: bool, budget: int | None) ->
 
 
 def _at_prompt(context: Context, agent: str, shared: bool, budget: int | None, prompt: str) -> Composed:
-    from signet_sync.agent.context import prompted
+    from signet_sync.agent.prompt import prompted
 
     with database_for_reading(context) as database:
         composed = prompted(context.root, database, agent, prompt, shared=shared, budget=budget)

@@ -11,6 +11,8 @@ import click
 
 from signet_sync.cli import Context, emit, json_option, pass_context, resolve_now
 
+_QUESTION = "who approves migrations"
+
 
 @click.command()
 @click.argument("path", required=False, default="signet-demo")
@@ -46,10 +48,17 @@ def demo(context: Context, path: str, as_json: bool) -> int:
     command = shlex.join([*_program(), "--workspace", os.path.relpath(root)])
     click.echo()
     click.secho("three things to try", bold=True)
-    click.echo(f"  {command} search fingerprint")
-    click.echo(f"  {command} check")
+    click.echo(f"  {command} recall {_QUESTION}")
+    click.echo(f"  {command} expand {_first_handle(page)}      # any ^handle of the page leads down to the transcript")
     click.echo(f"  {command} run      # then edit or delete a file in {os.path.relpath(root)}/memory and look again")
     return 0
+
+
+def _first_handle(page: str) -> str:
+    """The handle of the first line of the page, as an id that no shell reads in its own way."""
+    import re
+
+    return re.findall(r"\^([a-z]-[a-z2-7]+)$", page, re.MULTILINE)[0]
 
 
 def _program() -> list[str]:

@@ -16,6 +16,7 @@ _AROUND = (
     ("siblings", "beside"),
     ("memories", "memories and facts"),
 )
+_BARE = 4  # handles without a line
 
 
 @click.command()
@@ -34,7 +35,8 @@ _AROUND = (
 def expand(context: Context, handle: str, budget: int, agent: str, as_json: bool) -> int:
     """Follow a handle of MEMORY.md down to the transcript.
 
-    HANDLE is an id or ^handle as on a page, its beginning, a wikilink or path, or a session's key, id or token.
+    HANDLE is an id or ^handle as on a page, its beginning (six characters or more: t-7c2q), a wikilink or path, or a
+    session's key, id or token.
     """
     from signet_sync.agent import expand as walk
 
@@ -80,6 +82,8 @@ def _show(document: dict[str, Any]) -> None:
         click.echo(f"  still running, {counted(running['turns'], 'turn')} so far: expand {shlex.quote(key)}")
     for key, heading in _AROUND:
         _relatives(heading, document[key], document["labels"])
+    if document.get("children_left_out"):
+        click.echo(f"\n  {document['children_left_out']} more below are not listed")
     if document.get("wording"):
         click.echo()
         click.echo(document["wording"])
@@ -99,13 +103,12 @@ def _title(node: dict[str, Any]) -> None:
     kind = node.get("level") or node["kind"]
     mark = f"  ^{node['id']}" if node["kind"] != "live" else ""
     click.echo(click.style(f"{kind} · {node['label']}", bold=True) + click.style(mark, fg="cyan"))
-    told = [_days(node)]
-    for key in ("status", "path"):
-        if node.get(key):
-            told.append(node[key])
-    if node.get("thread"):
-        told.append(f"thread ^{node['thread']}")
-    click.echo("  " + " · ".join(filter(None, told)))
+    told = [_days(node)] if node["kind"] != "memory" else [*map("#{}".format, node["tags"])]
+    told += ["private"] if node.get("private") else []
+    told += [node[key] for key in ("status", "path") if node.get(key)]
+    told += [f"thread ^{node['thread']}"] if node.get("thread") else []
+    if any(told):
+        click.echo("  " + " · ".join(filter(None, told)))
 
 
 def _days(node: dict[str, Any]) -> str:
@@ -120,8 +123,12 @@ def _relatives(heading: str, ids: list[str], labels: dict[str, str]) -> None:
         return
     click.echo()
     click.secho(f"  {heading}", bold=True)
-    for thing in ids[:LABELLED]:
-        label = labels.get(thing, "")
-        click.echo("    " + click.style(f"^{thing}", fg="cyan") + (f"  {label}" if label else ""))
-    if len(ids) > LABELLED:
-        click.echo(f"    and {len(ids) - LABELLED} more: --json lists them")
+    told = [thing for thing in ids[:LABELLED] if thing in labels]
+    for thing in told:
+        click.echo("    " + click.style(f"^{thing}", fg="cyan") + f"  {labels[thing]}")
+    # What the budget left no line for is named all the same: it can be followed.
+    bare = [thing for thing in ids if thing not in labels]
+    named, more = bare[:_BARE], len(bare[_BARE:])
+    if named:
+        rest = f" and {more} more: --json lists them" if more else ""
+        click.echo("    " + click.style(" ".join(f"^{thing}" for thing in named), fg="cyan") + rest)

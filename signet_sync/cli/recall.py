@@ -41,7 +41,7 @@ def recall(context: Context, query: tuple[str, ...], limit: int, agent: str, as_
 
 def _show(hits: Sequence[Hit]) -> None:
     for hit in hits:
-        handle = "" if "#" in hit.id else f"^{hit.id}"
+        handle = hit.id if "#" in hit.id else f"^{hit.id}"
         click.echo(click.style(f"{hit.tier:<10}", bold=True) + f" {hit.text}")
         click.echo(click.style(f"{'':10} {hit.why}", dim=True))
         click.echo(click.style(f"{'':10} {' '.join(filter(None, [handle, hit.path]))}", dim=True))

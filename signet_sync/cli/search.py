@@ -64,7 +64,10 @@ def _since(text: str | None) -> int | None:
 
 
 def database_for_reading(context: Context) -> AbstractContextManager[Database]:
-    """The index opened read-only, as a context manager. Raises `DatabaseError` where there is none yet."""
+    """The index opened read-only, as a context manager.
+
+    Raises `WorkspaceError` where there is nothing to index, `DatabaseError` where there is no index yet.
+    """
     from contextlib import closing
 
     from signet_sync.errors import DatabaseError
@@ -74,7 +77,12 @@ def database_for_reading(context: Context) -> AbstractContextManager[Database]:
     try:
         return closing(Database(path, readonly=True))
     except FileNotFoundError:
-        raise DatabaseError("there is no index yet", path=path, hint="run signet-sync reindex once") from None
+        from signet_sync.agent.workspace import require_root
+
+        if context.chosen_database is None:
+            require_root(context.root)
+        hint = f"run {context.command_line('reindex')} once"
+        raise DatabaseError("there is no index yet", path=path, hint=hint) from None
 
 
 def require_index(context: Context) -> None:

@@ -16,7 +16,7 @@ def telemetry() -> None:
     """Access counters: show or reset."""
 
 
-@telemetry.command()
+@telemetry.command(short_help="How often what was asked for.")
 @click.option("--agent", metavar="ID", help="Only this agent.")
 @json_option
 @pass_context

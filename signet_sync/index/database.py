@@ -17,7 +17,6 @@ from signet_sync.index.schema import (
     BUILDING_ID,
     DERIVED_DDL,
     NATIVE_DDL,
-    SINCE_2,
     VERSION,
     derived_tables,
     native_tables,
@@ -193,9 +192,10 @@ class Database:
 
     def _bring_up_to_date(self) -> None:
         """From schema 1: native rows stay, but for live turns; everything derived is made anew by the next pass."""
-        self.execute("drop table session_transcripts")
+        self.execute("drop table session_transcripts")  # had no session ids, and nothing wrote to it
+        present = {row[0] for row in self.execute("select name from sqlite_schema")}
         for statement in NATIVE_DDL:
-            if any(f" {name}(" in statement or f" {name} on " in statement for name in SINCE_2):
+            if statement.split("(")[0].split()[2] not in present:
                 self.connection.execute(statement)
         self.reset_derived()
         self.connection.execute(f"pragma user_version = {VERSION}")

@@ -21,8 +21,7 @@ FACTS_OF_AN_ASPECT = 24
 MEMORIES_OF_A_TYPE = 24
 PINS = 500
 USED = 200
-# Nodes that are looked through for condensations and sessions, children that are counted, and those that are named.
-NODES = 1_000
+# Children of a node that are counted, and those that are named.
 CHILDREN = 500
 NAMED = 2
 
@@ -41,7 +40,10 @@ _PINNED = (
     " and h.thread_id = n.thread_id), latest_us, source_ref from session_summaries n"
     " where agent_id = ? and thread_id is not null"
 )
-
+# What the lineage lists: condensations, or what stands in a file.
+_LISTED = (
+    "from session_summaries where agent_id = ? and (depth > 0) = ? and source_type <> 'chunk' and thread_id is not null"
+)
 _NODE = (
     "select id, kind, source_type, earliest_us, latest_us, session_token, session_id, source_ref,"
     " (select label from memory_thread_heads h where h.agent_id = n.agent_id and h.thread_id = n.thread_id)"
@@ -117,10 +119,9 @@ def next_change(database: Database, agent_id: str, now_us: int) -> int | None:
         database.value(
             "select min(latest_us) from memory_thread_heads where agent_id = ? and latest_us > ?", (agent_id, now_us)
         ),
-        database.value(
-            "select min(latest_us) from session_summaries"
-            " where agent_id = ? and latest_us > ? and source_type <> 'chunk' and thread_id is not null",
-            (agent_id, now_us),
+        *(
+            database.value(f"select min(latest_us) {_LISTED} and latest_us > ?", (agent_id, condensed, now_us))
+            for condensed in (True, False)
         ),
         *(
             database.value(
@@ -136,16 +137,16 @@ def next_change(database: Database, agent_id: str, now_us: int) -> int | None:
 
 def lineage(database: Database, agent_id: str, now_us: int, limit: int) -> Lineage:
     """The newest condensations and the newest summaries and compactions, so many of each; ties by id."""
-    newest = [
-        (node_id, depth)
-        for node_id, depth in database.execute(
-            "select id, depth from session_summaries where agent_id = ? and latest_us <= ?"
-            " and source_type <> 'chunk' and thread_id is not null order by latest_us desc, depth desc, id limit ?",
-            (agent_id, now_us, NODES),
-        )
-    ]
-    condensations = [node_id for node_id, depth in newest if depth > 0][:limit]
-    sessions = [node_id for node_id, depth in newest if depth == 0][:limit]
+    condensations, sessions = (
+        [
+            node_id
+            for (node_id,) in database.execute(
+                f"select id {_LISTED} and latest_us <= ? order by latest_us desc, depth desc, id limit ?",
+                (agent_id, condensed, now_us, limit),
+            )
+        ]
+        for condensed in (True, False)
+    )
     return Lineage(
         [_node(database, agent_id, row) for row in _each(database, _NODE, condensations, agent_id).values()],
         [_node(database, agent_id, row) for row in _each(database, _NODE, sessions, agent_id).values()],

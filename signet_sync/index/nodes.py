@@ -9,7 +9,7 @@ from typing import Any
 from signet_sync.contracts.timestamps import parse_instant
 from signet_sync.facts.records import Item
 from signet_sync.index.database import Database
-from signet_sync.index.lines import Line, drop, put
+from signet_sync.index.lines import Line, add, drop, put
 from signet_sync.temporal.nodes import Edge, Node, Source
 from signet_sync.temporal.threads import (
     ThreadHead,
@@ -203,27 +203,30 @@ def newest_sessions(database: Database, agent_id: str, thread_id: str, limit: in
     ]
 
 
-def sessions_of_week(database: Database, agent_id: str, thread_id: str, week: str) -> list[ThreadSession]:
-    """The sessions of a thread in one week."""
+def sessions_of(database: Database, agent_id: str, thread_id: str, *week: str) -> list[ThreadSession]:
+    """The sessions of a thread, or of one week of it."""
     return [
         session_from(row)
         for row in database.execute(
-            "select * from thread_sessions where agent_id = ? and thread_id = ? and week = ?",
-            (agent_id, thread_id, week),
+            f"select * from thread_sessions t where {_of_thread(week)}", (agent_id, thread_id, *week)
         )
     ]
 
 
-def summed_up(database: Database, sessions: Iterable[ThreadSession]) -> list[str]:
-    """Ids of the summaries and compactions of some sessions."""
-    return [
-        row[0]
-        for session in sessions
-        for row in database.execute(
-            f"select id from session_summaries where {_OF_SESSION} and source_type in ('summary', 'compaction')",
-            (session.agent_id, session.session_token, session.session_id),
+def summed_up(database: Database, agent_id: str, thread_id: str, *week: str) -> list[tuple[str, str]]:
+    """Week and id of the summaries and compactions of a thread's sessions, or of those of one week."""
+    return list(
+        database.execute(
+            "select t.week, n.id from thread_sessions t cross join session_summaries n on n.agent_id = t.agent_id"
+            " and n.session_token = t.session_token and n.session_id = t.session_id"
+            f" where {_of_thread(week)} and n.source_type in ('summary', 'compaction')",
+            (agent_id, thread_id, *week),
         )
-    ]
+    )
+
+
+def _of_thread(week: Sequence[str]) -> str:
+    return f"t.agent_id = ? and t.thread_id = ?{' and t.week = ?' if week else ''}"
 
 
 def extent(database: Database, agent_id: str, thread_id: str) -> tuple[int, int]:
@@ -268,7 +271,11 @@ def store_condensation(database: Database, node: Node, edges: Sequence[Edge]) ->
     if present != [tuple(node)]:
         database.execute(_INSERT_NODE, tuple(node))
     store_children(database, node.agent_id, node.id, {edge.child_id for edge in edges})
-    put(database, [Line(node.agent_id, "node", node.id, node.content or "")])
+    put(database, [_line(node)])
+
+
+def _line(node: Node) -> Line:
+    return Line(node.agent_id, "node", node.id, node.content or "")
 
 
 # ── all at once ──
@@ -294,40 +301,75 @@ def threads(database: Database) -> list[tuple[str, str]]:
     return list(database.execute("select distinct agent_id, thread_id from thread_sessions order by 1, 2"))
 
 
-def weeks(database: Database, agent_id: str, thread_id: str) -> list[str]:
-    """The weeks in which a thread has sessions."""
-    return [
-        row[0]
-        for row in database.execute(
-            "select distinct week from thread_sessions where agent_id = ? and thread_id = ? order by 1",
-            (agent_id, thread_id),
-        )
-    ]
+def add_thread(
+    database: Database, condensed: Sequence[tuple[Node, Sequence[Edge]]], head: ThreadHead, line: Line
+) -> None:
+    """Arcs, epochs, their edges and lines, head and its line of a thread that has none yet."""
+    database.executemany(_INSERT_NODE, [node for node, _ in condensed])
+    database.executemany(_INSERT_EDGE, [edge for _, edges in condensed for edge in edges])
+    database.execute(_INSERT_HEAD, head_columns(head))
+    add(database, [*(_line(node) for node, _ in condensed), line])
 
 
 # ── removal ──
 
 
-def forget_marks(database: Database, agent_id: str, token: str, session_ids: Sequence[str]) -> None:
+def forget_marks(database: Database, agent_id: str, token: str, session_ids: Sequence[str]) -> set[tuple[str, str]]:
     """Forgets accesses and pins of what a removed session alone stands behind; no ids: every session of the token.
 
-    Before its rows go, because only they tell the ids.
+    Before its rows go, because only they tell the ids. Gives the condensations (agent, id) above it.
     """
     some = f" and session_id in ({_marks(len(session_ids))})" if session_ids else ""
-    scope = [agent_id, token, *session_ids]
-    mine = f"agent_id = ? and session_token = ?{some}"
+    mine, scope = f"agent_id = ? and session_token = ?{some}", [agent_id, token, *session_ids]
     ids = {row[0] for row in database.execute(f"select id from session_summaries where {mine}", scope)}
-    for table, column in (("attribute_sources", "attribute_id"), ("thread_sessions", "thread_id")):
-        others = f"select 1 from {table} o where o.agent_id = t.agent_id and o.{column} = t.{column}"
-        ids |= {
-            row[0]
-            for row in database.execute(
-                f"select distinct {column} from {table} t where {mine}"
-                f" and not exists({others} and not (o.session_token = ?{some.replace('session_id', 'o.session_id')}))",
-                [*scope, *scope[1:]],
-            )
-        }
-    for table in ("pins", "node_telemetry"):
-        database.executemany(
-            f"delete from {table} where agent_id = ? and id = ?", [(agent_id, node_id) for node_id in sorted(ids)]
+    if not ids:
+        return set()
+    above = _condensations_above(database, agent_id, ids)
+    for table, column in (
+        ("attribute_sources", "attribute_id"),
+        ("entity_mentions", "entity_id"),
+        ("thread_sessions", "thread_id"),
+    ):
+        alone = (
+            f"select distinct {column} from {table} t where {mine} and not exists(select 1 from {table} o"
+            f" where o.agent_id = t.agent_id and o.{column} = t.{column} and not (o.session_token = ?{some}))"
         )
+        ids |= {row[0] for row in database.execute(alone, [*scope, *scope[1:]])}
+    _drop_marks(database, {(agent_id, node_id) for node_id in ids})
+    return above
+
+
+def forget_marks_of_gone(database: Database, above: Iterable[tuple[str, str]]) -> None:
+    """Forgets accesses and pins of those condensations above removed sessions that the rest is too little for."""
+    _drop_marks(
+        database,
+        {
+            node
+            for node in above
+            if not database.value("select exists(select 1 from session_summaries where agent_id = ? and id = ?)", node)
+        },
+    )
+
+
+def _condensations_above(database: Database, agent_id: str, ids: Iterable[str]) -> set[tuple[str, str]]:
+    """The arcs over some nodes, and the epochs over these."""
+    found: set[str] = set()
+    below = set(ids)
+    while below:
+        below = {
+            parent
+            for node_id in below
+            for (parent,) in database.execute(
+                "select c.parent_id from session_summary_children c join session_summaries p"
+                " on p.agent_id = c.agent_id and p.id = c.parent_id"
+                " where c.agent_id = ? and c.child_id = ? and p.source_type = 'condensation'",
+                (agent_id, node_id),
+            )
+        } - found
+        found |= below
+    return {(agent_id, node_id) for node_id in found}
+
+
+def _drop_marks(database: Database, ids: Iterable[tuple[str, str]]) -> None:
+    for table in ("pins", "node_telemetry"):
+        database.executemany(f"delete from {table} where agent_id = ? and id = ?", sorted(ids))

@@ -12,6 +12,8 @@ from signet_sync.errors import LeaseBusy
 from signet_sync.index.database import Database
 from signet_sync.projection.render import MonthView
 
+_LATER = "~"  # behind every digit and hyphen
+
 
 class PageState(NamedTuple):
     """A generated file as we left it: its signature, the hash of its inputs, the next instant that changes it."""
@@ -133,12 +135,14 @@ def next_change(database: Database, agent_id: str, now_us: int, window_us: int) 
 
 def months(database: Database, agent_id: str, limit: int) -> list[MonthView]:
     """The newest months with sessions: how many, and how many compactions."""
-    found = []
-    for month, count in database.execute(
-        "select substr(day, 1, 7), sum(sessions) from ledger_days where agent_id = ?"
-        " group by 1 order by 1 desc limit ?",
-        (agent_id, limit),
-    ):
+    found: list[MonthView] = []
+    before = _LATER
+    while len(found) < limit:
+        day = database.value("select max(day) from ledger_days where agent_id = ? and day < ?", (agent_id, before))
+        if day is None:
+            break
+        month = before = day[:7]
+        count = sum(days(database, agent_id, month).values())
         year, number = int(month[:4]), int(month[5:])
         following = f"{year + number // 12:04d}-{number % 12 + 1:02d}"
         first, last = parse_instant(f"{month}-01T00:00:00Z"), parse_instant(f"{following}-01T00:00:00Z")
@@ -151,12 +155,12 @@ def months(database: Database, agent_id: str, limit: int) -> list[MonthView]:
     return found
 
 
-def days(database: Database, agent_id: str) -> dict[str, int]:
-    """Sessions of an agent by UTC day."""
+def days(database: Database, agent_id: str, month: str = "") -> dict[str, int]:
+    """Sessions of an agent by UTC day, newest first: all of them, or those of a month (`YYYY-MM`)."""
     return dict(
         database.execute(
-            "select day, sessions from ledger_days where agent_id = ? order by day desc",
-            (agent_id,),
+            "select day, sessions from ledger_days where agent_id = ? and day >= ? and day < ? order by day desc",
+            (agent_id, month, month + _LATER),
         )
     )
 

@@ -92,7 +92,7 @@ _LABELS = {
     " from session_summaries where agent_id = ? and id = ?",
     "t": "select 'thread', latest_us, label || ': ' || status from memory_thread_heads"
     " where agent_id = ? and thread_id = ?",
-    "f": "select case status when 'active' then '' else status || ' ' end || aspect, latest_us, text"
+    "f": "select aspect || case status when 'active' then '' else ' (' || status || ')' end, latest_us, text"
     " from entity_attributes where agent_id = ? and id = ?",
     "m": "select type, substr(created_at, 1, 10), content from memories where agent_id = ? and id = ?",
     "x": "select kind, latest_us, name from entities where agent_id = ? and id = ?",

@@ -102,7 +102,6 @@ def remove_covered(database: Database, stones: Sequence[Tombstone]) -> tuple[lis
         gone = _paths(database, scope, bindings)
         if not gone:
             continue
-        nodes.forget_marks(database, stone.agent_id, stone.session_token, stone.session_ids)
         wordings.forget_paths(database, stone.agent_id, gone)
         dropped = delete_rows(database, gone)
         touched += dropped
@@ -117,6 +116,17 @@ def remove_covered(database: Database, stones: Sequence[Tombstone]) -> tuple[lis
         forget_files(database, gone)
     removed += _forget_returned(database)
     return touched, removed
+
+
+def forget_marks(database: Database, stones: Sequence[Tombstone]) -> set[tuple[str, str]]:
+    """Forgets accesses and pins of what the tombstones cover, while the graph tells what that is.
+
+    Gives the condensations (agent, id) above: `nodes.forget_marks_of_gone` once the graph has followed.
+    """
+    above: set[tuple[str, str]] = set()
+    for stone in stones:
+        above |= nodes.forget_marks(database, stone.agent_id, stone.session_token, stone.session_ids)
+    return above
 
 
 def _scope(stone: Tombstone) -> tuple[str, list[str]]:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import json
+from collections.abc import Collection, Iterator, Sequence
 
 from signet_sync.index import memories
 from signet_sync.index.database import Database
@@ -15,6 +16,12 @@ def _within(scope: Scope) -> tuple[str, list[str]]:
     agent_id, token, ids = scope
     some = f" and session_id in ({', '.join('?' * len(ids))})" if ids else ""
     return f"agent_id = ? and session_token = ?{some}", [agent_id, token, *ids]
+
+
+def _outside(scopes: Sequence[Scope]) -> tuple[str, list[str]]:
+    parts = [_within(scope) for scope in scopes]
+    clauses = [f"not ({where})" for where, _ in parts]
+    return " and ".join(clauses) or "1", [value for _, values in parts for value in values]
 
 
 def texts(database: Database, scope: Scope) -> Iterator[str]:
@@ -49,15 +56,22 @@ def names(database: Database, scope: Scope) -> set[str]:
     return found
 
 
+def used_elsewhere(database: Database, scopes: Sequence[Scope], ids: Collection[str]) -> set[str]:
+    """Those of some session ids that a session outside the scopes has too: another agent's, or under another key."""
+    outside, bindings = _outside(scopes)
+    rows = database.execute(
+        "select distinct session_id from memory_artifacts"
+        f" where session_id in (select value from json_each(?)) and {outside}",
+        [json.dumps(sorted(ids)), *bindings],
+    )
+    return {row[0] for row in rows}
+
+
 def other_texts(database: Database, scopes: Sequence[Scope]) -> Iterator[str]:
     """Bodies and sentences of every session, of any agent, outside some scopes, and what else is remembered."""
-    clauses, bindings = [], []
-    for scope in scopes:
-        where, values = _within(scope)
-        clauses.append(f"not ({where})")
-        bindings += values
+    outside, bindings = _outside(scopes)
     for content, sentence in database.execute(
-        f"select content, memory_sentence from memory_artifacts where {' and '.join(clauses) or '1'}", bindings
+        f"select content, memory_sentence from memory_artifacts where {outside}", bindings
     ):
         yield content
         yield sentence or ""

@@ -28,7 +28,7 @@ NEXT_LENGTH = 160
 PIN = "📌 "
 
 # What a line says of itself where its section leaves it open.
-_PREFIXES = {"next": "next: ", "question": "question: ", "preference": "prefers: ", "blocker": "blocker: "}
+_PREFIXES = {"next": "next: ", "question": "question: ", "preference": "preference: ", "blocker": "blocker: "}
 # What would start a heading, a quote, a fence, a list or a task inside the list item that shows the text, or pass for a
 # pin of ours.
 _BLOCK = re.compile(r"^(?:(?:#{1,6}|[-*+]|\d{1,9}[.)]|\[[ xX]\])(?:[ \t]+|$)|>[ \t]*|~{3,}[ \t]*|📌\ufe0f?[ \t]*)+")
@@ -199,7 +199,7 @@ def fact_line(view: FactView) -> str:
 
 
 def memory_line(view: MemoryView) -> str:
-    """`… (remembered 2026-03-28)`, after `prefers: ` or what else tells its type."""
+    """`… (remembered 2026-03-28)`, after `preference: ` or what else tells its type."""
     return f"{_PREFIXES.get(view.type, '')}{_plain(view.content)} (remembered {day_of(view.created_us)})"
 
 

@@ -43,6 +43,7 @@ ENDING = {
 # What session 2 alone has said, and what is to be forgotten: no file may hold these once they are gone.
 WORDS = {"removal": ["number2x", "step number 2", "zzremoved"], "forget": ["zzforget", "deploys on fridays"]}
 FORGOTTEN = "Zzforget: nobody deploys on Fridays, whatever the queue of lantern says."
+REMOVED = "Zzremoved: this came from the second session of lantern alone."
 FACTS = [
     {"aspect": "note", "text": f"Lantern keeps its word number{n}x", "quote": f"Lantern keeps its word number{n}x"}
     for n in (1, 2, 4)
@@ -69,7 +70,7 @@ def prepare(folder: Path, scenario: str) -> None:
     with opened(str(vault.root), Settings()) as workspace:
         told["pin"] = remember(workspace, "Tests run before every push.")
         told["forget"] = remember(workspace, FORGOTTEN)
-        remember(workspace, "Zzremoved words came from the second session alone.", session=told["remove"])
+        remember(workspace, REMOVED, session=told["remove"])
         for handle in (told["forget"], *arcs_and_nodes(workspace.database, told["remove"])):
             memories.pin(workspace, "default", handle, NOW_US)
             telemetry.count_nodes(workspace.database, "default", [handle], NOW[:10])
@@ -104,9 +105,9 @@ def arcs_and_nodes(database: Database, session_id: str) -> list[str]:
 def vary(vault: Vault, scenario: str) -> None:
     """What a scenario finds otherwise than the others."""
     if scenario in ("forget", "removal"):
-        # Somebody wrote into our part of the page, and a copy of an older page was kept.
-        page = vault.page().replace("## ", "Zzforget, zzremoved, I say: step number 2 of nobody deploys on Fridays\n## ", 1)
-        (vault / "MEMORY.md").write_text(page)
+        # Somebody wrote into our part of the page: that is kept beside it, and must be found there.
+        words = f"> {FORGOTTEN}\n> {REMOVED}\n> {numbered(2)['memory_sentence']}\n"
+        (vault / "MEMORY.md").write_text(vault.page().replace("## ", f"{words}\n## ", 1))
     if scenario == "other rules":
         database = Database(str(vault.db))
         with database.transaction():
@@ -124,8 +125,9 @@ def to_schema_1(vault: Vault) -> None:
     names = list(TABLES)
     derived = names[names.index("session_summaries") : names.index("seals")]
     with database.transaction():
-        for table in (*derived, *SINCE_2):
-            database.execute(f"drop table {table}")
+        for name in (*derived, *SINCE_2):
+            kind = database.value("select type from sqlite_schema where name = ?", (name,))
+            database.execute(f"drop {kind} {name}")
         database.execute(
             "create table session_transcripts(agent_id text not null, session_key text not null, turn integer not null,"
             " role text not null, content text not null, at text not null, primary key(agent_id, session_key, turn))"
