@@ -70,14 +70,14 @@ class Ledger:
 
 
 def document(number: int) -> dict[str, Any]:
-    """The input of an ending in a project of the corpus."""
+    """The input of an ending in a thread of the corpus."""
     turns = "\n\n".join(
         f"## {'Assistant' if turn % 2 else 'User'}\n\nTurn {turn} of run {number}: the retry loop of src/queue.py."
         for turn in range(20)
     )
     return {
         "session_id": f"benchmark-{number}",
-        "project": "/home/ada/code/lantern",
+        "project": "/home/rowan/src/lantern-web",
         "harness": "claude-code",
         "transcript": turns,
         "summary": f"# Run {number}\n\n## Decisions\n\n- Bound the retry loop of src/queue.py after run {number}.\n",

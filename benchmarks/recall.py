@@ -131,10 +131,11 @@ def table(outcomes: Sequence[Outcome]) -> str:
     """The outcomes as Markdown."""
     rows = [_row(outcome) for outcome in outcomes]
     good = sum(outcome.good for outcome in outcomes)
+    share = 100 * good / len(outcomes)
     middle = sorted(outcome.milliseconds for outcome in outcomes)[len(outcomes) // 2]
     return "\n".join(
         [
-            f"{good} of {len(outcomes)} within the first {FIRST} hits ({100 * good / len(outcomes):.1f} %; goal ≥ 90 %); "
+            f"{good} of {len(outcomes)} within the first {FIRST} hits ({share:.1f} %; goal ≥ 90 %); "
             f"{middle:.0f} ms at the median.",
             "",
             "| question | asked of | about | place | tier | |",

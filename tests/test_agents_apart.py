@@ -26,8 +26,10 @@ HANDLE = re.compile(r"\^([a-z]-[a-z2-7]{12})")
 # What no agent has: files and links are told by their paths, `meta` holds marks, full text is that of its tables.
 OF_NOBODY = {"files", "links", "violations", "meta", "memory_artifacts_fts", "recall_lines_fts"}
 # Numbers of rows, what the clock of the machine said, and hashes over that.
-UNLIKE = {"rowid", "updated_at", "at", "sealed_at", "inode", "mtime_ns", "ctime_ns", "source_mtime_ms", "revision",
-          "packed", "digest", "file_sha256", "fence", "lease_token", "lease_owner", "lease_expires_at", "answer"}  # fmt: skip
+UNLIKE = {
+    "rowid", "updated_at", "at", "sealed_at", "inode", "mtime_ns", "ctime_ns", "source_mtime_ms", "revision", "packed",
+    "digest", "file_sha256", "fence", "lease_token", "lease_owner", "lease_expires_at", "answer",
+}  # fmt: skip
 
 
 @pytest.fixture
@@ -159,6 +161,8 @@ def test_what_one_agent_has_the_other_cannot_name(vault: Vault) -> None:
         assert own(vault, agent, "recall", MINE[OTHER[agent]])["hits"] == []
         assert any("#" in hit["id"] for hit in own(vault, agent, "recall", "live turn")["hits"])
         own(vault, agent, "context")
+        own(vault, agent, "context", "--scope", "shared")
+        own(vault, agent, "context", "--scope", "shared", "--prompt", MINE[OTHER[agent]])
         own(vault, agent, "graph", "--format", "json", "--limit", "1000")
     assert not set(ids_of(vault, "default")) & set(ids_of(vault, "scout"))
     for agent, other in OTHER.items():
@@ -216,12 +220,12 @@ class Life:
 
     def end(self, random: Random) -> None:
         word, number = MINE[self.agent], random.randint(0, 9)
-        more = {"project": random.choice(PROJECTS), "harness": "codex", "agent_id": self.agent}
+        more: dict[str, Any] = {"project": random.choice(PROJECTS), "harness": "codex", "agent_id": self.agent}
         turns = f"## User\n\nWhat does {word} say of run {number}?\n\n## Assistant\n\nRun {number} ends.\n"
         say(self.vault, **self.who(random), **more, summary=summary(self.agent, number), transcript=turns)
 
     def compact(self, random: Random) -> None:
-        more = {"project": random.choice(PROJECTS), "harness": "codex", "agent_id": self.agent}
+        more: dict[str, Any] = {"project": random.choice(PROJECTS), "harness": "codex", "agent_id": self.agent}
         say(self.vault, "compact", **self.who(random), **more, compaction=summary(self.agent, random.randint(0, 9)))
 
     def remember(self, random: Random) -> None:
@@ -233,7 +237,8 @@ class Life:
         self.ask("remember", text, "--session", self.who(random)["session_id"], "--now", NOW)
 
     def one(self, random: Random, letters: str = "") -> str:
-        return random.choice([one for one in ids_of(self.vault, self.agent) if not letters or one[0] in letters] or ["x"])
+        ids = [one for one in ids_of(self.vault, self.agent) if not letters or one[0] in letters]
+        return random.choice(ids or ["x"])
 
     def forget(self, random: Random) -> None:
         self.ask("forget", self.one(random, "m"), "--now", NOW)
@@ -304,6 +309,31 @@ def test_an_agent_lives_as_if_it_were_alone(tmp_path: Path, seed: int) -> None:
 @pytest.mark.parametrize("seed", range(100, 130))
 def test_an_agent_lives_long_as_if_it_were_alone(tmp_path: Path, seed: int) -> None:
     check_apart(tmp_path, seed, 40)
+
+
+@pytest.mark.parametrize(("key", "vanished"), [(None, False), ("agent:main:main", True)])
+def test_a_removal_leaves_an_agent_with_the_same_session_alone(vault: Vault, key: str | None, vanished: bool) -> None:
+    """Id, key, project and times are those of both: what tells a session from others are its words alone."""
+    session_id = "5e551001-0000-4000-8000-000000000000"
+    who = {"session_id": session_id, "session_key": key, "captured_at": "2026-03-20T10:00:00.000Z"}
+    paths = {agent: vault.put(files_of(agent, who, 1, PROJECTS[0])) for agent in MINE}
+    vault.reindex()
+    for agent in MINE:
+        text = vault.page(page(agent))
+        assert f"session={key or session_id}" in text
+        (vault / page(agent)).write_text(text.replace("# Working Memory", "# Working Memory\n\nmy own line", 1))
+    vault.reindex()
+    ((kept,),) = ([*vault.root.glob("agents/scout/MEMORY.user-*")],)
+    before = kept.read_bytes()
+    if vanished:
+        for path in paths["default"]:
+            (vault / path).unlink()
+        vault.reindex()
+    answer = own(vault, "default", "remove", session_id, "--reason", "asked", "--yes", "--now", NOW)
+    assert answer["foreign"] == []
+    assert kept.read_bytes() == before
+    (mine,) = vault.root.glob("MEMORY.user-*")
+    assert "my own line" in mine.read_text() and MINE["default"] not in mine.read_text()
 
 
 def test_a_session_that_moves_to_another_agent_takes_nothing_along(vault: Vault) -> None:

@@ -1,41 +1,42 @@
-"""A session in the middle of the graph is removed: no word, row or handle is left, and the rest is as if it never was."""
+"""A session in the middle of the graph is removed: no word, row or handle is left, the rest is as if it never was."""
 
 from __future__ import annotations
 
 import io
 import json
 import re
+import subprocess
 import sys
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import artifacts_fixture as made
 import pytest
-from endings import compact, end, moment
-from workbench import NOW, Vault, spawn
+from endings import compact, end
+from workbench import NOW, Vault
 
 from signet_sync.agent import graph
-from signet_sync.agent.workspace import opened
+from signet_sync.agent.workspace import Workspace, opened
 from signet_sync.config import Settings
 from signet_sync.facts.records import Item
-from signet_sync.index import facts, wordings
-from signet_sync.index.database import Database
+from signet_sync.index import facts, pins, telemetry, wordings
 from signet_sync.temporal.ids import LETTERS
 
 PROJECT = "/home/ada/code/lantern"
 KEY = "agent:main:main"
 ID = "ca4a1e00-0000-4000-8000-000000000009"
 # The sessions that stay: two of the same week, two of the week before, of the same quarter.
-OTHERS = {f"0fe5e55{day:02d}-0000-4000-8000-000000000000": f"2026-03-{day:02d}T10:00:00.000Z" for day in (17, 19, 23, 27)}
+OTHERS = {f"0fe5e55{day}-0000-4000-8000-000000000000": f"2026-03-{day}T10:00:00.000Z" for day in (17, 19, 23, 27)}
 LAST = "0fe5e5527-0000-4000-8000-000000000000"
 HANDLE = re.compile(r"\b([a-z]-[a-z2-7]{12})\b")
 
 # As in test_canary: each begins unlike the others, and its first letters are not looked for.
 PLACES = ("summary", "opening", "middle", "closing", "compaction", "decision", "person", "file", "package", "issue",
-          "next", "live", "extracted", "arcword", "epochword", "memory", "tag", "sentence", "slot", "early")  # fmt: skip
+          "next", "live", "extracted", "arcword", "epochword", "memory", "tag", "sentence", "slot",
+          "early")  # fmt: skip
 CANARIES = {place: f"{chr(97 + number)}qz{place}canary" for number, place in enumerate(PLACES)}
 # The same fact as another session's, in a spelling of its own.
 SHARED, VARIANT = "Storage: SQLite with a write-ahead log", "Storage: SQLITE with a Write-Ahead LOG."
@@ -72,10 +73,7 @@ class Scene:
         for number, (session_id, at) in enumerate(OTHERS.items()):
             if had and session_id == LAST:
                 self.canaries()
-            end(self.vault, **self.who(session_id), captured_at=at, transcript=f"## User · {at}\n\nNumber {number}.\n",
-                summary=f"# Number {number}\n\n## Decisions\n\n- {SHARED}\n- Number {number} holds.\n- Port: 70{number}\n\n"
-                "## Next steps\n\n- Ask Ada about the loop.\n",
-                memory_sentence=f"Bounded the retry loop of src/queue.py in lantern number {number} so that it drains.")  # fmt: skip
+            self.ordinary(number, session_id, at)
         self.ask("remember", BOTH, "--session", LAST)
         if had:
             self.ask("remember", BOTH, "--session", ID)
@@ -84,6 +82,17 @@ class Scene:
             self.marks()
         else:
             self.shared_marks()
+
+    def ordinary(self, number: int, session_id: str, at: str) -> None:
+        decided = f"## Decisions\n\n- {SHARED}\n- Number {number} holds.\n- Port: 70{number}\n"
+        end(
+            self.vault,
+            **self.who(session_id),
+            captured_at=at,
+            summary=f"# Number {number}\n\n{decided}\n## Next steps\n\n- Ask Ada about the loop.\n",
+            transcript=f"## User · {at}\n\nNumber {number}.\n",
+            memory_sentence=f"Bounded the retry loop of src/queue.py in lantern number {number} so that it drains.",
+        )
 
     def who(self, session_id: str) -> dict[str, Any]:
         return {"session_id": session_id, "session_key": self.key or session_id, "project": PROJECT, "harness": "codex"}
@@ -111,7 +120,7 @@ class Scene:
         assert code == 0
 
     @contextmanager
-    def writing(self) -> Any:
+    def writing(self) -> Iterator[Workspace]:
         with opened(str(self.vault.root), Settings()) as workspace:
             yield workspace
 
@@ -133,37 +142,37 @@ class Scene:
     def token(self) -> str:
         return made.token_for("default", ID, self.key)
 
-    def ids(self) -> dict[str, set[str]]:
-        """Every id there is, by what stands behind it."""
+    def ids(self) -> set[str]:
+        """The id of everything there is."""
         places = {"session_summaries": "id", "memory_thread_heads": "thread_id", "entity_attributes": "id",
                   "memories": "id", "entities": "id"}  # fmt: skip
-        return {
-            table: {row[0] for row in self.vault.rows(f"select {column} from {table}")}
-            for table, column in places.items()
-        }
+        return {row[0] for table, column in places.items() for row in self.vault.rows(f"select {column} from {table}")}
 
     def marks(self) -> None:
         """Pins and accesses of everything of the session and of all above it."""
-        nodes = self.vault.rows("select id from session_summaries where session_id = ? or depth > 0 order by id", ID)
-        stated = self.vault.rows("select attribute_id from attribute_sources where session_id = ? order by 1", ID)
+        nodes = self.vault.rows("select id from session_summaries where session_id = ? or depth > 0", ID)
+        stated = self.vault.rows("select attribute_id from attribute_sources where session_id = ?", ID)
         heads = self.vault.rows("select thread_id from memory_thread_heads union select id from memories")
         named = self.vault.rows("select entity_id from entity_mentions where session_id = ?", ID)
-        for (one,) in {*nodes, *stated, *heads}:
-            self.ask("pin", one)
-        for (one,) in {*nodes, *stated, *heads, *named}:
-            assert self.vault.call("expand", one).code == 0
+        self.mark({*nodes, *stated, *heads}, named)
 
     def shared_marks(self) -> None:
-        """The same marks, of what the session had no part in alone."""
-        ids = self.ids()
-        shared = self.vault.rows("select id from entity_attributes where text in (?, 'Ask Ada about the loop.')", SHARED)
+        """The same marks, of what the session has no part in alone."""
+        words = (SHARED, "Ask Ada about the loop.")
+        shared = self.vault.rows("select id from entity_attributes where text in (?, ?)", *words)
         above = self.vault.rows("select id from session_summaries where depth > 0")
-        pinned = {row[0] for row in (*shared, *above)} | ids["memory_thread_heads"] | ids["memories"]
-        named = self.vault.rows("select id from entities where norm in ('lantern', 'src/queue.py') or kind = 'project'")
-        for one in pinned:
-            self.ask("pin", one)
-        for one in pinned | {row[0] for row in named}:
-            assert self.vault.call("expand", one).code == 0
+        heads = self.vault.rows("select thread_id from memory_thread_heads union select id from memories")
+        named = self.vault.rows("select id from entities where norm = 'src/queue.py' or kind = 'project'")
+        self.mark({*shared, *above, *heads}, named)
+
+    def mark(self, pinned: Iterable[tuple[Any, ...]], named: Iterable[tuple[Any, ...]]) -> None:
+        with self.writing() as workspace:
+            with workspace.database.transaction():
+                for (one,) in pinned:
+                    pins.pin(workspace.database, "default", one, NOW)
+            shown = [row[0] for row in {*pinned, *named}]
+            assert telemetry.count_nodes(workspace.database, "default", shown, "2026-03-28")
+        self.ask("reindex")
 
     def leaks(self, words: Iterable[str] = tuple(CANARIES.values())) -> list[tuple[str, str]]:
         """Files of workspace and state that hold a word but for three letters."""
@@ -179,8 +188,7 @@ class Scene:
 
     def sound(self) -> None:
         """Nothing stands behind nothing."""
-        ids = self.ids()
-        known = set.union(*ids.values())
+        known = self.ids()
         with self.vault.database() as database:
             assert facts.orphans(database) == 0
         for table, column in (
@@ -219,7 +227,8 @@ def now_us() -> int:
 
 
 def pages(vault: Vault) -> dict[str, str]:
-    return {str(p.relative_to(vault.root)): p.read_text() for p in [vault / "MEMORY.md", *vault.root.glob("ledger/**/*.md")]}
+    places = [*vault.root.glob("MEMORY.md"), *vault.root.glob("ledger/**/*.md")]
+    return {str(path.relative_to(vault.root)): path.read_text() for path in places}
 
 
 def remove(scene: Scene, name: str = ID) -> Any:
@@ -239,7 +248,7 @@ def test_a_removed_session_is_as_if_it_never_was(scene: Scene, tmp_path: Path) -
     remove(scene)
     assert scene.leaks() == []
     scene.sound()
-    for one in sorted(set.union(*before.values()) - set.union(*scene.ids().values())):
+    for one in sorted(before - scene.ids()):
         for command in ("expand", "pin"):
             answer = scene.vault.call(command, one, "--json")
             assert answer.code == 2 and answer.json["error"]["code"] == "unknown-handle", (command, one, answer)
@@ -252,3 +261,131 @@ def test_a_removed_session_is_as_if_it_never_was(scene: Scene, tmp_path: Path) -
     assert scene.leaks() == []
     never = Scene(tmp_path / "never/vault", key=scene.key, had=False)
     assert after == (never.derived(), pages(never.vault))
+
+
+def test_what_holds_of_too_little_dissolves(tmp_path: Path) -> None:
+    """Of a week of two sessions, of a quarter of two weeks: arc, epoch, their pins, their words, all go."""
+    scene = Scene(tmp_path / "vault", key=None, had=True)
+    remove(scene, "0fe5e5523-0000-4000-8000-000000000000")
+    gone = dict(scene.vault.rows("select kind, id from session_summaries where kind in ('arc', 'epoch')"))
+    remove(scene)
+    assert scene.leaks() == []
+    scene.sound()
+    left = scene.vault.rows("select id from session_summaries where depth > 0")
+    assert len(left) == 1 and (gone["epoch"],) not in left, "one week of two sessions is left, and no epoch"
+    remove(scene, LAST)
+    assert scene.vault.rows("select count(*) from memories") == [(0,)], "both of its sources are removed"
+    scene.sound()
+
+
+def test_a_tombstone_that_comes_with_a_rebuild_takes_pins_and_accesses(tmp_path: Path) -> None:
+    """The rows that tell which ids were the session's are dropped in the same pass."""
+    scene = Scene(tmp_path / "vault", key=KEY, had=True)
+    scene.vault.put(made.tombstone(session_id=ID, session_key=KEY, session_ids=(ID,)), "memory/tombstones")
+    scene.vault.reindex("--full")
+    assert scene.leaks() == []
+    scene.sound()
+
+
+def test_a_session_whose_files_had_vanished_goes_as_well(tmp_path: Path) -> None:
+    scene = Scene(tmp_path / "vault", key=None, had=True)
+    for path in scene.vault.memory.glob(f"*{scene.token}*.md"):
+        if ID.encode() in path.read_bytes():
+            path.unlink()
+    scene.vault.reindex()
+    assert {word for _, word in scene.leaks()} >= {CANARIES["memory"], CANARIES["extracted"], CANARIES["live"]}
+    remove(scene)
+    assert scene.leaks() == []
+    scene.sound()
+
+
+def test_pages_that_a_lost_database_knew_of_go_with_the_removal(tmp_path: Path) -> None:
+    """The tombstone comes from another machine, and no row is left that tells which pages there were."""
+    scene = Scene(tmp_path / "vault", key=None, had=True)
+    for path in scene.vault.state.rglob("*.db*"):
+        path.unlink()
+    (scene.vault / "ledger/2026/03/01.md").write_text("my own page of a day\n")
+    for session_id in (ID, *OTHERS):
+        scene.vault.put(made.tombstone(session_id=session_id), "memory/tombstones")
+    scene.vault.reindex()
+    assert scene.leaks() == []
+    assert pages(scene.vault) == {"ledger/2026/03/01.md": "my own page of a day\n"}
+
+
+def test_all_sessions_of_a_constant_key(tmp_path: Path) -> None:
+    scene = Scene(tmp_path / "vault", key=KEY, had=True)
+    remove(scene, KEY)
+    assert scene.leaks() == [] and scene.leaks(["0fe5e5517", "bounded the retry"]) == []
+    scene.sound()
+    assert scene.ids() == set()
+    assert pages(scene.vault) == {}
+    assert not any(scene.derived().values())
+
+
+def test_a_reader_in_the_way_sees_the_old_and_keeps_it_no_longer_than_it_reads(tmp_path: Path) -> None:
+    """Another process reads while the session goes: the database's own files are scrubbed when it has done."""
+    scene = Scene(tmp_path / "vault", key=None, had=True)
+    reading = subprocess.Popen(
+        [sys.executable, "-c", _READER, str(scene.vault.db)], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    )
+    try:
+        assert reading.stdout is not None and reading.stdout.readline() == b"found\n"
+        remove(scene)
+        assert {name for name, _ in scene.leaks()} <= {"signet-sync.db", "signet-sync.db-wal"}
+        scene.sound()
+        assert scene.vault.call("recall", CANARIES["decision"], "--json").json["hits"] == []
+        assert reading.communicate(b"\n", timeout=20)[0] == b"found\n"
+    finally:
+        reading.kill()
+        reading.wait()
+    scene.vault.reindex()
+    assert scene.leaks() == []
+
+
+_READER = """
+import sqlite3, sys
+database = sqlite3.connect(sys.argv[1], isolation_level=None)
+database.execute("begin")
+look = lambda: print("found" if database.execute(
+    "select exists(select 1 from recall_lines where text like '%decisioncanary%')").fetchone()[0] else "", flush=True)
+look()
+sys.stdin.readline()
+look()
+"""
+
+
+@pytest.mark.parametrize("by_tombstone", [False, True], ids=["command", "tombstone"])
+def test_what_somebody_wrote_into_our_block_just_before_keeps_no_word(tmp_path: Path, by_tombstone: bool) -> None:
+    """The kept copy of the page is cleaned of the session; the person's own line stays in it."""
+    scene = Scene(tmp_path / "vault", key=None, had=True)
+    for path in ("MEMORY.md", "ledger/2026/03/25.md"):
+        text = scene.vault.page(path)
+        assert any(word in text for word in CANARIES.values())
+        at = text.index("\n## ") if "\n## " in text else text.index("\n- ")
+        (scene.vault / path).write_text(f"{text[:at]}\n- my own line about kilns\n{text[at:]}")
+    if by_tombstone:
+        scene.vault.put(made.tombstone(session_id=ID), "memory/tombstones")
+        scene.vault.reindex()
+    else:
+        remove(scene)
+    assert scene.leaks() == [], sorted(path.name for path in scene.vault.root.rglob("*.user-*"))
+    copies = [*scene.vault.root.glob("MEMORY.user-*"), *scene.vault.root.glob("ledger/2026/03/25.user-*")]
+    assert len(copies) == 2 and all("kilns" in copy.read_text() for copy in copies)
+    scene.sound()
+
+
+def test_a_forgotten_memory_goes_and_its_session_stays(tmp_path: Path) -> None:
+    scene = Scene(tmp_path / "vault", key=None, had=True)
+    ((memory,),) = scene.vault.rows("select id from memories where type = 'decision'")
+    before = scene.derived()
+    scene.ask("forget", memory)
+    assert scene.leaks([CANARIES["memory"], CANARIES["tag"]]) == [(name, VARIANT) for name, _ in scene.leaks([])]
+    scene.sound()
+    for command in ("expand", "pin"):
+        answer = scene.vault.call(command, memory, "--json")
+        assert answer.json["error"]["code"] == "unknown-handle"
+    assert memory not in "".join(pages(scene.vault).values())
+    after = scene.derived()
+    assert {table for table in after if after[table] != before[table]} == {
+        "memories", "memory_sources", "recall_lines", "pins", "node_telemetry",
+    }  # fmt: skip

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 import time
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from signet_sync.facts import names
 from signet_sync.facts.distil import SCANNED, distil
 from signet_sync.facts.mentions import MENTIONS_PER_KIND, mentions
 from signet_sync.facts.relations import PATHS, RELATIONS_PER_ARTIFACT, relations
@@ -225,6 +227,20 @@ def test_any_body(body, project):
     assert all({relation.from_, relation.to} <= set(keys) for relation in found.relations)
     assert all(1 <= mention.line <= body.count("\n") + 1 for mention in found.mentions)
     assert not any(mark in mention.name for mention in found.mentions for mark in ("\n", "[[", "]]", "<b", "`"))
+
+
+WITHIN = "A-Za-z0-9\u00c0-\u024f\u0370-\u03ff\u0400-\u04ff_./@~+#:-"
+WHOLE = re.compile(rf"(?<![{WITHIN}])[{WITHIN}]+")
+
+
+LONG = st.lists(st.sampled_from(["a" * 230, "a" * 470, ".", " ", "/x"]), max_size=6).map("".join)
+
+
+@given(st.text("ab1é中 \n./#@~+:-_`(", max_size=20) | LONG)
+def test_tokens_are_whole_words_whose_first_signs_stand_before_a_letter_or_digit(text):
+    words = [found for found in WHOLE.finditer(text) if re.match(r"[^./#@]*[./#@]+[^./#@~+:-]", found[0])]
+    expected = [found.span() for found in words if len(found[0]) <= 2 * names.NAME_LENGTH]
+    assert [found.span() for found in names.tokens(text)] == expected
 
 
 HOSTILE = {

@@ -244,11 +244,16 @@ def test_no_budget_is_overdrawn_by_a_token(database):
 
 
 def test_a_line_that_can_never_be_shown_is_passed_over():
-    long, short = (Candidate("people", f"f-{n}", f"- {'word ' * n}", 0, n / 100, False, (str(n),), "") for n in (90, 5))
+    long, short = (candidate("people", f"f-{n}", "word " * n, 0, n / 100, False, (str(n),), "") for n in (90, 5))
     assert head.fill([long, short], 60).shown == {"f-5"}
     assert head.fill([long, short], 200).shown == {"f-90", "f-5"}
     # But nothing of less worth takes the place of what would fit alone.
-    assert head.fill([long, short, short._replace(id="f-6", score=1.0, says=("6",))], 113).shown == {"f-6"}
+    six = candidate("people", "f-6", "word " * 5, 0, 1.0, False, ("6",), "")
+    assert head.fill([long, short, six], 113).shown == {"f-6"}
+
+
+def candidate(section, thing_id, text, at_us, score, pinned, says, short) -> Candidate:
+    return Candidate(section, thing_id, at_us, score, pinned, lambda: head.Line(says, text, short))
 
 
 def test_more_budget_never_takes_a_line_away():
@@ -272,14 +277,14 @@ SAYINGS = st.sampled_from(
 )
 CANDIDATES = st.lists(
     st.builds(
-        lambda section, number, saying, at, score, pinned, more: Candidate(
-            section, f"f-{number}", f"- {saying} {number % 3}", at, score, pinned,
-            (saying.casefold().rstrip("."), *more), f"- {saying}",
+        lambda section, number, saying, at, score, pinned, more: candidate(
+            section, f"f-{number}", f"{saying} {number % 3}", at, score, pinned,
+            (saying.casefold().rstrip("."), *more), saying,
         ),
         st.sampled_from([key for key, _ in SECTIONS]), st.integers(0, 99), SAYINGS, st.integers(0, 5),
         st.sampled_from([0.0, 0.25, 0.5, 1.0]), st.booleans(), st.lists(SAYINGS.map(str.casefold), max_size=2),
     ),
-    max_size=30,
+    max_size=30, unique_by=lambda candidate: candidate.id,
 )  # fmt: skip
 
 
@@ -293,10 +298,11 @@ def test_a_head_is_within_its_budget_says_things_once_and_drops_the_lowest(candi
     byrank = sorted(candidates, key=lambda c: (not c.pinned, -c.score, -c.at_us, c.id))
     said, passed_over = set(), False
     for entry in byrank:
-        if entry.id in filled.shown and entry.says[0] not in said:
+        says = entry.tell().says
+        if entry.id in filled.shown and says[0] not in said:
             assert not passed_over
-            said.update(entry.says)
-        elif entry.says[0] not in said and estimate_tokens(f"{entry.line} ^{entry.id}") + 20 <= budget:
+            said.update(says)
+        elif says[0] not in said and estimate_tokens(f"{entry.line} ^{entry.id}") + 20 <= budget:
             passed_over = True
     assert len(filled.shown) == sum(map(len, filled.lines.values()))
 
@@ -523,7 +529,7 @@ def test_a_session_whose_clock_ran_ahead_neither_hides_its_thread_nor_speaks_for
 
 def test_the_index_names_the_newest_nodes_with_their_ways_up_and_down(database):
     month(database)
-    lineage = heads.lineage(database, "default", NOW_US, 100)
+    lineage = lineage_of(database, "default", 100)
     assert [(node.kind, len(node.children) + node.more) for node in lineage.condensations] == [
         ("epoch", 2), ("arc", 4), ("arc", 2)
     ]  # fmt: skip
@@ -535,8 +541,12 @@ def test_the_index_names_the_newest_nodes_with_their_ways_up_and_down(database):
     assert (first, second) == (0, 100)
     assert newest.path == rows.path_of(1, "2026-03-29", "transcript") and newest.thread == "lantern (codex)"
     assert [node.source_type for node in lineage.sessions].count("compaction") == 1
-    assert heads.lineage(database, "default", NOW_US, 2).sessions == lineage.sessions[:2]
-    assert heads.lineage(database, "scout", NOW_US, 100) == Lineage([], [])
+    assert lineage_of(database, "default", 2).sessions == lineage.sessions[:2]
+    assert lineage_of(database, "scout", 100) == Lineage([], [])
+
+
+def lineage_of(database, agent_id, limit) -> Lineage:
+    return Lineage(*map(list, heads.lineage(database, agent_id, NOW_US, limit)))
 
 
 def test_a_node_without_a_transcript_links_its_own_artifact(database):
@@ -596,7 +606,7 @@ def test_every_query_goes_by_an_index(database):
 
     database.connection.exec_trace = note
     heads.seen(database, "default", NOW_US)
-    heads.lineage(database, "default", NOW_US, 10)
+    lineage_of(database, "default", 10)
     heads.next_change(database, "default", NOW_US)
     database.connection.exec_trace = None
     assert len(set(asked)) > 10

@@ -443,14 +443,15 @@ def test_nothing_crosses_agents_not_even_by_numbers(vault):
 
 
 def test_another_agent_that_says_it_louder_drowns_nothing(vault):
-    text = "The marmalade build waits for the quince key of the pantry."
+    quiet = "The marmalade build waits for the quince key"
+    loud = f"{quiet} of the pantry"
     for number in range(30):
         day = f"2026-03-{number % 28 + 1:02d}T{number % 24:02d}:30:00.000Z"
-        vault.put(made.summary(agent_id="scout", session_id=f"loud-{number}", captured_at=day, body=f"{text} {number}"))
-    vault.put(made.summary(session_id="quiet", captured_at="2026-01-01T10:00:00.000Z", body=text))
+        vault.put(made.summary(agent_id="scout", session_id=f"loud-{number}", captured_at=day, body=f"{loud} {number}"))
+    vault.put(made.summary(session_id="quiet", captured_at="2026-01-01T10:00:00.000Z", body=quiet))
     vault.reindex()
-    for agent, number in [("default", 0), *(("scout", number) for number in range(25))]:
-        assert vault.call("remember", f"{text} {number}", "--agent", agent).code == 0
+    for agent, text in [("default", quiet), *(("scout", f"{loud} {number}") for number in range(25))]:
+        assert vault.call("remember", text, "--agent", agent).code == 0
     found = hits(vault, "marmalade quince pantry")
     assert [hit["tier"] for hit in found] == ["memory", "node"]
     assert found[1]["path"] == made.path_for("summary", session_id="quiet", captured_at="2026-01-01T10:00:00.000Z")

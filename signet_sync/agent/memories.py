@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from signet_sync import state
-from signet_sync.agent import flows, reconcile, scrub
+from signet_sync.agent import flows, graph, reconcile, scrub, traces
 from signet_sync.agent.reconcile import Outcome, Request
 from signet_sync.agent.workspace import Workspace, back_up
 from signet_sync.contracts.identities import AGENT_ID
@@ -92,15 +92,24 @@ def forget(workspace: Workspace, agent_id: str, name: str, now_us: int) -> Forgo
         memory = _named(workspace, agent_id, name)
         # What somebody wrote into our part of the page is kept beside it now, where it can be cleaned.
         _pass(workspace, agent_id, now_us)
+        words = traces.of_memory(workspace.database, memory)
+        try:
+            # First, for once it is forgotten, nobody knows any more what a crash has left of it there.
+            scrub.clean_of_words(workspace, words)
+        except OSError as error:
+            raise WorkspaceError(
+                f"a kept copy of {head_page(agent_id)} cannot be cleaned, and nothing was forgotten: {error}",
+                hint="delete the copy, or make it writable, and try again",
+            ) from error
         with workspace.database.transaction(durable=True):
             memories.forget(workspace.database, agent_id, [memory.id])
-        try:
-            scrub.clean_of_memory(workspace, memory)
-        except (OSError, WorkspaceError) as error:
-            workspace.events.append(f"a kept copy of the page may still hold its words: {error}")
         outcome = _pass(workspace, agent_id, now_us)
         if outcome.cliff is not None:  # a halted pass does not come to the scrub
             scrub.scrub(workspace, iso(now_us))
+        try:
+            scrub.clean_of_words(workspace, words)  # what was kept only now
+        except (OSError, WorkspaceError) as error:
+            workspace.events.append(f"a kept copy of the page may still hold its words: {error}")
         waiting = _waiting(agent_id, outcome)
         # A page that could not be written again still shows it.
         pending = bool(memories.forgotten(workspace.database) or waiting)
@@ -154,7 +163,7 @@ def _require_agent(agent_id: str) -> None:
 
 def _look(workspace: Workspace, now_us: int) -> None:
     """The first look at the vault, where nobody has had it: a page of one memory alone would hide all sessions."""
-    if not workspace.database.value("select exists(select 1 from files)"):
+    if graph.is_stale(workspace.database):
         reconcile.run_locked(workspace, Request(now_us=now_us))
 
 

@@ -16,7 +16,7 @@ from signet_sync.agent.manifests import follow_page
 from signet_sync.agent.workspace import Workspace
 from signet_sync.config import half_lives
 from signet_sync.contracts.observed import Found, Signature, Trouble
-from signet_sync.contracts.places import day_page, head_page, month_page, page_agent
+from signet_sync.contracts.places import DEFAULT_AGENT, agent_folder, day_page, head_page, month_page, page_agent
 from signet_sync.contracts.timestamps import DAY, instant_of, iso
 from signet_sync.errors import LeaseBusy, SignetSyncError
 from signet_sync.index import heads, overview, pages
@@ -287,6 +287,37 @@ def _withdraw(workspace: Workspace, path: str) -> None:
             files.replace(workspace.root, path, rest, found.raw)
     with workspace.database.transaction():
         pages.forget_page(workspace.database, path)
+
+
+def withdraw_strays(workspace: Workspace) -> None:
+    """Takes our part out of pages that nothing stands behind and no row tells of.
+
+    A rebuild and a lost database forget which pages there were; after a removal such a one may not stay. Raises
+    `OSError`, `SignetSyncError`.
+    """
+    known = overview.agents(workspace.database)
+    for agent_id in sorted({DEFAULT_AGENT, *known, *files.listing(workspace.root, "agents", "")}):
+        counts = pages.days(workspace.database, agent_id)
+        expected = {page for day in counts for page in (day_page(agent_id, day), month_page(agent_id, day[:7]))}
+        if agent_id in known:
+            expected.add(head_page(agent_id))
+        strays = [path for path in _on_disk(workspace.root, agent_id) if path not in expected]
+        if strays and not signet.holds(workspace, [agent_id]):
+            for path in strays:
+                found = files.read(workspace.root, path, PAGE_LIMIT)
+                if isinstance(found, Found) and markers.BEGIN in found.raw:
+                    _withdraw(workspace, path)
+
+
+def _on_disk(root: str, agent_id: str) -> list[str]:
+    """Paths at which pages of an agent stand, whoever wrote them."""
+    ledger = f"{agent_folder(agent_id)}ledger"
+    found = [head_page(agent_id)]
+    for name in files.listing(root, ledger, ""):
+        found.append(f"{ledger}/{name}")
+        for month in files.listing(root, f"{ledger}/{name}", ""):
+            found += [f"{ledger}/{name}/{month}/{day}" for day in files.listing(root, f"{ledger}/{name}/{month}", "")]
+    return [path for path in found if page_agent(path) == agent_id]
 
 
 def _signature(root: str, path: str) -> Signature | None:

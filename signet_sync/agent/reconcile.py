@@ -14,6 +14,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field, replace
+from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 
 from signet_sync import journal, state
@@ -22,14 +23,16 @@ from signet_sync.agent import flows, graph, projection, scrub
 from signet_sync.agent.flows import Flow
 from signet_sync.agent.manifests import rebuild_missing
 from signet_sync.agent.workspace import Workspace, back_up, require_root
+from signet_sync.contracts.bodies import utf8
 from signet_sync.contracts.names import artifact_name, carried_token, tombstone_name
+from signet_sync.contracts.noise import NoiseRule
 from signet_sync.contracts.observed import Found, Snapshot, Trouble
 from signet_sync.contracts.places import MEMORY, TOMBSTONES
 from signet_sync.contracts.sanitizer import sanitizer_stamp
 from signet_sync.contracts.timestamps import iso
 from signet_sync.contracts.tokens import token_of
 from signet_sync.errors import Interrupted, RevisionConflict, WorkspaceError
-from signet_sync.index import artifacts, nodes, overview, pages, tombstones
+from signet_sync.index import artifacts, overview, pages, tombstones
 from signet_sync.index.database import DAMAGED
 from signet_sync.projection.ledger import LedgerRow, compose
 from signet_sync.reconcile import Bench, Cliff, CliffRule, Judgement, Known, Survey, Tombstones
@@ -117,6 +120,10 @@ def run_pass(workspace: Workspace, request: Request) -> Outcome:
 def run_locked(workspace: Workspace, request: Request) -> Outcome:
     """A pass by somebody who holds the workspace's lock already."""
     started = time.perf_counter()
+    if request.paths is not None and graph.is_stale(workspace.database):
+        # Nobody has looked at all of it since the database was made or an upgrade emptied its tables: pages of what a
+        # few paths tell would hide all the rest.
+        request = replace(request, paths=None)
     if request.paths is None and not workspace.touch_nothing:
         # First, because taking away a second link changes the signature of the file that a crash left published.
         files.sweep(workspace.root, beside=("",))
@@ -232,10 +239,12 @@ def _index(workspace: Workspace, request: Request) -> Outcome:
         snapshot = scan.scan(workspace.root) if request.paths is None else scan.glance(workspace.root, request.paths)
     outcome = Outcome(full=snapshot.everything)
     known = artifacts.known_files(database, None if snapshot.everything else snapshot.asked)
-    if outcome.full and known and artifacts.sanitizer_of_rows(database) != sanitizer_stamp():
-        # Another sanitizer made these rows: each is made anew, though no file changed.
+    if outcome.full and known and artifacts.sanitizer_of_rows(database) != _rules(workspace):
+        # Another sanitizer or other settings made these rows: each is made anew, though no file changed.
         request = replace(request, reread=request.reread.union(snapshot.files))
-    stones, stone_judgements, aliases = _tombstones(workspace, snapshot, known, iso(request.now_us))
+    stones, stone_judgements, aliases = _tombstones(
+        workspace, snapshot, {} if request.rebuild else known, iso(request.now_us)
+    )
     outcome.tombstones = len(stones.stones)
     accepted = request.accept_removals and snapshot.ground == "missing"
     rule = (
@@ -278,6 +287,15 @@ def _index(workspace: Workspace, request: Request) -> Outcome:
     before = {} if request.rebuild else known
     _apply(workspace, request, plan, stone_judgements, bench, before, outcome)
     return outcome
+
+
+def _rules(workspace: Workspace) -> str:
+    """Names what a row is made by besides its file: the sanitizer, and settings that say more is noise."""
+    rule = workspace.noise
+    if rule == NoiseRule():
+        return sanitizer_stamp()
+    more = sorted(set(rule.projects)), sorted(set(rule.sessions))
+    return f"{sanitizer_stamp()} noise {sha256(utf8(repr(more))).hexdigest()[:16]}"
 
 
 def _some_gone(snapshot: Snapshot, known: dict[str, Known]) -> bool:
@@ -351,7 +369,14 @@ def _tombstones(
                 tombstone_files.put(workspace.root, stone)
                 status = files.look(workspace.root, path)
                 judged.append(Judgement(path, "tombstone", signature=files.signature_of(status) if status else None))
-    return Tombstones(list(mirrored.values()), by_name=unreadable), judged, frozenset(_aliases(workspace, news))
+    # Whoever removes a session writes the mirror himself: until its scrub a tombstone is a new one.
+    pending = tombstones.pending(database) if mirrored else frozenset()
+    news += [stone for key, stone in mirrored.items() if key in pending and stone not in news]
+    again = _aliases(workspace, news)
+    if news:
+        # No row says whose an invalid file is.
+        again.update(path for path, before in known.items() if before.verdict == "invalid")
+    return Tombstones(list(mirrored.values()), by_name=unreadable), judged, frozenset(again)
 
 
 def _aliases(workspace: Workspace, news: Sequence[Tombstone]) -> set[str]:
@@ -429,10 +454,13 @@ def _apply(
     first = not (outcome.full or database.value("select exists(select 1 from files)"))
     if pending and not workspace.touch_nothing:
         with suppress(OSError, WorkspaceError):  # the scrub says what is wrong
+            if database.meta("halted") is None:
+                # What somebody wrote into our part of a page is kept beside it now, where its lines can be told.
+                projection.project(workspace, agents=None, days=(), touched=(), now_us=request.now_us)
             # While rows tell what the removed sessions said.
             scrub.clean_kept_copies(workspace, bench.tombstones.stones)
     with database.transaction():
-        above = tombstones.forget_marks(database, bench.tombstones.stones)
+        loose = tombstones.forget_marks(database, bench.tombstones.stones)
         if request.rebuild:
             database.reset_derived()
         _read_and_write(workspace, request, plan.read, bench, known, outcome, unsettled)
@@ -457,7 +485,7 @@ def _apply(
         _go_on(request)
         _ledger(workspace, change, whole=whole)
         graph.update(database, change.told, whole=whole or stale)
-        nodes.forget_marks_of_gone(database, above)
+        tombstones.forget_loose_marks(database, loose)
         _links(workspace, change, outcome, whole=whole)
         change.agents.update(_violations(workspace, request))
         if outcome.full:
@@ -466,7 +494,9 @@ def _apply(
             # A manifest may be missing now; only the next full writing pass looks, after a crash or for CI's pass.
             database.set_meta("manifests", "due")
         if (outcome.full or first) and not unsettled:
-            artifacts.set_sanitizer_of_rows(database, sanitizer_stamp())
+            artifacts.set_sanitizer_of_rows(database, _rules(workspace))
+        elif artifacts.sanitizer_of_rows(database) != _rules(workspace):
+            artifacts.set_sanitizer_of_rows(database, "several")  # as many as there were rules
     outcome.unsettled = frozenset(unsettled)
 
 
@@ -590,7 +620,7 @@ class _Writer:
         changed = [
             j
             for j in judgements
-            if j.row != before.get(j.path) or (j.row is not None and j.row.source_kind == "manifest")
+            if j.row != before.get(j.path) or (j.row is not None and j.row.source_kind == "manifest" and self._moved(j))
         ]
         stale = [j.path for j in changed if j.path in before]
         for agent, token, session in artifacts.delete_rows(database, stale):
@@ -641,6 +671,11 @@ class _Writer:
         if self._thread is not None:
             self._thread.join()
             self._thread = None
+
+    def _moved(self, judgement: Judgement) -> bool:
+        """Whether the file is another one than before: under a tombstone's token all files are read in every pass."""
+        before = self._known.get(judgement.path)
+        return before is None or before.signature != judgement.signature
 
     def _touch(self, agent_id: str, token: str, session_id: str) -> None:
         self._change.sessions.add((agent_id, token, session_id))

@@ -8,7 +8,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 
 from signet_sync import spool, state
-from signet_sync.agent import projection, reconcile, traces
+from signet_sync.agent import projection, reconcile, scrub, traces
 from signet_sync.agent.workspace import Workspace
 from signet_sync.contracts.artifacts import Tombstone, validate_tombstone
 from signet_sync.contracts.frontmatter import FrontmatterProblem, parse
@@ -168,7 +168,12 @@ def remove(workspace: Workspace, removal: Removal, reason: str, now_us: int) -> 
         "select count(*) from memory_artifacts where agent_id = ? and session_token = ?",
         (removal.agent_id, removal.session_token),
     )
-    reconcile.run_pass(workspace, reconcile.Request(now_us=now_us))
+    with state.workspace_lock(workspace.state):
+        reconcile.run_locked(workspace, reconcile.Request(now_us=now_us))
+        try:
+            scrub.clean_of_words(workspace, needles)  # what was kept of a page only now
+        except (OSError, WorkspaceError) as error:
+            workspace.events.append(f"a kept copy of a page may still hold words of what was removed: {error}")
     after: int = workspace.database.value(
         "select count(*) from memory_artifacts where agent_id = ? and session_token = ?",
         (removal.agent_id, removal.session_token),

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from signet_sync import journal, spool, state
-from signet_sync.agent import traces
+from signet_sync.agent import projection, traces
 from signet_sync.agent.traces import Sieve
 from signet_sync.agent.workspace import Workspace, back_up
 from signet_sync.contracts.observed import Found
@@ -16,7 +16,6 @@ from signet_sync.contracts.places import KEPT_COPY
 from signet_sync.contracts.tokens import token_of
 from signet_sync.errors import WorkspaceError
 from signet_sync.index import memories, tombstones
-from signet_sync.index.memories import Memory
 from signet_sync.index.traces import names, used_elsewhere
 from signet_sync.spool import Job
 from signet_sync.vault import files
@@ -37,6 +36,7 @@ def scrub(workspace: Workspace, now_iso: str) -> None:
         state.sweep(workspace.state)
         if stones:
             _drop_inputs(workspace, stones)
+            projection.withdraw_strays(workspace)
         clean_kept_copies(workspace, stones)
         back_up(workspace, now_iso, force=True)
         _drop_set_aside(workspace.database.path)
@@ -97,13 +97,10 @@ def clean_kept_copies(workspace: Workspace, stones: Sequence[Tombstone]) -> None
         _take_out(workspace, copies, (_needles(workspace, stones) if stones else set()) | handles)
 
 
-def clean_of_memory(workspace: Workspace, memory: Memory) -> None:
-    """The same for one memory by its words, which nobody knows any more once this has ended.
-
-    Raises `OSError`, `WorkspaceError`.
-    """
+def clean_of_words(workspace: Workspace, needles: Collection[bytes]) -> None:
+    """The same by words, for whoever still knows them. Raises `OSError`, `WorkspaceError`."""
     if copies := kept_copies(workspace.root):
-        _take_out(workspace, copies, traces.of_memory(workspace.database, memory))
+        _take_out(workspace, copies, needles)
 
 
 def _take_out(workspace: Workspace, copies: Iterable[str], needles: Iterable[bytes]) -> None:

@@ -78,10 +78,10 @@ def distinctive(database: Database, scopes: Sequence[Scope]) -> set[bytes]:
 
 
 def of_memory(database: Database, memory: Memory) -> set[bytes]:
-    """By what a forgotten memory is known: its handle, and phrases that nothing else in the index has."""
+    """By what a memory is known: its handle, and phrases that nothing else in the index has."""
     # A page shows it flattened.
     said = [memory.content, flatten(memory.content, limit=len(memory.content) + 1)]
-    return {memory.id.encode()} | _telling(said, traces.other_texts(database, ()))
+    return {memory.id.encode()} | _telling(said, traces.other_texts(database, (), but=[memory[:2]]))
 
 
 def _telling(texts: Iterable[str], others: Iterable[str]) -> set[bytes]:

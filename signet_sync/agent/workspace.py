@@ -174,7 +174,10 @@ def backups(folder: state.StateFolder) -> list[str]:
 
 
 def back_up(workspace: Workspace, now_iso: str, *, force: bool = False) -> None:
-    """Writes a backup when native rows moved since the last one; `force` rewrites it so that nothing older is left."""
+    """Writes a backup when native rows moved since the last one; `force` rewrites it so that nothing older is left.
+
+    Raises `DatabaseError`, `OSError`.
+    """
     if not workspace.own_place or workspace.touch_nothing:
         return
     database = workspace.database
@@ -192,8 +195,11 @@ def back_up(workspace: Workspace, now_iso: str, *, force: bool = False) -> None:
     with database.transaction():
         database.set_meta("backup", mark)
     # After a removal only the new one is clean, whatever day the others claim to be of.
-    keep = [target] if force else backups(workspace.state)[: workspace.settings.backup_keep]
+    # One of a later day was made when the clock was ahead: it holds less, and would be taken for the newest.
+    kept = [place for place in backups(workspace.state) if place <= target]
+    keep = [target] if force else kept[: workspace.settings.backup_keep]
     for stale in backups(workspace.state):
         if stale not in keep:
-            with suppress(OSError):
+            # An old one too many does no harm, but one with words of what was removed does: then the scrub is not over.
+            with suppress(FileNotFoundError if force else OSError):
                 os.unlink(stale)

@@ -71,7 +71,7 @@ def context(
     elif composed.text:
         click.echo(composed.text)
     elif composed.crowded:
-        context.say(f"nothing of it fits into a budget of {budget} tokens: a larger --budget shows more")
+        context.say(f"nothing of it fits into --budget {budget}: a larger one shows more")
     elif prompt is not None:
         context.say("memory holds nothing on this")
     else:

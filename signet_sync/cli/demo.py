@@ -11,7 +11,7 @@ import click
 
 from signet_sync.cli import Context, emit, json_option, pass_context, resolve_now
 
-_QUESTION = "who approves migrations"
+_QUESTION = "who is Priya"
 
 
 @click.command()
@@ -58,7 +58,7 @@ def _first_handle(page: str) -> str:
     """The handle of the first line of the page, as an id that no shell reads in its own way."""
     import re
 
-    return re.findall(r"\^([a-z]-[a-z2-7]+)$", page, re.MULTILINE)[0]
+    return next(match[1] for match in re.finditer(r"\^([a-z]-[a-z2-7]+)$", page, re.MULTILINE))
 
 
 def _program() -> list[str]:

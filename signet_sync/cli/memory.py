@@ -40,7 +40,8 @@ Examples:
 _FORGET = """Forget a memory to the last byte: rows, backups, kept copies of the page.
 
 \b
-ID is the memory's handle as MEMORY.md shows it (^m-…), with or without ^, or its beginning (six characters or more).
+ID is the memory's handle as MEMORY.md shows it (^m-…), with or without ^, or its beginning (six
+characters or more).
 What comes from a session's files is no memory: signet-sync remove takes the session away.
 """
 

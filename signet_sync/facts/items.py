@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from functools import lru_cache
 
 from signet_sync.contracts.sentences import flatten
@@ -74,7 +74,7 @@ def items(body: str) -> tuple[Item, ...]:
     found: dict[tuple[Aspect, str], Item] = {}
     for aspect, text, line in _sections(body):
         kept = {True: DONE_PER_HEADING, False: ITEMS_PER_HEADING}
-        for item in _items(aspect, text, line):
+        for item in _items(aspect, text, line, kept):
             if not any(kept.values()) or len(found) == ITEMS_PER_ARTIFACT:
                 break
             if kept[item.done]:
@@ -85,6 +85,8 @@ def items(body: str) -> tuple[Item, ...]:
     return _without_labels(list(found.values()))
 
 
+# Asked for where an item is found, and again where it becomes a row.
+@lru_cache(maxsize=10_000)
 def normal(text: str) -> str:
     """What equal texts have in common: case, blanks, emphasis, quotes and the punctuation at the end do not count."""
     plain = text if text.isascii() else unicodedata.normalize("NFC", text)
@@ -152,9 +154,12 @@ def _aspect_of(title: str) -> Aspect | None:
     return aspects[0] if all(aspects) else None
 
 
-def _items(aspect: Aspect, text: str, line: int) -> Iterator[Item]:
+def _items(aspect: Aspect, text: str, line: int, kept: Mapping[bool, int]) -> Iterator[Item]:
+    """The items of a section; where no open one is to be kept any more, those alone that may be done."""
     standing = aspect in _WITH_SLOTS
     for begun, words, ticked in _listed(text, line):
+        if not (kept[False] or ticked or words.startswith("~~")):
+            continue
         raw = words[: 8 * ITEM_LENGTH]
         for said, struck in _parted(raw, standing) if raw.startswith("~~") else ((raw, False),):
             flat = flatten(said, ITEM_LENGTH)

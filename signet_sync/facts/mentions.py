@@ -20,8 +20,12 @@ MENTIONS_PER_KIND: dict[EntityKind, int] = {"path": 20, "package": 13, "issue": 
 
 _FENCE = re.compile(r"\n[ \t]*+(?:```|~~~)[ \t]*+(\w*+).*")
 _CODE_SPAN = re.compile(r"`([^`\n]++)`")
-# The look-behind stands second, so that the search goes from one of these letters to the next.
-_NUMBERED = re.compile(r"[PMIi](?<!\w.)(?:(?<=[PM])R|(?<=[Ii])ssue)[ #-]{1,2}(\d{1,6})\b", re.ASCII)
+# What surely stands there comes first, so that the search need not stop at every word.
+_NUMBERED = tuple(
+    (sign, re.compile(rf"{sign}(?<=\b{word})[ #-]{{1,2}}(\d{{1,6}})\b", re.ASCII))
+    for sign, word in (("PR", "PR"), ("MR", "MR"), ("ssue", "[Ii]ssue"))
+)
+_DIGIT = re.compile(r"\d")
 _PINNED = re.compile(r"(?<![\w.@/-])([A-Za-z][\w.-]{1,100})(?:\[[\w,. -]{0,100}\])?==\d+\.\d", re.ASCII)
 _CO_AUTHOR = re.compile(r"^[ \t]*+co-authored-by:([^<\n]{1,80})", re.IGNORECASE | re.MULTILINE)
 
@@ -73,6 +77,8 @@ def project_of(project: str | None) -> Mention | None:
 
 def issues_in(text: str, project: str | None) -> list[str]:
     """Norms of the issues that a piece of prose names, in order."""
+    if _DIGIT.search(text) is None:
+        return []
     return [norm for _, kind, (_, norm) in sorted(_of_prose(text, project)) if kind == "issue"]
 
 
@@ -120,8 +126,8 @@ def _of_prose(text: str, project: str | None) -> Iterator[_Sighting]:
         if sighting is not None:
             yield sighting
     yield from ((key.start(), "issue", (key[0], key[0])) for key in names.issue_keys(text))
-    if "PR" in text or "MR" in text or "ssue" in text:
-        for found in _NUMBERED.finditer(text):
+    for sign, numbered in _NUMBERED:
+        for found in numbered.finditer(text) if sign in text else ():
             yield found.start(), "issue", names.numbered(found[1], project)
     yield from _of_lines(text)
 

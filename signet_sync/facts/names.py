@@ -50,6 +50,7 @@ _SYSTEM_ROOTS = frozenset(
 )  # fmt: skip
 _OTHERS_CODE = frozenset(("site-packages", "dist-packages", "node_modules", ".venv", "venv", ".git", "__pycache__"))
 
+_KEY_SIGN = re.compile(r"-(?<=[A-Z0-9]-)\d", re.ASCII)  # in every key, and in few texts without one
 # The look-behind stands second, so that the search goes from capital to capital.
 _ISSUE_KEY = re.compile(r"([A-Z](?<![\w./#-].)[A-Z0-9]{1,9})-\d{1,6}(?![\w/-])", re.ASCII)
 # Standards, encodings and models are written as issues are.
@@ -184,7 +185,8 @@ def issue_of(token: str, project: str | None) -> Named | None:
 
 def issue_keys(text: str) -> Iterator[re.Match[str]]:
     """Where a text holds keys of issue trackers, such as `LAN-7`."""
-    return (key for key in _ISSUE_KEY.finditer(text) if key[1] not in _NO_TRACKERS)
+    found = _ISSUE_KEY.finditer(text) if _KEY_SIGN.search(text) else ()
+    return (key for key in found if key[1] not in _NO_TRACKERS)
 
 
 def numbered(number: str, project: str | None) -> Named:

@@ -311,6 +311,7 @@ class Database:
             self.execute(f"drop table if exists {name}")
         for statement in DERIVED_DDL:
             self.execute(statement)
+        self.execute("delete from meta where key = 'graph'")  # says by which rules the rows were made that are gone
         self._tell_the_planner()
 
     def replaced(self) -> bool:

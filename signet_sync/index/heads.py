@@ -10,6 +10,7 @@ from typing import Any
 
 from signet_sync.contracts.timestamps import day_of, parse_instant
 from signet_sync.facts.records import SECTION_OF
+from signet_sync.index import ahead
 from signet_sync.index.database import Database
 from signet_sync.projection.head import FactView, MemoryView, PinnedView, Seen, ThreadView
 from signet_sync.projection.render import Lineage, NodeView
@@ -59,14 +60,15 @@ def seen(database: Database, agent_id: str, now_us: int) -> Seen:
     uses = _uses(database, agent_id, day_of(now_us))
     ids = sorted(uses)
     newest = f"{_THREAD} and latest_us <= ? order by latest_us desc, thread_id limit ?"
-    ahead = f"{_THREAD} and latest_us > ? order by latest_us, thread_id limit ?"
-    threads = _rows(database, newest, agent_id, now_us, THREADS) | _rows(database, ahead, agent_id, now_us, THREADS)
+    later = f"{_THREAD} and latest_us > ? order by latest_us, thread_id limit ?"
+    threads = _rows(database, newest, agent_id, now_us, THREADS) | _rows(database, later, agent_id, now_us, THREADS)
     threads |= _each(database, f"{_THREAD} and thread_id = ?", _of(ids, "t"), agent_id)
     facts: dict[str, tuple[Any, ...]] = {}
     for aspect in SECTION_OF:
         newest = f"{_FACT} and aspect = ? order by latest_us desc, id limit ?"
         facts |= _rows(database, newest, agent_id, now_us, aspect, FACTS_OF_AN_ASPECT)
     facts |= _each(database, f"{_FACT} and id = ?", _of(ids, "f"), agent_id, now_us)
+    facts |= ahead.facts(database, agent_id, now_us)
     memories: dict[str, tuple[Any, ...]] = {}
     for kind in SECTION_OF:
         newest = f"{_MEMORY} and type = ? order by created_at desc, id limit ?"
@@ -148,9 +150,15 @@ def lineage(database: Database, agent_id: str, now_us: int, limit: int) -> Linea
         for condensed in (True, False)
     )
     return Lineage(
-        [_node(database, agent_id, row) for row in _each(database, _NODE, condensations, agent_id).values()],
-        [_node(database, agent_id, row) for row in _each(database, _NODE, sessions, agent_id).values()],
+        _nodes(database, agent_id, condensations),
+        _nodes(database, agent_id, sessions),
     )
+
+
+def _nodes(database: Database, agent_id: str, ids: Iterable[str]) -> Iterator[NodeView]:
+    for node_id in ids:
+        for row in list(database.execute(_NODE, (agent_id, node_id))):
+            yield _node(database, agent_id, row)
 
 
 def _node(database: Database, agent_id: str, row: tuple[Any, ...]) -> NodeView:

@@ -22,6 +22,14 @@ from signet_sync.temporal.threads import (
 
 Session = tuple[str, str, str]  # agent, token, session id
 
+# Tables of what may be pinned or counted, and their columns of ids.
+_WITH_IDS = {
+    "session_summaries": "id",
+    "memory_thread_heads": "thread_id",
+    "entity_attributes": "id",
+    "entities": "id",
+    "memories": "id",
+}
 GRAPH = ("session_summaries", "session_summary_children", "thread_sessions", "memory_thread_heads")
 _NODE = ", ".join(Node._fields)
 _CONTENT = "source_kind in ('summary', 'transcript', 'compaction')"
@@ -348,6 +356,23 @@ def forget_marks_of_gone(database: Database, above: Iterable[tuple[str, str]]) -
             for node in above
             if not database.value("select exists(select 1 from session_summaries where agent_id = ? and id = ?)", node)
         },
+    )
+
+
+def forget_marks_of_nothing(database: Database, agent_id: str) -> None:
+    """Forgets accesses and pins of an agent's ids that nothing stands behind."""
+    marked = list(
+        database.execute(
+            "select id from pins where agent_id = ?1 union select id from node_telemetry where agent_id = ?1",
+            (agent_id,),
+        )
+    )
+    there = " union all ".join(
+        f"select 1 from {table} where agent_id = ?1 and {column} = ?2" for table, column in _WITH_IDS.items()
+    )
+    _drop_marks(
+        database,
+        {(agent_id, one) for (one,) in marked if not database.value(f"select exists({there})", (agent_id, one))},
     )
 
 

@@ -1,7 +1,7 @@
 """How facts, entities and their recall lines follow from what artifacts state, for some of them or for all at once.
 
 The newest source gives a fact its words and says whether it is done. Of the facts under one slot that one holds which
-was stated last as not done; it supersedes the others. All inside the caller's transaction.
+was stated last as not done; each of the others is superseded by the next. All inside the caller's transaction.
 """
 
 from __future__ import annotations
@@ -90,17 +90,17 @@ _DROP_FACTS = """
 _DROP_ENTITIES = """
     delete from entities where not exists (select 1 from entity_mentions m
         where m.agent_id = entities.agent_id and m.entity_id = entities.id)"""
-# Which fact of a slot holds, where that is not what stands: the one that was stated last as not done.
+# Which fact of a slot holds, where that is not what stands: the one that was stated last as not done. Each of the
+# others is superseded by the next one, not by the last: one more value leaves all but two of them as they are.
 _STANDING = """
-    select agent_id, id, holder from (
+    select agent_id, id, next from (
         select agent_id, id, status, superseded_by,
-            first_value(id) over (
-                partition by agent_id, entity_id, aspect, slot order by open_us desc, id desc) as holder
+            lead(id) over (partition by agent_id, entity_id, aspect, slot order by open_us, id) as next
         from (select a.*, (select max(s.at_us) from attribute_sources s
                 where s.agent_id = a.agent_id and s.attribute_id = a.id and s.done = 0) as open_us
             from entity_attributes a {which}))
     where status <> 'done'
-        and (status, superseded_by) is not (iif(id = holder, 'active', 'superseded'), nullif(holder, id))"""
+        and (status, superseded_by) is not (iif(next is null, 'active', 'superseded'), next)"""
 # Named, since SQLite takes all rows of an agent to be as few as those of a slot.
 _OF_SLOT = "indexed by entity_attributes_slot where a.agent_id = ? and a.entity_id = ? and a.aspect = ? and a.slot = ?"
 _SUPERSEDE = "update entity_attributes set status = ?, superseded_by = ? where agent_id = ? and id = ?"
@@ -169,8 +169,8 @@ def _supersede(database: Database, standing: str, slot: Sequence[str]) -> set[Ke
     database.executemany(
         _SUPERSEDE,
         [
-            ("active", None, agent_id, key) if key == holder else ("superseded", holder, agent_id, key)
-            for agent_id, key, holder in rows
+            ("active" if following is None else "superseded", following, agent_id, key)
+            for agent_id, key, following in rows
         ],
     )
     return {(agent_id, key) for agent_id, key, _ in rows}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from signet_sync.contracts.tokens import token_of
 from signet_sync.index import captures, live, memories, nodes, wordings
@@ -118,15 +118,40 @@ def remove_covered(database: Database, stones: Sequence[Tombstone]) -> tuple[lis
     return touched, removed
 
 
-def forget_marks(database: Database, stones: Sequence[Tombstone]) -> set[tuple[str, str]]:
+_VANISHED = "not exists(select 1 from memory_artifacts a where a.source_path = seals.path)"
+
+
+class Loose(NamedTuple):
+    """What may have lost its ground by removals: condensations (agent, id), and agents whose vanished sessions went."""
+
+    above: set[tuple[str, str]]
+    agents: set[str]
+
+
+def forget_marks(database: Database, stones: Sequence[Tombstone]) -> Loose:
     """Forgets accesses and pins of what the tombstones cover, while the graph tells what that is.
 
-    Gives the condensations (agent, id) above: `nodes.forget_marks_of_gone` once the graph has followed.
+    `forget_loose_marks` has to follow, once the graph has followed.
     """
-    above: set[tuple[str, str]] = set()
+    loose = Loose(set(), set())
     for stone in stones:
-        above |= nodes.forget_marks(database, stone.agent_id, stone.session_token, stone.session_ids)
-    return above
+        loose.above.update(nodes.forget_marks(database, stone.agent_id, stone.session_token, stone.session_ids))
+        scope, bindings = _scope(stone)
+        if database.value(f"select exists(select 1 from seals where {scope} and {_VANISHED})", bindings):
+            loose.agents.add(stone.agent_id)
+    return loose
+
+
+def forget_loose_marks(database: Database, loose: Loose) -> None:
+    """Forgets accesses and pins of condensations that the rest is too little for, and of what vanished sessions were.
+
+    The ids of these stand nowhere. While another vanished session of the agent may come back, they may be its own.
+    """
+    nodes.forget_marks_of_gone(database, loose.above)
+    for agent_id in loose.agents:
+        waiting = f"select exists(select 1 from seals where agent_id = ? and {_VANISHED})"
+        if not database.value(waiting, (agent_id,)):
+            nodes.forget_marks_of_nothing(database, agent_id)
 
 
 def _scope(stone: Tombstone) -> tuple[str, list[str]]:
@@ -218,6 +243,13 @@ def _forget_memories(database: Database, stone: Tombstone, known: Sequence[tuple
     for token, ids in others.items():
         gone += memories.forget_session(database, stone.agent_id, token, sorted(ids))
     return gone
+
+
+def pending(database: Database) -> frozenset[tuple[str, str]]:
+    """Agent and token of the removals that have not yet been followed by their scrub."""
+    return frozenset(
+        database.execute("select agent_id, session_token from memory_artifact_tombstones where scrubbed = 0")
+    )
 
 
 def unscrubbed(database: Database) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Collection, Iterator, Sequence
 
+from signet_sync.contracts.frontmatter import FrontmatterProblem, parse
 from signet_sync.index import memories
 from signet_sync.index.database import Database
 from signet_sync.reconcile import Seal, unpack
@@ -38,9 +39,19 @@ def texts(database: Database, scope: Scope) -> Iterator[str]:
     for row in database.execute(
         f"select * from seals where {where} and path not in (select source_path from memory_artifacts)", bindings
     ):
-        yield (unpack(Seal(*row)) or b"").decode("utf-8", "replace")
+        yield from _said(unpack(Seal(*row)) or b"")
     for memory in memories.from_these_alone(database, *scope):
         yield memory.content
+
+
+def _said(raw: bytes) -> Iterator[str]:
+    """Body and sentence of a file: other fields (key, project, times) other sessions have too."""
+    try:
+        document = parse(raw)
+    except FrontmatterProblem:
+        return
+    yield document.body
+    yield str(document.fields.get("memory_sentence") or "")
 
 
 def names(database: Database, scope: Scope) -> set[str]:
@@ -67,15 +78,18 @@ def used_elsewhere(database: Database, scopes: Sequence[Scope], ids: Collection[
     return {row[0] for row in rows}
 
 
-def other_texts(database: Database, scopes: Sequence[Scope]) -> Iterator[str]:
-    """Bodies and sentences of every session, of any agent, outside some scopes, and what else is remembered."""
+def other_texts(database: Database, scopes: Sequence[Scope], but: Collection[tuple[str, str]] = ()) -> Iterator[str]:
+    """Bodies and sentences of every session, of any agent, outside some scopes, and what else is remembered.
+
+    `but` are memories, agent and id, that are left out.
+    """
     outside, bindings = _outside(scopes)
     for content, sentence in database.execute(
         f"select content, memory_sentence from memory_artifacts where {outside}", bindings
     ):
         yield content
         yield sentence or ""
-    gone = {memory[:2] for scope in scopes for memory in memories.from_these_alone(database, *scope)}
+    gone = {*but} | {memory[:2] for scope in scopes for memory in memories.from_these_alone(database, *scope)}
     for agent_id, memory_id, content in database.execute("select agent_id, id, content from memories"):
         if (agent_id, memory_id) not in gone:
             yield content

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from typing import NamedTuple
 
 from signet_sync.contracts.names import artifact_name
@@ -92,33 +93,36 @@ class Seen(NamedTuple):
 
 
 class Line(NamedTuple):
-    """What is told of one thing, before its worth is known; fields as of `Candidate`, `kind` is what `score` knows."""
-
-    kind: str
-    section: str
-    id: str
-    at_us: int
-    says: tuple[str, ...]
-    text: str
-    short: str
-    remembered: bool = False
-
-
-class Candidate(NamedTuple):
-    """A line that may be shown, without its handle.
+    """What is told of one thing, without bullet and handle.
 
     `says` are the sayings that it holds, its own first: a line whose own stands on the page already is left out, one of
     whose others do gives way to `short`.
     """
 
+    says: tuple[str, ...]
+    text: str
+    short: str
+
+
+class Candidate(NamedTuple):
+    """What may be shown, and its worth; `tell` makes its line, which most never need."""
+
     section: str
     id: str
-    line: str
     at_us: int
     score: float
     pinned: bool
-    says: tuple[str, ...]
-    short: str
+    tell: Callable[[], Line]
+
+    @property
+    def line(self) -> str:
+        """The whole line, without its handle."""
+        return f"{self.bullet}{self.tell().text}"
+
+    @property
+    def bullet(self) -> str:
+        """What the line begins with."""
+        return f"- {PIN}" if self.pinned else "- "
 
 
 class Head(NamedTuple):
@@ -130,52 +134,54 @@ class Head(NamedTuple):
 
 
 def candidates(seen: Seen, now_us: int, half_lives: Mapping[str, float]) -> list[Candidate]:
-    """Everything seen as lines with scores of the UTC day that holds `now_us`; half-lives are days by kind."""
+    """Everything seen, with scores of the UTC day that holds `now_us`; half-lives are days by kind."""
     today = day_start(now_us)
-    told = [
-        *(_of_thread(view, today) for view in seen.threads),
-        *(_of_fact(view) for view in seen.facts),
-        *(_of_memory(view) for view in seen.memories),
-        *(_of_node(view) for view in seen.nodes),
+
+    def valued(
+        kind: str, section: str, thing_id: str, at_us: int, tell: Callable[[], Line], *, remembered: bool = False
+    ) -> Candidate:
+        use = seen.uses.get(thing_id, UNUSED)
+        value = score(
+            kind,
+            at_us,
+            today,
+            half_lives=half_lives,
+            accesses=use.accesses,
+            last_access_us=use.last_us,
+            pinned=use.pinned,
+            remembered=remembered,
+        )
+        return Candidate(section, thing_id, at_us, value, use.pinned, tell)
+
+    return [
+        *(valued("thread", "projects", v.id, v.latest_us, partial(_of_thread, v, today)) for v in seen.threads),
+        *(valued(v.aspect, _section(v.aspect), v.id, v.latest_us, partial(_of_fact, v)) for v in seen.facts),
+        *(
+            valued(v.type, _section(v.type), v.id, v.created_us, partial(_of_memory, v), remembered=True)
+            for v in seen.memories
+        ),
+        *(valued("node", "projects", v.id, v.latest_us, partial(_of_node, v)) for v in seen.nodes),
     ]
-    return [_valued(line, seen.uses.get(line.id, UNUSED), today, half_lives) for line in told]
-
-
-def _valued(line: Line, use: Use, today_us: int, half_lives: Mapping[str, float]) -> Candidate:
-    value = score(
-        line.kind,
-        line.at_us,
-        today_us,
-        half_lives=half_lives,
-        accesses=use.accesses,
-        last_access_us=use.last_us,
-        pinned=use.pinned,
-        remembered=line.remembered,
-    )
-    bullet = f"- {PIN}" if use.pinned else "- "
-    whole, short = bullet + line.text, bullet + line.short
-    return Candidate(line.section, line.id, whole, line.at_us, value, use.pinned, line.says, short)
 
 
 def _of_thread(view: ThreadView, today_us: int) -> Line:
     text, short = thread_line(view, today_us), thread_line(view._replace(next_action=None), today_us)
-    says = (view.id, _saying(view.next_action)) if view.next_action else (view.id,)
-    return Line("thread", "projects", view.id, view.latest_us, says, text, short)
+    return Line((view.id, _saying(view.next_action)) if view.next_action else (view.id,), text, short)
 
 
 def _of_fact(view: FactView) -> Line:
     text = fact_line(view)
-    return Line(view.aspect, _section(view.aspect), view.id, view.latest_us, (_saying(view.text),), text, text)
+    return Line((_saying(view.text),), text, text)
 
 
 def _of_memory(view: MemoryView) -> Line:
-    text, says = memory_line(view), (_saying(view.content),)
-    return Line(view.type, _section(view.type), view.id, view.created_us, says, text, text, remembered=True)
+    text = memory_line(view)
+    return Line((_saying(view.content),), text, text)
 
 
 def _of_node(view: PinnedView) -> Line:
     text = pinned_line(view)
-    return Line("node", "projects", view.id, view.latest_us, (view.id,), text, text)
+    return Line((view.id,), text, text)
 
 
 def thread_line(view: ThreadView, today_us: int) -> str:
@@ -227,9 +233,12 @@ def fill(entries: Iterable[Candidate], budget: int) -> Head:
     shown: set[str] = set()
     used = 0
     for entry in sorted(entries, key=lambda e: rank(e.score, e.at_us, e.id, pinned=e.pinned)):
-        if entry.says[0] in said or entry.id in shown:
+        if entry.id in shown:
             continue
-        line = f"{entry.line if said.isdisjoint(entry.says) else entry.short} {handle(entry.id)}"
+        says, text, short = entry.tell()
+        if says[0] in said:
+            continue
+        line = f"{entry.bullet}{text if said.isdisjoint(says) else short} {handle(entry.id)}"
         heading = _HEADING_COSTS[entry.section]
         cost = estimate_tokens(line) + 1
         if heading + cost > budget:
@@ -240,7 +249,7 @@ def fill(entries: Iterable[Candidate], budget: int) -> Head:
             break
         used += cost
         chosen[entry.section].append((entry, line))
-        said.update(entry.says)
+        said.update(says)
         shown.add(entry.id)
     for pairs in chosen.values():
         pairs.sort(key=lambda pair: (not pair[0].pinned, not pair[0].id.startswith("t-")))

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import NamedTuple
 
 from signet_sync.contracts.places import month_page
@@ -12,7 +13,7 @@ from signet_sync.contracts.sentences import flatten_cell
 from signet_sync.contracts.timestamps import DAY, day_of
 from signet_sync.contracts.tokencount import estimate_tokens
 from signet_sync.contracts.wikilinks import wikilink
-from signet_sync.projection.budget import Shares, clip_lines
+from signet_sync.projection.budget import Shares
 from signet_sync.projection.head import SECTIONS, Candidate, fill, inert, link_to
 from signet_sync.projection.ledger import clipping_notice
 from signet_sync.temporal.ids import handle
@@ -51,10 +52,13 @@ class NodeView(NamedTuple):
 
 
 class Lineage(NamedTuple):
-    """The newest condensations of an agent, and its newest summaries and compactions; newest first."""
+    """The newest condensations of an agent, and its newest summaries and compactions; newest first.
 
-    condensations: Sequence[NodeView]
-    sessions: Sequence[NodeView]
+    Each is read as it is asked for: a page shows a few of those that it might.
+    """
+
+    condensations: Iterable[NodeView]
+    sessions: Iterable[NodeView]
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,8 +99,12 @@ def render(projection: Projection, shares: Shares) -> Rendered:
     parts: list[str] = [TITLE]
     if projection.warning:
         parts.append(f"> [!warning] {projection.warning}")
-    room = shares.head - estimate_tokens(TITLE) - 2
-    head = fill(projection.candidates, max(room, 0))
+    hint_costs = estimate_tokens(HINT) + 2
+    hinted = hint_costs * 10 <= shares.head
+    room = shares.head - sum(estimate_tokens(part) + 1 for part in parts) - 1 - (hint_costs if hinted else 0)
+    # What the ledger says even where it shows nothing has its place, however small its share.
+    spare = shares.ledger + shares.index - _least_ledger(projection)
+    head = fill(projection.candidates, max(room + min(spare, 0), 0))
     for key, heading in SECTIONS:
         if head.lines[key]:
             parts.append("\n".join([heading, "", *head.lines[key]]))
@@ -106,29 +114,42 @@ def render(projection: Projection, shares: Shares) -> Rendered:
     index = _index(projection, left - spent + shares.index, head.shown)
     if index:
         parts.append(index)
+    if hinted and (head.shown or " ^" in index):
+        parts.insert(1, HINT)  # at the top: what an agent is told at its start may end before the index
     text = "\n\n".join(parts)
     return Rendered(text, shown, rows, projection.in_window - rows, estimate_tokens(text))
 
 
+_LEDGER_HEADING_COSTS = estimate_tokens(f"## {LEDGER_HEADING}") + 3
+_DAY_COSTS = estimate_tokens("### 2026-03-28") + 1
+
+
+def _least_ledger(projection: Projection) -> int:
+    """What a ledger costs that shows no session: its heading, and how many it leaves out."""
+    if projection.in_window == 0:
+        return _LEDGER_HEADING_COSTS + 10
+    notice = clipping_notice(projection.in_window, projection.in_window, projection.agent_id, projection.window_months)
+    return _LEDGER_HEADING_COSTS + estimate_tokens(notice) + 2
+
+
 def _ledger(projection: Projection, budget: int) -> tuple[str, frozenset[tuple[str, str]], int, int]:
     heading = f"## {LEDGER_HEADING}"
-    used = estimate_tokens(heading) + 3
+    least = _least_ledger(projection)
     if projection.in_window == 0:
-        return f"{heading}\n\n- no in-window sessions yet.", frozenset(), 0, used + 10
-    notice_cost = estimate_tokens(
-        clipping_notice(projection.in_window, projection.in_window, projection.agent_id, projection.window_months)
-    )
-    candidates = projection.rows(budget // 24 + 2)
+        return f"{heading}\n\n- no in-window sessions yet.", frozenset(), 0, least
+    used = _LEDGER_HEADING_COSTS
+    candidates = projection.rows(max(budget, 0) // 24 + 2)
     whole = len(candidates) >= projection.in_window and (
-        used + sum(tokens + 1 for _, _, tokens, _ in candidates) + 8 * len({day for *_, day in candidates}) <= budget
+        used + sum(tokens + 1 for _, _, tokens, _ in candidates) + _DAY_COSTS * len({day for *_, day in candidates})
+        <= budget
     )
     if not whole:
-        used += notice_cost + 2
+        used = least
     lines: list[str] = []
     shown: set[tuple[str, str]] = set()
     day_before = ""
     for session, line, tokens, day in candidates:
-        cost = tokens + 1 + (8 if day != day_before else 0)
+        cost = tokens + 1 + (_DAY_COSTS if day != day_before else 0)
         if used + cost > budget and not whole:
             break
         if day != day_before:
@@ -148,18 +169,13 @@ def _ledger(projection: Projection, budget: int) -> tuple[str, frozenset[tuple[s
 
 def _index(projection: Projection, budget: int, in_head: frozenset[str]) -> str:
     heading = "## Temporal Index"
-    left = budget - estimate_tokens(heading) - estimate_tokens(HINT) - 5
+    left = budget - estimate_tokens(heading) - 5
     lineage = projection.lineage(min(max(left, 0) // _LEAST_NODE + len(in_head), MOST_NODES))
-    months = [_month_line(projection.agent_id, month) for month in projection.months]
-    condensations, sessions = (
-        [node_line(node) for node in nodes if node.id not in in_head]
-        for nodes in (lineage.condensations, lineage.sessions)
-    )
+    months = (_month_line(projection.agent_id, month) for month in projection.months)
+    condensations = (node_line(node) for node in lineage.condensations if node.id not in in_head)
+    sessions = (node_line(node) for node in lineage.sessions if node.id not in in_head)
     lines = _shared_out((months, condensations, sessions), left)
-    if not lines:
-        return ""
-    hint = [HINT, ""] if condensations or sessions or in_head else []
-    return "\n".join([heading, "", *hint, *lines])
+    return "\n".join([heading, "", *lines]) if lines else ""
 
 
 # What a line of a node costs at least, in tokens, and how many nodes a page is made from at most.
@@ -167,17 +183,21 @@ _LEAST_NODE = 40
 MOST_NODES = 200
 
 
-def _shared_out(groups: Sequence[Sequence[str]], budget: int) -> list[str]:
+def _shared_out(groups: Sequence[Iterator[str]], budget: int) -> list[str]:
     """The first lines of each group: every one gets its even share of what is left, then in order what others leave."""
-    priced = [[(line, estimate_tokens(line)) for line in group] for group in groups]
-    kept = [0] * len(groups)
+    coming = [next(group, None) for group in groups]
+    kept: list[list[str]] = [[] for _ in groups]
     for fair in (True, False):
-        for place, group in enumerate(priced):
-            rest = group[kept[place] :]
-            more = clip_lines(rest, budget // (len(groups) - place) if fair else budget)
-            budget -= sum(tokens + 1 for _, tokens in rest[:more])
-            kept[place] += more
-    return [line for place, group in enumerate(groups) for line in group[: kept[place]]]
+        for place, group in enumerate(groups):
+            share = budget // (len(groups) - place) if fair else budget
+            line = coming[place]
+            while line is not None and (cost := estimate_tokens(line) + 1) <= share:
+                kept[place].append(line)
+                share -= cost
+                budget -= cost
+                line = next(group, None)
+            coming[place] = line
+    return list(chain.from_iterable(kept))
 
 
 def _month_line(agent_id: str, month: MonthView) -> str:

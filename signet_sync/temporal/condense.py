@@ -6,6 +6,7 @@ Deterministic text within a budget of tokens, made to be read; their ids and han
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import NamedTuple
 
 from signet_sync.contracts.timestamps import day_of
 from signet_sync.contracts.tokencount import rough_tokens
@@ -119,50 +120,63 @@ def _told(
     title: str, count: int, most: int, line_of: Callable[[int, int], str], lists: Sequence[tuple[str, Sequence[str]]]
 ) -> str:
     """Title, lines and lists within the budget: the lists get their share, the lines the rest, as wide as they can."""
-    left = BUDGET_TOKENS - _cost(title)
-    listed = [(name, [f"- {shortened(text, _ITEM_LENGTH)}" for text in texts]) for name, texts in lists]
-    wanted = sum(_cost(line) for name, lines in listed if lines for line in (name, *lines))
+    heading = _line(title)
+    left = BUDGET_TOKENS - heading.cost
+    listed = [(_line(name), [_line(f"- {shortened(text, _ITEM_LENGTH)}") for text in texts]) for name, texts in lists]
+    wanted = sum(_cost([name, *lines]) for name, lines in listed if lines)
     lines = _lines(count, most, line_of, left - min(wanted, _LISTS_TOKENS))
-    left -= sum(map(_cost, lines))
-    blocks = [[title], lines]
-    for place, (name, texts) in enumerate(listed):
-        later = sum(_cost(line) for _, others in listed[place + 1 :] for line in others)
-        block = _fitting(name, texts, left - min(later, _OPEN_TOKENS))
-        left -= sum(map(_cost, block))
+    left -= _cost(lines)
+    blocks = [[heading], lines]
+    for place, (name, items) in enumerate(listed):
+        later = sum(_cost(others) for _, others in listed[place + 1 :])
+        block = _fitting(name, items, left - min(later, _OPEN_TOKENS))
+        left -= _cost(block)
         blocks.append(block)
-    return "\n\n".join("\n".join(block) for block in blocks if block)
+    return "\n\n".join("\n".join(line.text for line in block) for block in blocks if block)
 
 
-def _lines(count: int, most: int, line_of: Callable[[int, int], str], room: int) -> list[str]:
+def _lines(count: int, most: int, line_of: Callable[[int, int], str], room: int) -> list[_Line]:
     """A line for each of the newest, at most `most`, as wide as all of them fit; then how many more there are."""
     shown = min(count, most)
+    more = _more(count - shown)
     for width in _WIDTHS:
-        lines = [line_of(place, width) for place in range(shown)]
-        if sum(map(_cost, [*lines, *_more(count - shown)])) <= room:
+        lines = [_line(line_of(place, width)) for place in range(shown)]
+        if _cost(lines) + _cost(more) <= room:
             break
-    while lines and sum(map(_cost, [*lines, *_more(count - len(lines))])) > room:
+    while lines and _cost(lines) + _cost(more) > room:
         lines.pop()
-    return [*lines, *_more(count - len(lines))]
+        more = _more(count - len(lines))
+    return [*lines, *more]
 
 
-def _more(count: int) -> list[str]:
-    return [f"- … {count} more …"] if count else []
+def _more(count: int) -> list[_Line]:
+    return [_line(f"- … {count} more …")] if count else []
 
 
-def _fitting(name: str, lines: Sequence[str], room: int) -> list[str]:
+def _fitting(name: _Line, lines: Sequence[_Line], room: int) -> list[_Line]:
     """A list under its name, with the lines that fit; nothing where none does."""
-    kept: list[str] = []
-    left = room - _cost(name)
+    kept: list[_Line] = []
+    left = room - name.cost
     for line in lines:
-        if _cost(line) <= left:
+        if line.cost <= left:
             kept.append(line)
-            left -= _cost(line)
+            left -= line.cost
     return [name, *kept] if kept else []
 
 
-def _cost(line: str) -> int:
-    """Tokens of a line and its newline; a blank line costs nothing more (`rough_tokens`)."""
-    return rough_tokens(line) + 1
+class _Line(NamedTuple):
+    """A line, and its tokens with its newline; a blank line costs nothing more (`rough_tokens`)."""
+
+    text: str
+    cost: int
+
+
+def _line(text: str) -> _Line:
+    return _Line(text, rough_tokens(text) + 1)
+
+
+def _cost(lines: Sequence[_Line]) -> int:
+    return sum(line.cost for line in lines)
 
 
 # ── rows ──

@@ -76,7 +76,7 @@ def turns(text: str) -> Iterator[Turn]:
         if ticks:
             fence = _fence_after(fence, ticks, told)
         elif not fence:
-            time = _TIME.search(told)
+            time = _TIME.search(told) if "·" in told else None
             yield Turn(start, parse_instant(time[1]) if time else None)
 
 

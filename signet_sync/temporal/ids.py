@@ -9,8 +9,6 @@ import re
 from hashlib import sha256
 from typing import Literal
 
-from signet_sync.contracts.bodies import utf8
-
 Letter = Literal["s", "k", "c", "a", "e", "t", "f", "m", "x"]
 # What each letter stands for: a summary, a chunk of a transcript, a compaction, an arc over sessions, an epoch over
 # arcs, a thread, a fact, a memory, an entity.
@@ -26,8 +24,9 @@ _LETTERS = b"abcdefghijklmnopqrstuvwxyz234567" * 8
 
 def id_of(letter: Letter, agent_id: str, *parts: str | int) -> str:
     """`s-` and twelve letters or digits from `[a-z2-7]`: a hash of the agent and what the thing is made of."""
-    # As Python writes a tuple: unlike joined texts, no two of them are written alike.
-    digest = sha256(utf8(repr((letter, agent_id, *parts)))).digest()
+    # As Python writes a tuple: unlike joined texts, no two of them are written alike. Not `repr`, which writes a letter
+    # that is newer than Python's tables in another way than a later Python does.
+    digest = sha256(ascii((letter, agent_id, *parts)).encode("ascii")).digest()
     return f"{letter}-{digest[:12].translate(_LETTERS).decode('ascii')}"
 
 

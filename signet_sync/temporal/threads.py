@@ -317,7 +317,10 @@ def _status(latest: ThreadSession, left: Loops) -> Status:
 def told_of(told: ThreadSession | ThreadHead) -> str:
     """The tuples of a session or head as canonical JSON: the column `told`."""
     texts = {name: value for name, value in told._asdict().items() if isinstance(value, tuple)}
-    return json.dumps(texts, ensure_ascii=False, sort_keys=True, separators=(",", ":"))
+    return _CANONICAL.encode(texts)
+
+
+_CANONICAL = json.JSONEncoder(ensure_ascii=False, sort_keys=True, separators=(",", ":"))
 
 
 def session_columns(session: ThreadSession) -> tuple[Any, ...]:

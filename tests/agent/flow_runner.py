@@ -93,7 +93,9 @@ def removed(name: str) -> Callable[[Path], int]:
     return work
 
 
-def done(ask: Callable[[Workspace], object], settings: Settings | None = None) -> Callable[[Path], int]:
+def done(
+    ask: Callable[[Workspace], object], settings: Settings | None = None, *, answers: bool = True
+) -> Callable[[Path], int]:
     """What a person asks for by hand; what was forgotten already is."""
 
     def work(root: Path) -> int:
@@ -103,7 +105,8 @@ def done(ask: Callable[[Workspace], object], settings: Settings | None = None) -
             except UsageError as error:
                 if error.code != "unknown-memory":
                     raise
-        Path("answer.json").write_text("{}")
+        if answers:
+            Path("answer.json").write_text("{}")
         return 0
 
     return work
@@ -147,9 +150,9 @@ def answering(told: dict[str, Any]) -> Settings:
 class Scenario:
     """What is run, and what may be left where it was ended early.
 
-    `flow`: it may never have begun, and is asked for again; else it is a pass, which the next one finishes. `piecemeal`:
-    some of it may stand until it is asked for again. `tidies`: pages may be put in order before it begins. `gone` are
-    words that no file may hold once it is done.
+    `flow`: it may never have begun, and is asked for again; else it is a pass, which the next one finishes.
+    `piecemeal`: some of it may stand until it is asked for again. `tidies`: pages may be put in order before it begins.
+    `gone` are words that no file may hold once it is done.
     """
 
     work: Callable[[Path], int]
@@ -175,17 +178,21 @@ def scenarios(told: dict[str, Any]) -> dict[str, Scenario]:
             for name in ("projection", "schema 1", "other rules")
         },
     }
-    by_hand = {
-        "append": Scenario(done(stream)),
-        "remember": Scenario(done(remember)),
-        "pin": Scenario(done(lambda workspace: memories.pin(workspace, "default", told["pin"], NOW_US))),
-        "forget": Scenario(
-            done(lambda workspace: memories.forget(workspace, "default", told["forget"], NOW_US)),
-            tidies=True,
-            gone=tuple(told["words"]["forget"]),
-        ),
-        "distil": Scenario(done(distil, answering(told)), piecemeal=True),
-    } if "words" in told else {}
+    by_hand = (
+        {
+            "append": Scenario(done(stream)),
+            "remember": Scenario(done(remember)),
+            "pin": Scenario(done(lambda workspace: memories.pin(workspace, "default", told["pin"], NOW_US))),
+            "forget": Scenario(
+                done(lambda workspace: memories.forget(workspace, "default", told["forget"], NOW_US)),
+                tidies=True,
+                gone=tuple(told["words"]["forget"]),
+            ),
+            "distil": Scenario(done(distil, answering(told), answers=False), piecemeal=True),
+        }
+        if "words" in told
+        else {}
+    )
     words = tuple(told.get("words", {}).get("removal", ()))
     return {
         **documents,
@@ -326,11 +333,13 @@ def refused(work: Callable[[Path], int], root: Path) -> int:
 
 def contents(root: Path) -> dict[str, str]:
     """Every file of a workspace by path, but for temporaries."""
-    return {
-        path.relative_to(root).as_posix(): sha256(path.read_bytes()).hexdigest()
-        for path in sorted(root.rglob("*"))
-        if path.is_file() and ".signet/tmp/" not in path.as_posix()
-    }
+    found = {}
+    for path in sorted(root.rglob("*")):
+        if path.is_file() and ".signet/tmp/" not in path.as_posix():
+            name, digest = path.relative_to(root).as_posix(), sha256(path.read_bytes()).hexdigest()
+            # What was kept of a page stands there once or, where keeping it was cut short, twice.
+            found[f"kept {digest}" if ".user-" in name else name] = digest
+    return found
 
 
 NATIVE = {
@@ -392,6 +401,11 @@ def unlike(found: dict[str, Any], wanted: dict[str, Any]) -> list[str]:
     return told
 
 
+def without_kept(found: dict[str, Any]) -> dict[str, Any]:
+    """A portrait without what was kept of pages."""
+    return found | {"files": {name: digest for name, digest in found["files"].items() if not name.startswith("kept ")}}
+
+
 def journals(root: Path) -> list[str]:
     """The flows that are not finished."""
     return sorted(path.name for path in Path(state.locate(str(root)).journal).glob("*.json"))
@@ -439,7 +453,7 @@ class Judge:
 
     def recover(self, may_be_nothing: bool) -> int:
         """One ordinary pass, and all that must hold then."""
-        begun = is_begun(self.root)
+        begun = may_be_nothing and is_begun(self.root)
         acknowledged = (self.here / "answer.json").exists()
         found = contents(self.root)
         if may_be_nothing and not begun and not acknowledged:
@@ -452,7 +466,7 @@ class Judge:
         try:
             there = portrait(self.root)
             different = unlike(there, self.after)
-            if different and may_be_nothing and not begun and not acknowledged and not unlike(there, self.before):
+            if different and may_be_nothing and not begun and not acknowledged and self.is_as_before(there):
                 outcome, different = "nothing", []
             elif different and self.scenario.piecemeal and not acknowledged:
                 outcome, different = "part", []
@@ -464,6 +478,13 @@ class Judge:
             self.nothing_left()
         self.save(outcome)
         return 0
+
+    def is_as_before(self, there: dict[str, Any]) -> bool:
+        """Whether nothing was done; what was kept of a page may be clean already."""
+        if self.scenario.tidies:
+            there, before = without_kept(there), without_kept(self.before)
+            return not unlike(there, before)
+        return not unlike(there, self.before)
 
     def retry(self, work: Callable[[Path], int]) -> int:
         """The caller asks again: the same result, and nothing twice."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import shutil
@@ -12,19 +13,18 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import apsw
 import pytest
 from crash_runner import forked
-from flow_runner import NOW_US, SECRET, answering, distil
+from flow_runner import NOW_US, SECRET, answering, asked, distil, done, remember
 from workbench import NOW, ROOT, Vault, numbered
 
-from signet_sync.agent import memories, reconcile, sessions
-from signet_sync.agent.workspace import opened
+from signet_sync.agent import memories, reconcile
+from signet_sync.agent.workspace import Workspace, opened
 from signet_sync.config import Settings
-from signet_sync.contracts.inputs import session_input
 from signet_sync.index import live, telemetry
 from signet_sync.index.database import Database
 from signet_sync.index.schema import SINCE_2, TABLES
+from signet_sync.vault import files
 
 RUNNER = ROOT / "tests" / "agent" / "flow_runner.py"
 
@@ -68,9 +68,9 @@ def prepare(folder: Path, scenario: str) -> None:
         "paragraph": PARAGRAPH,
     }
     with opened(str(vault.root), Settings()) as workspace:
-        told["pin"] = remember(workspace, "Tests run before every push.")
-        told["forget"] = remember(workspace, FORGOTTEN)
-        remember(workspace, REMOVED, session=told["remove"])
+        told["pin"] = keep(workspace, "Tests run before every push.")
+        told["forget"] = keep(workspace, FORGOTTEN)
+        keep(workspace, REMOVED, session=told["remove"])
         for handle in (told["forget"], *arcs_and_nodes(workspace.database, told["remove"])):
             memories.pin(workspace, "default", handle, NOW_US)
             telemetry.count_nodes(workspace.database, "default", [handle], NOW[:10])
@@ -89,7 +89,7 @@ def prepare(folder: Path, scenario: str) -> None:
     (folder / "told.json").write_text(json.dumps(told))
 
 
-def remember(workspace: Any, text: str, session: str | None = None) -> str:
+def keep(workspace: Workspace, text: str, session: str | None = None) -> str:
     given: dict[str, Any] = {"kind": "fact", "tags": (), "private": False, "now_us": NOW_US, "session": session}
     return memories.remember(workspace, "default", text, **given).memory.id
 
@@ -108,6 +108,8 @@ def vary(vault: Vault, scenario: str) -> None:
         # Somebody wrote into our part of the page: that is kept beside it, and must be found there.
         words = f"> {FORGOTTEN}\n> {REMOVED}\n> {numbered(2)['memory_sentence']}\n"
         (vault / "MEMORY.md").write_text(vault.page().replace("## ", f"{words}\n## ", 1))
+        # There are backups of other days.
+        shutil.copy(next(vault.state.rglob("native-*.db")), vault.state / "backups" / "native-20260301.db")
     if scenario == "other rules":
         database = Database(str(vault.db))
         with database.transaction():
@@ -157,3 +159,127 @@ def swept(folder: Path, scenario: str, faults: list[str], every: int, again: int
         ways = Counter(line["outcome"] for line in found)
         print(f"{scenario}, {fault}: {ends.total()} points, {len(found)} recoveries, {dict(ends)}, {dict(ways)}")
         yield found
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("scenario", SCENARIOS)
+def test_what_was_asked_for_is_done_or_was_never_asked(tmp_path, scenario):
+    for lines in swept(tmp_path, scenario, ["kill", "EIO", "ENOSPC"], 1):
+        assert lines[-1]["label"] == "end" and lines[-1]["ended"] == "answered"
+        outcomes = {line["outcome"] for line in lines}
+        assert "all" in outcomes and ("nothing" in outcomes) == (scenario not in PASSES)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("scenario", ["remember", "forget", "schema 1", "other rules"])
+def test_a_fault_inside_sqlite_is_no_different_for_what_stands_there_alone(tmp_path, scenario):
+    for lines in swept(tmp_path, scenario, ["sqlite-kill", "sqlite-EIO", "sqlite-ENOSPC"], 1):
+        assert len(lines) > 10
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("scenario", ["forget", "removal"])
+def test_a_recovery_that_is_killed_leaves_no_words_either(tmp_path, scenario):
+    (lines,) = swept(tmp_path, scenario, ["kill"], 5, 5)
+    assert len(lines) > 20
+
+
+@pytest.mark.parametrize(
+    ("scenario", "fault", "every"), [("forget", "kill", 40), ("schema 1", "kill", 23), ("remember", "EIO", 17)]
+)
+def test_what_was_asked_for_is_done_or_was_never_asked_at_a_few_points(tmp_path, scenario, fault, every):
+    (lines,) = swept(tmp_path, scenario, [fault], every)
+    assert len({line["point"] for line in lines}) >= 2 and lines[-1]["ended"] == "answered"
+
+
+# ── what the matrix has found ──
+
+
+def vault_with_a_memory(folder: Path) -> tuple[Vault, str]:
+    """A vault that remembers something, which somebody wrote into our part of the page once more."""
+    vault = Vault(folder / "vault")
+    vault.session(1)
+    with opened(str(vault.root), Settings()) as workspace:
+        memory_id = keep(workspace, FORGOTTEN)
+    (vault / "MEMORY.md").write_text(vault.page().replace("## ", f"> {FORGOTTEN}\n\n## ", 1))
+    return vault, memory_id
+
+
+def test_once_it_is_forgotten_no_copy_of_the_page_has_its_words(tmp_path):
+    """They are known as long as it stands: whoever dies right afterwards must not leave them."""
+    vault, memory_id = vault_with_a_memory(tmp_path)
+
+    def work() -> int:
+        passes = iter([reconcile.run_locked])
+        memories.reconcile.run_locked = lambda *given: next(passes, lambda *_: os._exit(137))(*given)
+        with opened(str(vault.root), Settings()) as workspace:
+            memories.forget(workspace, "default", memory_id, NOW_US)
+        return 0
+
+    assert forked(work) == 137
+    assert vault.rows("select count(*) from memories") == [(0,)]
+    vault.reindex()
+    (kept,) = vault.root.glob("MEMORY.user-*")
+    found = [path for place in (vault.root, vault.state) for path in place.rglob("*") if path.is_file()]
+    assert kept in found and [path.name for path in found if b"Zzforget" in path.read_bytes()] == []
+
+
+def test_nothing_is_forgotten_where_a_copy_of_the_page_cannot_be_cleaned(tmp_path, monkeypatch):
+    vault, memory_id = vault_with_a_memory(tmp_path)
+    vault.reindex()
+    (kept,) = vault.root.glob("MEMORY.user-*")
+    real = files._rename
+
+    def refuse(*given: Any) -> Any:
+        if kept.name in map(str, given):
+            raise OSError(errno.EACCES, os.strerror(errno.EACCES))
+        return real(*given)
+
+    monkeypatch.setattr(files, "_rename", refuse)
+    answer = vault.call("forget", memory_id, "--json")
+    assert answer.code != 0 and "nothing was forgotten" in answer.out, answer
+    assert vault.rows("select id from memories") == [(memory_id,)]
+    monkeypatch.undo()
+
+
+def test_a_first_index_that_dies_takes_nothing_with_it_that_stands_nowhere_else(tmp_path):
+    """Live turns came before the first look at a vault of many files, which goes without a journal."""
+    vault = Vault(tmp_path / "vault")
+    with opened(str(vault.root), Settings()) as workspace, workspace.database.transaction():
+        live.buffer(workspace.database, "default", "running", [live.LiveTurn(1, "user", "Hello.", MOMENT)])
+    vault.session(1)
+
+    def work() -> int:
+        reconcile.THREADED = 1
+        reconcile._ledger = lambda *_, **__: os._exit(137)
+        vault.reindex()
+        return 0
+
+    assert forked(work) == 137
+    vault.reindex()
+    assert vault.rows("select content from session_transcripts") == [("Hello.",)]
+
+
+@pytest.mark.parametrize("command", [asked(ENDING), done(remember)], ids=["session end", "remember"])
+def test_the_first_write_after_an_upgrade_hides_nothing_of_the_vault(tmp_path, monkeypatch, command):
+    """A pass over the few paths of one ending would make a page of that session alone."""
+    monkeypatch.chdir(tmp_path)
+    prepare(tmp_path, "schema 1")
+    vault = Vault(tmp_path / "vault")
+    assert command(vault.root) == 0
+    assert "step number 1 bounded" in vault.page() and "3 sessions" in vault.page()
+    before = vault.dump()
+    page = vault.page()
+    vault.reindex()
+    assert vault.dump() == before == vault.dump_from_scratch() and vault.page() == page
+
+
+def test_a_backup_made_while_the_clock_was_ahead_is_not_taken_for_the_newest(tmp_path):
+    vault = Vault(tmp_path / "vault")
+    vault.session(1)
+    vault.reindex(now="2027-01-01T00:00:00.000Z")
+    with opened(str(vault.root), Settings()) as workspace:
+        memory_id = keep(workspace, FORGOTTEN)
+    vault.db.unlink()
+    vault.reindex()
+    assert vault.rows("select id from memories") == [(memory_id,)]

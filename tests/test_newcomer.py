@@ -1,0 +1,67 @@
+"""What somebody reads who is new to the memory: each answer says what is there, and what to do where nothing is."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import artifacts_fixture as made
+import pytest
+from workbench import Vault, call
+
+TURN = {"turn": 0, "role": "user", "text": "Where does the zanzibar tariff live?", "at": "2026-03-28T22:34:06Z"}
+
+
+@pytest.fixture
+def vault(tmp_path: Path) -> Vault:
+    return Vault(tmp_path / "vault")
+
+
+def test_a_hit_in_a_running_session_names_what_expand_takes(vault: Vault) -> None:
+    vault.reindex()
+    vault.spawn("transcript", "append", "--session-key", "agent:main:main", input=json.dumps(TURN).encode())
+    shown = vault.call("recall", "zanzibar").out.splitlines()
+    assert shown[2].strip() == "agent:main:main#0"
+    assert TURN["text"] in vault.call("expand", shown[2].strip()).out
+
+
+@pytest.mark.parametrize("words", [["--prompt", "where does the zanzibar tariff live"], []])
+def test_a_small_budget_is_not_taken_for_an_empty_memory(vault: Vault, words: list[str]) -> None:
+    vault.call("remember", "the zanzibar tariff lives in tariffs/zanzibar.yaml")
+    assert vault.call("context", *words).out
+    answer = vault.call("context", *words, "--budget", "1")
+    assert (answer.code, answer.out) == (0, "") and "--budget 1" in answer.err
+    nothing = vault.call("context", "--prompt", "a kiln of clay", "--budget", "1")
+    assert nothing.err == "memory holds nothing on this\n"
+
+
+@pytest.mark.parametrize("words", [["recall", "x"], ["expand", "x"], ["graph"], ["context", "--prompt", "x"]])
+def test_without_a_workspace_the_remedy_is_to_make_one(tmp_path: Path, words: list[str]) -> None:
+    root = tmp_path / "not there"
+    answer = call("--workspace", root, *words)
+    assert answer.code == 3 and "signet-sync init" in answer.err and str(root) in answer.err
+    root.mkdir()
+    answer = call("--workspace", root, *words)
+    assert answer.code == 3 and f"signet-sync --workspace '{root}' reindex" in answer.err
+
+
+def test_a_memory_is_shown_with_its_tags(vault: Vault) -> None:
+    told = vault.call("remember", "Ada wants short answers", "--type", "preference", "--tag", "style", "--private").out
+    memory = re.findall(r"\^(m-\w+)", told)[0]
+    title, about, _, text = vault.call("expand", memory).out.splitlines()
+    assert title.startswith("memory · preference, remembered ") and title.endswith(f"^{memory}")
+    assert (about, text) == ("  #style · private", "Ada wants short answers")
+
+
+def test_what_the_budget_leaves_no_line_for_is_named(vault: Vault) -> None:
+    items = {
+        heading: [f"- {heading} {n} holds.\n" for n in range(3)] for heading in ("Decisions", "Constraints", "Next")
+    }
+    vault.put(made.summary(body="\n".join(f"## {heading}\n\n{''.join(some)}" for heading, some in items.items())))
+    vault.reindex()
+    node = vault.rows("select id from session_summaries where source_type = 'summary'")[0][0]
+    document = vault.call("expand", node, "--budget", "1", "--json").json
+    assert len(document["memories"]) == 9
+    shown = vault.call("expand", node, "--budget", "1").out
+    assert f"    {' '.join('^' + one for one in document['memories'][:4])} and 5 more: --json lists them\n" in shown
