@@ -8,14 +8,15 @@ import pytest
 from hypothesis import settings
 
 # A loaded machine is no reason to fail: what must be fast is measured by the tests that say so.
-settings.register_profile("patient", deadline=None)
-settings.load_profile("patient")
+settings.register_profile("patient", deadline=None, max_examples=30)
+settings.register_profile("thorough", deadline=None)
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "patient"))
 
 
 def pytest_xdist_auto_num_workers(config):
-    """Half as many again as there are cores: a third of the suite's time is spent waiting for agents and locks."""
+    """Twice as many as there are cores: much of the suite's time is spent waiting for agents and locks."""
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    return cores + cores // 2
+    return 2 * cores
 
 
 def pytest_collection_modifyitems(config, items):

@@ -520,7 +520,7 @@ def long_talk(talk: Talk, count: int, words: int = 400) -> None:
         (talk.assistant if number % 2 else talk.user)(text, number / 2 // 1)
 
 
-@pytest.mark.parametrize("limit", [300_000, 100_000])
+@pytest.mark.parametrize("limit", [300_000, pytest.param(100_000, marks=pytest.mark.slow)])
 def test_a_long_session_becomes_several_segments_each_below_the_limit(vault, talk, limit):
     long_talk(talk, 400)
     assert talk.path.stat().st_size > 1_400_000

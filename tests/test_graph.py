@@ -150,7 +150,7 @@ def test_the_graph_of_a_real_vault_is_the_same_however_it_was_built(vault: Vault
     assert len(graph_of(vault.dump())) > 200
 
 
-@pytest.mark.parametrize("count", [150, pytest.param(1500, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("count", [60, pytest.param(1500, marks=pytest.mark.slow)])
 def test_many_sessions_built_in_two_ways_give_one_graph(vault: Vault, count: int) -> None:
     sessions = corpus.write_corpus(str(vault.root), sessions=count)
     late = [path for session in sessions[::30] for path in session["paths"].values()]

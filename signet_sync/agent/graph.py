@@ -23,7 +23,6 @@ from signet_sync.index.nodes import Session
 from signet_sync.temporal import condense, threads
 from signet_sync.temporal.nodes import Edge, Node, SessionNodes, Source, of_session
 from signet_sync.temporal.threads import Thread, ThreadHead, ThreadSession
-from signet_sync.wording import beside
 
 _Condensed = tuple[Node, tuple[Edge, ...]]
 
@@ -157,7 +156,12 @@ def _telling(sources: Sequence[Source]) -> list[Source]:
 
 
 def _with(distilled: Distilled, more: Sequence[Item]) -> Distilled:
-    return distilled._replace(items=beside(distilled.items, more)) if more else distilled
+    if not more:
+        return distilled
+    # What a model has to do with is loaded only where one was asked.
+    from signet_sync.wording import beside
+
+    return distilled._replace(items=beside(distilled.items, more))
 
 
 # ── threads ──
