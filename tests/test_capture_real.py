@@ -37,9 +37,9 @@ NOTHING = {
 def real() -> list[object]:
     """One parameter for each file that may be a transcript."""
     found = [
-        pytest.param(harness, path, id=path.name)
+        pytest.param(harness, path, id=path.name, marks=[] if number == 0 else pytest.mark.slow)
         for harness, folder in FOLDERS.items()
-        for path in sorted((SAMPLES / folder).glob("*.db" if harness == "opencode" else "*.jsonl"))
+        for number, path in enumerate(sorted((SAMPLES / folder).glob("*.db" if harness == "opencode" else "*.jsonl")))
     ]
     skipped = pytest.mark.skip(reason="the sample transcripts are not here")
     return found or [pytest.param("", Path(), marks=skipped)]

@@ -295,11 +295,13 @@ def test_time_grows_with_the_text(unit):
     assert large < 16 * small + 0.2, (small, large)
 
 
+@pytest.mark.slow
 def test_eight_megabytes_take_eight_times_as_long_as_one():
     small, large = seconds(SESSION * ((1 << 20) // len(SESSION))), seconds(SESSION * ((1 << 23) // len(SESSION)), 1)
     assert large < 12 * small, (small, large)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("unit", ["x", "lamp ", "灯", "/a", "`", " ", "## User · ", "We decided. ", "error: "])
 def test_one_line_of_many_megabytes(unit):
     text = unit * (20_000_000 // len(unit))

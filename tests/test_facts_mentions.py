@@ -253,6 +253,7 @@ HOSTILE = {
 }  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("opening", ["", "```\n"], ids=["prose", "code"])
 @pytest.mark.parametrize("piece", HOSTILE.values(), ids=HOSTILE)
 def test_a_hostile_text_costs_its_length(piece, opening):

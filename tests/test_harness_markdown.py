@@ -179,6 +179,7 @@ def test_one_liners_do_nothing_in_a_vault(text):
     assert not re.search(r"(?<!\\)[\[#<*_%`$]", render([entry("event", text)])[1:-1])
 
 
+@pytest.mark.slow
 def test_it_is_linear():
     started = time.process_time()
     for text in ("`" * 500_000, "```\n" * 100_000, "## User\n" * 50_000, " " * 1_000_000, "\\" * 300_000):

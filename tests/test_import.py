@@ -323,6 +323,7 @@ def test_nothing_is_written_where_there_is_nothing(vault, home):
     assert "No transcripts in the folder of codex." in vault.call("import", "codex").out
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("size", "limit", "least"),
     [(5_000_000, 1_000_000, 5), pytest.param(200_000_000, 64 << 20, 8, marks=pytest.mark.slow)],

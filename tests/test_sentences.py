@@ -430,6 +430,7 @@ def is_linear(function, unit, size):
     return False
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_ten_times_the_text_takes_about_ten_times_as_long(name):
     """With a quadratic pattern it takes a hundred times as long."""
