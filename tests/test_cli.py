@@ -466,8 +466,9 @@ def test_demo_shows_the_main_job_and_refuses_what_is_not_its_own(tmp_path, monke
         assert said in answer.out
     for line in re.findall(r"^  (.*--workspace signet-demo .*)$", answer.out, re.MULTILINE):
         words = line.partition("#")[0].split()
-        assert words[0] != "'python" and (words[-1] == "run" or words[3] in ("recall", "expand"))
-        assert words[-1] == "run" or call(*words[1:]).out
+        said = words[words.index("--workspace") :]
+        assert words[0] != "'python" and said[2] in ("recall", "expand", "run")
+        assert said[2] == "run" or call(*said).out
     assert call("--workspace", root, "search", "fingerprint", "--json").json["hits"]
     assert call("--workspace", root, "check").code == 1
     assert call("demo").code == 0
