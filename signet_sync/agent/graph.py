@@ -5,13 +5,12 @@ Inside the transaction of the pass that moved the artifacts. The cost is that of
 
 from __future__ import annotations
 
-import gc
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from signet_sync import state
 from signet_sync.agent import projection
+from signet_sync.agent.garbage import uncollected
 from signet_sync.agent.workspace import Workspace
 from signet_sync.facts.distil import distil
 from signet_sync.facts.records import Distilled, Item
@@ -223,21 +222,9 @@ def _line(head: ThreadHead) -> Line:
 
 
 def _rebuild(database: Database) -> None:
-    with _no_collection():
+    with uncollected():
         _make_anew(database)
     database.set_meta(_STAMP, VERSION)
-
-
-@contextmanager
-def _no_collection() -> Iterator[None]:
-    """Without the garbage collector: much is made, and no cycles."""
-    collecting = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if collecting:
-            gc.enable()
 
 
 def _make_anew(database: Database) -> None:

@@ -6,7 +6,6 @@ ordinary pass: it looks at the disk and does what is left to do.
 
 from __future__ import annotations
 
-import gc
 import json
 import os
 import threading
@@ -21,6 +20,7 @@ from signet_sync import journal, state
 from signet_sync import reconcile as desk
 from signet_sync.agent import flows, graph, projection, scrub
 from signet_sync.agent.flows import Flow
+from signet_sync.agent.garbage import uncollected
 from signet_sync.agent.manifests import rebuild_missing
 from signet_sync.agent.workspace import Workspace, back_up, require_root
 from signet_sync.contracts.bodies import utf8
@@ -209,16 +209,12 @@ def _is_much(workspace: Workspace) -> bool:
 
 @contextmanager
 def _building(workspace: Workspace, request: Request) -> Iterator[None]:
-    """A first index goes without a journal on disk, and without the garbage collector: it makes much and no cycles."""
+    """A first index goes without a journal on disk, and without the garbage collector."""
     building = request.paths is None and _is_much(workspace) and workspace.database.begin_build()
-    collecting = building and gc.isenabled()
-    if collecting:
-        gc.disable()
     try:
-        yield
+        with uncollected(wanted=building):
+            yield
     finally:
-        if collecting:
-            gc.enable()
         if building:
             workspace.database.end_build()
 

@@ -55,21 +55,12 @@ def count_nodes(context: Context, agent: str, ids: list[str]) -> None:
     """Counts accesses where the database can be written at once; an answer never waits for a counter."""
     from datetime import UTC, datetime
 
-    from signet_sync.errors import DatabaseError
+    from signet_sync.cli.search import counting
     from signet_sync.index import telemetry
-    from signet_sync.index.database import Database
 
-    path = context.database_path()
-    if not ids or path == ":memory:":
-        return
-    try:
-        database = Database(path, create=False, wait_ms=200)
-    except (DatabaseError, OSError):
-        return
-    try:
-        telemetry.count_nodes(database, agent, ids, datetime.now(UTC).date().isoformat())
-    finally:
-        database.connection.close()
+    with counting(context, wanted=bool(ids)) as database:
+        if database is not None:
+            telemetry.count_nodes(database, agent, ids, datetime.now(UTC).date().isoformat())
 
 
 def _show(document: dict[str, Any]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
 
 import click
@@ -9,6 +10,7 @@ import click
 from signet_sync.cli import Context, agent_option, emit, json_option, pass_context
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from contextlib import AbstractContextManager
 
     from signet_sync.index.database import Database
@@ -99,18 +101,26 @@ def count_access(context: Context, found: list[tuple[str, str]]) -> None:
     from datetime import UTC, datetime
 
     from signet_sync.contracts.timestamps import instant_of, iso
-    from signet_sync.errors import DatabaseError
-    from signet_sync.index.database import Database
     from signet_sync.index.telemetry import count_accesses
 
+    with counting(context, wanted=bool(found)) as database:
+        if database is not None:
+            count_accesses(database, found, iso(instant_of(datetime.now(UTC))))
+
+
+@contextmanager
+def counting(context: Context, *, wanted: bool) -> Iterator[Database | None]:
+    """The index opened to count accesses; None where nothing is to be counted or it cannot be written at once."""
+    from signet_sync.errors import DatabaseError
+    from signet_sync.index.database import Database
+
     path = context.database_path()
-    if not found or path == ":memory:":
-        return
+    database = None
+    if wanted and path != ":memory:":
+        with suppress(DatabaseError, OSError):
+            database = Database(path, create=False, wait_ms=200)
     try:
-        database = Database(path, create=False, wait_ms=200)
-    except (DatabaseError, OSError):
-        return
-    try:
-        count_accesses(database, found, iso(instant_of(datetime.now(UTC))))
+        yield database
     finally:
-        database.connection.close()
+        if database is not None:
+            database.connection.close()
