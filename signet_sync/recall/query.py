@@ -9,12 +9,14 @@ from typing import NamedTuple
 from unicodedata import normalize
 
 from signet_sync.contracts.segments import CJK, word_phrases
+from signet_sync.recall.concepts import glossary_terms
 from signet_sync.recall.forms import STOP_WORDS, akin_of, folded, prefix_of, stem_of
 
 MOST_READ = 20_000  # characters of a query
 MOST_TERMS = 30
 MOST_PARTS = 8  # of one word: `src/index/retry.py` has four
 LONGEST = 64  # characters of a word
+MOST_CONCEPTS = 3  # terms of the glossary in one word: `networking` finds `network`, `chatgpt` finds `gpt`
 # What a word is worth that stands in a text in another form, or (of `retry.py`, `lantern-core`) in part.
 AKIN, PART = 0.9, 0.5
 
@@ -60,8 +62,9 @@ class Query(NamedTuple):
 
 
 class _Word(NamedTuple):
-    """A word as typed: its tokens, with humps taken apart too where it has some; `dense` ones are CJK."""
+    """A word as `typed`: its tokens, with humps taken apart too where it has some; `dense` ones are CJK."""
 
+    typed: str
     forms: tuple[tuple[str, ...], ...]
     dense: bool
 
@@ -109,11 +112,11 @@ def _words(text: str) -> Iterator[_Word]:
     for typed in text.split():
         for run in _RUN.findall(typed[:1000]):
             if re.match(f"[{CJK}]", run):
-                yield from (_Word(((piece,),), dense=True) for piece in _SCRIPT.findall(run))
+                yield from (_Word(piece, ((piece,),), dense=True) for piece in _SCRIPT.findall(run))
                 continue
             forms = (tuple(_tokens(phrase)) for phrase in word_phrases(run))
             if distinct := tuple(dict.fromkeys(form for form in forms if form)):
-                yield _Word(distinct, dense=False)
+                yield _Word(run, distinct, dense=False)
 
 
 def _tokens(phrase: str) -> list[str]:
@@ -126,10 +129,22 @@ def _terms(number: int, word: _Word) -> list[Term]:
         return [Term(number, (" ".join(pair),), share=1 / len(pairs), dense=True) for pair in pairs]
     phrases = tuple(" ".join(form) for form in word.forms)
     whole = word.forms[0]
+    concepts = [term for term in _concepts(word.typed) if term not in phrases]
     if len(whole) == 1:
-        return [Term(number, phrases, akin_of(whole[0]), prefix_of(whole[0]), stem_of(whole[0]))]
+        akin = dict.fromkeys((*akin_of(whole[0]), *concepts))
+        return [Term(number, phrases, tuple(akin), prefix_of(whole[0]), stem_of(whole[0]))]
     longest = max(whole, key=len)
-    return [Term(number, phrases, (longest,) if len(longest) > 3 and longest.isalpha() else (), worth=PART)]
+    akin = dict.fromkeys((*([longest] if len(longest) > 3 and longest.isalpha() else []), *concepts))
+    return [Term(number, phrases, tuple(akin), worth=PART)]
+
+
+# Of a word that is none of the glossary's, and no compound, its tags are these and the word itself. The parts of a
+# compound are left out: whoever asks for `pre-commit` does not ask for `pre`. In Chinese, Japanese and Korean the pairs
+# of a word find the terms in it.
+def _concepts(typed: str) -> list[str]:
+    """The concepts in a word as they stand in the index, each one token."""
+    tokens = [_tokens(term) for term in glossary_terms(typed, MOST_CONCEPTS)]
+    return [token for token, *rest in tokens if not rest]
 
 
 def _pairs(piece: str) -> list[str]:
