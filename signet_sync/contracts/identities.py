@@ -62,6 +62,16 @@ def _parts(path: str) -> list[str]:
     return [part for part in path.split("/") if part not in ("", ".")]
 
 
+def require_agent(agent_id: str) -> None:
+    """Raises `UsageError` (`agent-invalid`) for what cannot be the id of an agent."""
+    if AGENT_ID.fullmatch(agent_id) is None:
+        raise UsageError(
+            f"{agent_id!r} is not the id of an agent",
+            hint="use lower-case letters, digits, - and _, at most 64, a letter or digit first",
+            code="agent-invalid",
+        )
+
+
 def _checked(agent: str, source: str) -> str:
     if AGENT_ID.fullmatch(agent) is None:
         raise UsageError(

@@ -14,7 +14,7 @@ DEFAULT_AGENT = "default"
 
 _DAY_PAGE = re.compile(r"(?:agents/([a-z0-9][a-z0-9_-]{0,63})/)?ledger/(\d{4})/(\d\d)/(\d\d)\.md", re.ASCII)
 _MONTH_PAGE = re.compile(r"(?:agents/([a-z0-9][a-z0-9_-]{0,63})/)?ledger/(\d{4}-\d\d)\.md", re.ASCII)
-_HEAD_PAGE = re.compile(r"(?:agents/([a-z0-9][a-z0-9_-]{0,63})/)?MEMORY\.md", re.ASCII)
+_HEAD_PAGE = re.compile(r"(?:agents/([a-z0-9][a-z0-9_-]{0,63})/)?(?:MEMORY|DREAMS)\.md", re.ASCII)
 KEPT_COPY = re.compile(r"(?:[^/]+/)*[^/]+\.(?:signet|user)-\d{8}T\d{6}(?:\d{3})?Z(?:-\d+)?\.md", re.ASCII)
 
 
@@ -26,6 +26,11 @@ def agent_folder(agent_id: str) -> str:
 def head_page(agent_id: str) -> str:
     """The MEMORY.md of an agent."""
     return f"{agent_folder(agent_id)}MEMORY.md"
+
+
+def dream_page(agent_id: str) -> str:
+    """The DREAMS.md of an agent."""
+    return f"{agent_folder(agent_id)}DREAMS.md"
 
 
 def day_page(agent_id: str, day: str) -> str:

@@ -21,6 +21,7 @@ SECTIONS: tuple[tuple[str, str], ...] = (
     ("decisions", "## Decisions & Constraints"),
     ("people", "## People & Relationships"),
     ("blockers", "## Open Blockers & Technical Notes"),
+    ("dreamed", "## Dreamed"),
 )
 
 QUIET_AFTER = 14 * DAY
@@ -71,6 +72,16 @@ class MemoryView(NamedTuple):
     created_us: int
 
 
+class DreamedView(NamedTuple):
+    """Why a memory rose: the heading of its sweep, when that was, and the score, hits and days it had then."""
+
+    heading: str
+    at_us: int
+    score: float
+    hits: int
+    days: int
+
+
 class PinnedView(NamedTuple):
     """A pinned node of the graph; `path` is None for a condensation."""
 
@@ -83,13 +94,14 @@ class PinnedView(NamedTuple):
 
 
 class Seen(NamedTuple):
-    """All that may be shown in an agent's head, in any order; `uses` by id, for those that were used or pinned."""
+    """All that may be shown in an agent's head, in any order; by id, what was used or pinned and what was promoted."""
 
     threads: Sequence[ThreadView] = ()
     facts: Sequence[FactView] = ()
     memories: Sequence[MemoryView] = ()
     nodes: Sequence[PinnedView] = ()
     uses: Mapping[str, Use] = {}
+    dreamed: Mapping[str, DreamedView] = {}
 
 
 class Line(NamedTuple):
@@ -105,7 +117,10 @@ class Line(NamedTuple):
 
 
 class Candidate(NamedTuple):
-    """What may be shown, and its worth; `tell` makes its line, which most never need."""
+    """What may be shown, and its worth; `tell` makes its line, which most never need.
+
+    `group` is a heading inside the section, and `place` what stands first below it, the lowest.
+    """
 
     section: str
     id: str
@@ -113,6 +128,8 @@ class Candidate(NamedTuple):
     score: float
     pinned: bool
     tell: Callable[[], Line]
+    group: str = ""
+    place: float = 0.0
 
     @property
     def line(self) -> str:
@@ -156,12 +173,19 @@ def candidates(seen: Seen, now_us: int, half_lives: Mapping[str, float]) -> list
     return [
         *(valued("thread", "projects", v.id, v.latest_us, partial(_of_thread, v, today)) for v in seen.threads),
         *(valued(v.aspect, _section(v.aspect), v.id, v.latest_us, partial(_of_fact, v)) for v in seen.facts),
-        *(
-            valued(v.type, _section(v.type), v.id, v.created_us, partial(_of_memory, v), remembered=True)
-            for v in seen.memories
-        ),
+        *(_memory(v, seen.dreamed.get(v.id), valued) for v in seen.memories),
         *(valued("node", "projects", v.id, v.latest_us, partial(_of_node, v)) for v in seen.nodes),
     ]
+
+
+def _memory(view: MemoryView, dreamed: DreamedView | None, valued: Callable[..., Candidate]) -> Candidate:
+    """A memory in the section of its type, or where it has risen to, as new as its rise."""
+    if dreamed is None:
+        section = _section(view.type)
+        return valued(view.type, section, view.id, view.created_us, partial(_of_memory, view), remembered=True)
+    at_us, tell = max(view.created_us, dreamed.at_us), partial(_of_dream, view, dreamed)
+    risen = valued(view.type, "dreamed", view.id, at_us, tell, remembered=True)
+    return risen._replace(group=dreamed.heading, place=-dreamed.score)
 
 
 def _of_thread(view: ThreadView, today_us: int) -> Line:
@@ -179,6 +203,11 @@ def _of_memory(view: MemoryView) -> Line:
     return Line((_saying(view.content),), text, text)
 
 
+def _of_dream(view: MemoryView, dreamed: DreamedView) -> Line:
+    text = dreamed_line(view, dreamed)
+    return Line((_saying(view.content),), text, text)
+
+
 def _of_node(view: PinnedView) -> Line:
     text = pinned_line(view)
     return Line((view.id,), text, text)
@@ -191,9 +220,9 @@ def thread_line(view: ThreadView, today_us: int) -> str:
     more = f" · {lineage}" if project and lineage else ""
     status = "quiet" if today_us - view.latest_us > QUIET_AFTER else view.status
     count = "1 session" if view.sessions == 1 else f"{view.sessions} sessions"
-    said = _plain(view.sample)
+    said = plain(view.sample)
     if view.next_action:
-        said = f"{said.rstrip('.')}; next: {_plain(view.next_action, NEXT_LENGTH)}"
+        said = f"{said.rstrip('.')}; next: {plain(view.next_action, NEXT_LENGTH)}"
     name = project or lineage or "no project"
     return f"**{name}**{harness}{more} · {status}, {count}, last {day_of(view.latest_us)}: {said} {link_to(view.path)}"
 
@@ -201,18 +230,24 @@ def thread_line(view: ThreadView, today_us: int) -> str:
 def fact_line(view: FactView) -> str:
     """`… (lantern, 2026-03-28) [[…|summary]]`, after `next: ` or what else tells its aspect."""
     where = _listed(_cell(basename(view.project)), day_of(view.latest_us))
-    return f"{_PREFIXES.get(view.aspect, '')}{_plain(view.text)} ({where}) {link_to(view.path)}"
+    return f"{_PREFIXES.get(view.aspect, '')}{plain(view.text)} ({where}) {link_to(view.path)}"
 
 
 def memory_line(view: MemoryView) -> str:
     """`… (remembered 2026-03-28)`, after `preference: ` or what else tells its type."""
-    return f"{_PREFIXES.get(view.type, '')}{_plain(view.content)} (remembered {day_of(view.created_us)})"
+    return f"{_PREFIXES.get(view.type, '')}{plain(view.content)} (remembered {day_of(view.created_us)})"
+
+
+def dreamed_line(view: MemoryView, dreamed: DreamedView) -> str:
+    """`… _(score=0.42, hits=5, days=3)_`, the seed's form."""
+    why = f"_(score={dreamed.score:.2f}, hits={dreamed.hits}, days={dreamed.days})_"
+    return f"{_PREFIXES.get(view.type, '')}{plain(view.content)} {why}"
 
 
 def pinned_line(view: PinnedView) -> str:
     """`… (summary, lantern, 2026-03-28) [[…|summary]]`; a condensation has no file of its own to link."""
     where = _listed(view.source_type, _cell(basename(view.project)), day_of(view.latest_us))
-    return f"{_plain(view.label)} ({where}){f' {link_to(view.path)}' if view.path else ''}"
+    return f"{plain(view.label)} ({where}){f' {link_to(view.path)}' if view.path else ''}"
 
 
 def link_to(path: str) -> str:
@@ -226,9 +261,11 @@ def fill(entries: Iterable[Candidate], budget: int) -> Head:
 
     Pins come first, then the highest score, then the newest, then ids. A line that even alone is over the budget is
     passed over; the first that does not fit any more ends the head, so that nothing of less worth takes its place.
-    Inside a section pins stand first, then threads, then the rest, each as ranked.
+    Inside a section pins stand first, then threads, then the rest, each as ranked; where it has groups, the newest
+    group first.
     """
     chosen: dict[str, list[tuple[Candidate, str]]] = {key: [] for key, _ in SECTIONS}
+    groups: set[str] = set()
     said: set[str] = set()
     shown: set[str] = set()
     used = 0
@@ -241,6 +278,8 @@ def fill(entries: Iterable[Candidate], budget: int) -> Head:
         line = f"{entry.bullet}{text if said.isdisjoint(says) else short} {handle(entry.id)}"
         heading = _HEADING_COSTS[entry.section]
         cost = estimate_tokens(line) + 1
+        if entry.group not in groups:
+            cost += _group_costs(entry.group)
         if heading + cost > budget:
             continue
         if not chosen[entry.section]:
@@ -248,12 +287,30 @@ def fill(entries: Iterable[Candidate], budget: int) -> Head:
         if used + cost > budget:
             break
         used += cost
+        groups.add(entry.group)
         chosen[entry.section].append((entry, line))
         said.update(says)
         shown.add(entry.id)
     for pairs in chosen.values():
-        pairs.sort(key=lambda pair: (not pair[0].pinned, not pair[0].id.startswith("t-")))
-    return Head({key: [line for _, line in pairs] for key, pairs in chosen.items()}, frozenset(shown), used)
+        pairs.sort(key=lambda pair: (not pair[0].pinned, pair[0].place, not pair[0].id.startswith("t-")))
+        pairs.sort(key=lambda pair: pair[0].group, reverse=True)
+    return Head({key: _grouped(pairs) for key, pairs in chosen.items()}, frozenset(shown), used)
+
+
+def _grouped(pairs: Iterable[tuple[Candidate, str]]) -> list[str]:
+    """The lines of a section, each group below its heading."""
+    lines: list[str] = []
+    before = ""
+    for entry, line in pairs:
+        if entry.group != before:
+            lines += [*([""] if lines else []), entry.group, ""]
+            before = entry.group
+        lines.append(line)
+    return lines
+
+
+def _group_costs(group: str) -> int:
+    return estimate_tokens(group) + 3 if group else 0
 
 
 _HEADING_COSTS = {key: estimate_tokens(heading) + 3 for key, heading in SECTIONS}
@@ -269,10 +326,10 @@ def _section(kind: str) -> str:
 
 
 def _saying(text: str) -> str:
-    return _plain(text).casefold().rstrip(" .!…")
+    return plain(text).casefold().rstrip(" .!…")
 
 
-def _plain(text: str, limit: int = TEXT_LENGTH) -> str:
+def plain(text: str, limit: int = TEXT_LENGTH) -> str:
     """Text as an item of a list may show it: flattened, opening no block, naming no handle."""
     return inert(_BLOCK.sub("", flatten(text, limit), 1))
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
 from hashlib import sha256
 
@@ -38,11 +39,19 @@ def is_signets(data: bytes) -> bool:
 
 def is_generated(data: bytes) -> bool:
     """Whether a page holds one block that is as some machine's signet-sync wrote it."""
+    return generated(data) is not None
+
+
+def generated(data: bytes) -> str | None:
+    """The text of the one block of a page, as some machine's signet-sync wrote it; None where there is no such one."""
     marks = list(_MARKER.finditer(data))
     if len(marks) != 2 or marks[0][0] != BEGIN:
-        return False
+        return None
     exact = _END.fullmatch(marks[1][0])
-    return exact is not None and exact[1].decode() == seal_of(data[marks[0].end() : marks[1].start()])
+    inner = data[marks[0].end() : marks[1].start()]
+    if exact is None or exact[1].decode() != seal_of(inner):
+        return None
+    return inner.replace(b"\r\n", b"\n").decode("utf-8", "replace").removeprefix("\n").removesuffix("\n")
 
 
 def merge(existing: bytes | None, text: str) -> Merge:
@@ -89,3 +98,25 @@ def without_block(existing: bytes) -> bytes | None:
         if merged.keep is not None:
             rest += _MARKER.sub(b"", merged.keep[1])
     return rest if rest.strip() else None
+
+
+def without_lines(data: bytes, goes: Callable[[bytes], bool]) -> bytes:
+    """A page without some lines of our part, sealed again where it was; what people wrote around it stays.
+
+    A page that Signet generated is all of it ours, one without any mark none of it.
+    """
+    marks = list(_MARKER.finditer(data))
+    if not marks:
+        return _without(data, goes) if is_signets(data) else data
+    first = marks[0].end() if marks[0][0] == BEGIN else 0
+    last = marks[-1].start() if marks[-1][0] != BEGIN else len(data)
+    inner, closing = data[first:last], data[last:]
+    left = _without(inner, goes)
+    exact = _END.match(closing)
+    if exact is not None and exact[1].decode() == seal_of(inner):
+        closing = f"<!-- signet:end {seal_of(left)} -->".encode() + closing[exact.end() :]
+    return data[:first] + left + closing
+
+
+def _without(data: bytes, goes: Callable[[bytes], bool]) -> bytes:
+    return b"\n".join(line for line in data.split(b"\n") if not goes(line))
