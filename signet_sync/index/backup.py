@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import zlib
+from collections.abc import Sequence
 from contextlib import suppress
 from hashlib import sha256
 
@@ -11,10 +12,21 @@ import apsw
 
 from signet_sync.errors import DatabaseCorrupt
 from signet_sync.index.database import Database, translate
-from signet_sync.index.schema import BACKED_UP, SINCE_2
+from signet_sync.index.schema import BACKED_UP, LATER, LATER_COLUMNS
 
-# Small tables in which any value may change by itself: their rows are the mark.
-_BY_ROW = ("memories", "memory_sources", "pins", "node_telemetry")
+# Tables of which any row may change by itself: their rows are the mark, by the columns that can tell. The id of a memory
+# is made of its words, and a promotion stays as it was.
+_BY_ROW = {
+    "memories": tuple(column for column in BACKED_UP["memories"] if column != "content"),
+    "memory_sources": BACKED_UP["memory_sources"],
+    "pins": BACKED_UP["pins"],
+    "node_telemetry": BACKED_UP["node_telemetry"],
+    "memory_promotions": ("agent_id", "memory_id", "sweep_id"),
+}
+# In SQLite's header: who made the file, and the place of the number in which we keep the checksum of all other bytes.
+_SEALED = 0x5349534B
+_CHECKSUM_AT = 60
+_CHUNK = 1 << 20
 
 
 def fingerprint(database: Database) -> str:
@@ -32,14 +44,16 @@ def fingerprint(database: Database) -> str:
         ),
         database.value("select count(*) || ':' || coalesce(max(at), '') from flow_results"),
         database.value("select count(*) || ':' || coalesce(max(at), '') from captures"),
-        *(_hash(database, table) for table in _BY_ROW),
+        database.value("select count(*) || ':' || coalesce(max(id), 0) from recall_events"),
+        database.value("select count(*) || ':' || coalesce(max(sweep_id), '') from dream_sweeps"),
+        *(_hash(database, table, columns) for table, columns in _BY_ROW.items()),
     ]
     return "|".join(str(part) for part in parts)
 
 
-def _hash(database: Database, table: str) -> str:
-    """The hash of a table's rows, which SQLite puts together in order of their key (they have no rowid)."""
-    row = " || ',' || ".join(f"quote({column})" for column in BACKED_UP[table])
+def _hash(database: Database, table: str, columns: Sequence[str]) -> str:
+    """The hash of some columns of a table's rows, which SQLite puts together in order of their key."""
+    row = " || ',' || ".join(f"quote({column})" for column in columns)
     rows = database.value(f"select group_concat({row}, ';') from (select * from {table} order by 1, 2)")
     return sha256((rows or "").encode("utf-8", "surrogatepass")).hexdigest()[:16]
 
@@ -57,11 +71,12 @@ def write(database: Database, target: str) -> None:
             database.execute("pragma kept.synchronous = off")
             for table, columns in BACKED_UP.items():
                 database.execute(f"create table kept.{table} as select {', '.join(columns)} from main.{table}")
-            database.execute(f"pragma kept.user_version = {_checksum(database)}")
+            database.execute(f"pragma kept.application_id = {_SEALED}")
         finally:
             database.execute("detach database kept")
-        handle = os.open(temporary, os.O_RDONLY | os.O_CLOEXEC)
+        handle = os.open(temporary, os.O_RDWR | os.O_CLOEXEC)
         try:
+            os.pwrite(handle, _checksum(handle).to_bytes(4, "big"), _CHECKSUM_AT)
             os.fsync(handle)
         finally:
             os.close(handle)
@@ -87,11 +102,11 @@ def restore(database: Database, source: str) -> dict[str, int]:
     try:
         database.execute("attach database ? as kept", (source,))
         try:
-            if database.value("pragma kept.user_version") != _checksum(database):
+            if not _is_whole(database, source):
                 raise DatabaseCorrupt("the backup is damaged", path=source, hint="an older one is tried by itself")
             with database.transaction():
-                for table in _kept(database):
-                    names = ", ".join(BACKED_UP[table])
+                for table, columns in _kept(database).items():
+                    names = ", ".join(columns)
                     before: int = database.value(f"select count(*) from main.{table}")
                     database.execute(f"insert or ignore into main.{table}({names}) select {names} from kept.{table}")
                     counts[table] = database.value(f"select count(*) from main.{table}") - before
@@ -105,17 +120,50 @@ def restore(database: Database, source: str) -> dict[str, int]:
     return counts
 
 
-def _kept(database: Database) -> list[str]:
-    """The tables of the attached backup; one that was written under schema 1 lacks those that came later."""
+def _kept(database: Database) -> dict[str, list[str]]:
+    """Tables of the attached backup with their columns; one that was written under an older schema lacks some."""
     there = {row[0] for row in database.execute("select name from kept.sqlite_schema where type = 'table'")}
-    return [table for table in BACKED_UP if table in there or table not in SINCE_2]
+    return {
+        table: [column for column in columns if column not in LATER_COLUMNS or _has(database, table, column)]
+        for table, columns in BACKED_UP.items()
+        if table in there or table not in LATER
+    }
 
 
-def _checksum(database: Database) -> int:
-    """A CRC-32 of the attached backup's rows as a signed number: SQLite itself would not notice a flipped letter."""
+def _has(database: Database, table: str, column: str) -> bool:
+    # No name is read: of a damaged backup it may be none.
+    count: int = database.value("select count(*) from pragma_table_info(?, 'kept') where name = ?", (table, column))
+    return bool(count)
+
+
+def _is_whole(database: Database, source: str) -> bool:
+    """Whether the attached backup is as it was written, to the byte: SQLite itself would not notice a flipped letter."""
+    told: int = database.value("pragma kept.user_version") % (1 << 32)
+    if database.value("pragma kept.application_id") != _SEALED:
+        return told == _checksum_of_rows(database)
+    handle = os.open(source, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        return told == _checksum(handle)
+    finally:
+        os.close(handle)
+
+
+def _checksum(handle: int) -> int:
+    """A CRC-32 of a file but for the four bytes in which it is kept."""
+    crc = place = 0
+    while chunk := os.pread(handle, _CHUNK, place):
+        if not place:
+            chunk = chunk[:_CHECKSUM_AT] + bytes(4) + chunk[_CHECKSUM_AT + 4 :]
+        crc = zlib.crc32(chunk, crc)
+        place += len(chunk)
+    return crc
+
+
+def _checksum_of_rows(database: Database) -> int:
+    """What a backup keeps that was written before there were dreams: a CRC-32 of its rows."""
     crc = 0
-    for table in _kept(database):
+    for table, columns in _kept(database).items():
         # By rowid where the first two are equal: the order in which the rows were copied.
-        for row in database.execute(f"select {', '.join(BACKED_UP[table])} from kept.{table} order by 1, 2, rowid"):
+        for row in database.execute(f"select {', '.join(columns)} from kept.{table} order by 1, 2, rowid"):
             crc = zlib.crc32(repr(row).encode("utf-8", "surrogatepass"), crc)
-    return crc - (1 << 32) if crc >= 1 << 31 else crc
+    return crc

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -23,6 +24,7 @@ from signet_sync.index.schema import (
 )
 
 MINIMUM_SQLITE = (3, 51, 3)
+_MADE = re.compile(r"create (?:unique |virtual )?(?:table|index) (\w+)")
 BUSY_MS = 5000
 
 if tuple(int(part) for part in apsw.sqlite_lib_version().split(".")) < MINIMUM_SQLITE:
@@ -180,7 +182,7 @@ class Database:
             if version == VERSION:
                 return
             if version:
-                self._bring_up_to_date()
+                self._bring_up_to_date(version)
                 return
             for statement in (*NATIVE_DDL, *DERIVED_DDL):
                 self.connection.execute(statement)
@@ -190,15 +192,26 @@ class Database:
             self.connection.execute(f"pragma application_id = {APPLICATION_ID}")
             self.connection.execute(f"pragma user_version = {VERSION}")
 
-    def _bring_up_to_date(self) -> None:
-        """From schema 1: native rows stay, but for live turns; everything derived is made anew by the next pass."""
-        self.execute("drop table session_transcripts")  # had no session ids, and nothing wrote to it
-        present = {row[0] for row in self.execute("select name from sqlite_schema")}
-        for statement in NATIVE_DDL:
-            if statement.split("(")[0].split()[2] not in present:
-                self.connection.execute(statement)
-        self.reset_derived()
+    def _bring_up_to_date(self, version: int) -> None:
+        """Native rows stay, but for live turns of schema 1; what is derived of that is made anew by the next pass."""
+        if version < 2:
+            self.execute("drop table session_transcripts")  # had no session ids, and nothing wrote to it
+        else:
+            self.execute("alter table memories add column concept_tags text")
+        self._make_missing(NATIVE_DDL)
+        if version < 2:
+            self.reset_derived()
+        else:
+            self._make_missing(DERIVED_DDL)
+            self._tell_the_planner()
         self.connection.execute(f"pragma user_version = {VERSION}")
+
+    def _make_missing(self, statements: Sequence[str]) -> None:
+        present = {row[0] for row in self.execute("select name from sqlite_schema")}
+        for statement in statements:
+            made = _MADE.match(statement)
+            if made is not None and made[1] not in present:
+                self.connection.execute(statement)
 
     def _tell_the_planner(self) -> None:
         """What an index is worth: the same in every vault, so that a plan that was tested is the plan that is run.

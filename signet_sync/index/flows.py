@@ -54,6 +54,29 @@ def record(
     )
 
 
+class Ended(NamedTuple):
+    """A session's end as its flow recorded it; `session` is its key, else its id, `at` when it was begun (ISO 8601)."""
+
+    flow_key: str
+    agent_id: str
+    session: str
+    at: str
+
+
+def ended_since(database: Database, at: str) -> list[Ended]:
+    """Session ends that were written down later than a moment (ISO 8601), oldest first."""
+    return [
+        Ended(*row)
+        for row in database.execute(
+            "select f.flow_key, f.agent_id, coalesce((select a.session_key from memory_artifacts a"
+            " where a.agent_id = f.agent_id and a.session_token = f.session_token and a.session_id = f.session_id"
+            " and a.session_key is not null limit 1), f.session_id), f.at from flow_results f"
+            " where f.kind = 'end' and f.refused = 0 and f.at > ? order by f.at, f.flow_key",
+            (at,),
+        )
+    ]
+
+
 def refusals(database: Database) -> list[tuple[str, str, str]]:
     """Endings that were refused for good: time, agent and what was said, newest first."""
     return [

@@ -10,7 +10,7 @@ from typing import Any
 
 from signet_sync.contracts.timestamps import day_of, parse_instant
 from signet_sync.facts.records import SECTION_OF
-from signet_sync.index import ahead
+from signet_sync.index import ahead, promotions
 from signet_sync.index.database import Database
 from signet_sync.projection.head import FactView, MemoryView, PinnedView, Seen, ThreadView
 from signet_sync.projection.render import Lineage, NodeView
@@ -73,7 +73,8 @@ def seen(database: Database, agent_id: str, now_us: int) -> Seen:
     for kind in SECTION_OF:
         newest = f"{_MEMORY} and type = ? order by created_at desc, id limit ?"
         memories |= _rows(database, newest, agent_id, kind, MEMORIES_OF_A_TYPE)
-    memories |= _each(database, f"{_MEMORY} and id = ?", _of(ids, "m"), agent_id)
+    risen = promotions.dreamed(database, agent_id)
+    memories |= _each(database, f"{_MEMORY} and id = ?", {*_of(ids, "m"), *risen} - memories.keys(), agent_id)
     pinned = [one for one in _of(ids, "skcae") if uses[one].pinned]
     return Seen(
         [*filter(None, (_as_of(database, agent_id, ThreadView(*row), now_us) for row in threads.values()))],
@@ -81,6 +82,7 @@ def seen(database: Database, agent_id: str, now_us: int) -> Seen:
         [MemoryView(one, kind, text, parse_instant(at) or 0) for one, kind, text, at in memories.values()],
         [PinnedView(*row) for row in _each(database, f"{_PINNED} and id = ?", pinned, agent_id).values()],
         uses,
+        risen,
     )
 
 

@@ -3,23 +3,29 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
+from signet_sync.contracts.segments import spaced
 from signet_sync.index import lines as recall_lines
 from signet_sync.index.database import Database
 from signet_sync.index.lines import Line
 
 Origin = tuple[str, str]  # token and id of a session
 OWN_WORD: Origin = ("", "")
-_COLUMNS = "agent_id, id, type, content, tags, private, created_at"
+_COLUMNS = "agent_id, id, type, content, tags, private, created_at, concept_tags"
 # The mark's key holds agent and id and no word; it goes when no byte of the memory is left in our files.
 _MARK = "forgotten:"
+_WORD = re.compile(r"[^\W_]+")
 _ALL_MARKS = f"from meta where key >= '{_MARK}' and key < '{_MARK[:-1]};'"  # `;` comes right behind `:`
 
 
 class Memory(NamedTuple):
-    """A row of `memories`. `content` is sanitized, `tags` are sorted, `created_at` is ISO 8601 UTC."""
+    """A row of `memories`. `content` is sanitized, `tags` are sorted, `created_at` is ISO 8601 UTC.
+
+    `concepts` are the tags that are made of the content, None where that was not done yet.
+    """
 
     agent_id: str
     id: str
@@ -28,6 +34,7 @@ class Memory(NamedTuple):
     tags: tuple[str, ...]
     private: bool
     created_at: str
+    concepts: tuple[str, ...] | None = None
 
 
 def store(database: Database, memory: Memory, origin: Origin) -> tuple[Memory, bool]:
@@ -40,8 +47,8 @@ def store(database: Database, memory: Memory, origin: Origin) -> tuple[Memory, b
     row = memory if before is None else _merged(before, memory)
     if row != before:
         database.execute(
-            f"insert or replace into memories({_COLUMNS}) values(?, ?, ?, ?, ?, ?, ?)",
-            (*row[:4], json.dumps(row.tags, ensure_ascii=False), int(row.private), row.created_at),
+            f"insert or replace into memories({_COLUMNS}) values(?, ?, ?, ?, ?, ?, ?, ?)",
+            (*row[:4], _listed(row.tags), int(row.private), row.created_at, _listed(row.concepts)),
         )
     database.execute(
         "insert or ignore into memory_sources(agent_id, memory_id, session_token, session_id, at)"
@@ -54,7 +61,11 @@ def store(database: Database, memory: Memory, origin: Origin) -> tuple[Memory, b
 
 def _merged(before: Memory, more: Memory) -> Memory:
     tags = tuple(sorted({*before.tags, *more.tags}))
-    return before._replace(tags=tags, private=before.private or more.private)
+    return before._replace(tags=tags, private=before.private or more.private, concepts=more.concepts or before.concepts)
+
+
+def _listed(tags: Sequence[str] | None) -> str | None:
+    return None if tags is None else json.dumps(tags, ensure_ascii=False)
 
 
 def get(database: Database, agent_id: str, memory_id: str) -> Memory | None:
@@ -78,21 +89,55 @@ def lines(database: Database) -> list[Line]:
 
 
 def _line(memory: Memory) -> Line:
-    return Line(memory.agent_id, "memory", memory.id, memory.content)
+    """A memory is found by its words and by its tags."""
+    return Line(memory.agent_id, "memory", memory.id, tagged(memory.content, memory.tags, memory.concepts or ()))
 
 
-def _memories(database: Database, where: str, bindings: Sequence[str]) -> Iterator[Memory]:
-    for agent_id, memory_id, kind, content, tags, private, created_at in database.execute(
+def tagged(content: str, tags: Sequence[str], concepts: Sequence[str]) -> str:
+    """A memory's words, and below them the tags that do not stand there anyway."""
+    said = f" {_words(content)} "
+    more = [tag for tag in dict.fromkeys((*tags, *concepts)) if f" {_words(tag)} " not in said]
+    return "\n".join([content, *([" ".join(more)] if more else [])])
+
+
+def _words(text: str) -> str:
+    """A text's words as full text takes them: `gpt` does not stand in `chatgpt`, `网络` stands in `网络很慢`."""
+    return " ".join(_WORD.findall(spaced(text).casefold()))
+
+
+def _memories(database: Database, where: str, bindings: Sequence[Any]) -> Iterator[Memory]:
+    for agent_id, memory_id, kind, content, tags, private, created_at, concepts in database.execute(
         f"select {_COLUMNS} from memories where {where} order by agent_id, id", bindings
     ):
-        yield Memory(agent_id, memory_id, kind, content, tuple(json.loads(tags)), bool(private), created_at)
+        made = None if concepts is None else tuple(json.loads(concepts))
+        yield Memory(agent_id, memory_id, kind, content, tuple(json.loads(tags)), bool(private), created_at, made)
+
+
+def untagged(database: Database, agent_id: str, limit: int) -> list[Memory]:
+    """Memories of an agent of which no concept tags were made yet."""
+    where = "agent_id = ?1 and id in (select id from memories where agent_id = ?1 and concept_tags is null limit ?2)"
+    return list(_memories(database, where, (agent_id, limit)))
+
+
+def tag(database: Database, memory: Memory, concepts: Sequence[str]) -> None:
+    """Gives a memory its concept tags, and `recall` a way to find it by them. In the caller's transaction."""
+    database.execute(
+        "update memories set concept_tags = ? where agent_id = ? and id = ?",
+        (_listed(concepts), memory.agent_id, memory.id),
+    )
+    recall_lines.put(database, [_line(memory._replace(concepts=tuple(concepts)))])
+
+
+def forget_concepts(database: Database) -> None:
+    """Has all concept tags made anew, by other rules. In the caller's transaction."""
+    database.execute("update memories set concept_tags = null where concept_tags is not null")
 
 
 # ── forgetting ──
 
 
 def forget(database: Database, agent_id: str, ids: Sequence[str]) -> None:
-    """Drops memories with their sources, lines, pins and accesses, and marks them for the scrub.
+    """Drops memories with their sources, lines, pins, accesses, hits and promotions, and marks them for the scrub.
 
     In the caller's transaction.
     """
@@ -102,6 +147,8 @@ def forget(database: Database, agent_id: str, ids: Sequence[str]) -> None:
         ("memory_sources", "memory_id"),
         ("pins", "id"),
         ("node_telemetry", "id"),
+        ("recall_events", "memory_id"),
+        ("memory_promotions", "memory_id"),
     ):
         database.executemany(f"delete from {table} where agent_id = ? and {column} = ?", rows)
     recall_lines.drop(database, agent_id, ids)

@@ -102,6 +102,16 @@ def sessions(database: Database) -> int:
     return count
 
 
+def counts_of(database: Database, agent_id: str) -> tuple[int, int]:
+    """How many sessions and artifacts an agent has."""
+    held: int = database.value(
+        "select count(*) from (select distinct session_token, session_id from memory_artifacts where agent_id = ?)",
+        (agent_id,),
+    )
+    artifacts: int = database.value("select count(*) from memory_artifacts where agent_id = ?", (agent_id,))
+    return held, artifacts
+
+
 def violation_batches(database: Database) -> list[tuple[str, str, list[tuple[str, str, str]]]]:
     """Open violations grouped by the pass that found them: batch, time, and (path, code, message) of each."""
     batches: dict[str, tuple[str, list[tuple[str, str, str]]]] = {}

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Sequence
+from array import array
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from itertools import chain
 from typing import NamedTuple
 
 from signet_sync.contracts.timestamps import parse_instant
@@ -23,12 +25,8 @@ _TIMES = {
 }
 
 
-class Match(NamedTuple):
-    """A line that holds some of the terms: bit n of `mask` says that term n stands there, in any form."""
-
-    mask: int
-    tier: str
-    id: str
+Masks = dict[int, int]
+"""What holds some terms: by row number a mask of which bit n says that term n stands there, in any form."""
 
 
 class Line(NamedTuple):
@@ -66,53 +64,70 @@ class NodeAt(NamedTuple):
 # ── full text ──
 
 
-def artifacts_with(database: Database, agent_id: str, term: Term) -> int:
-    """About how many artifacts of an agent hold a term; exact where few do."""
-    form = _any_form(term)
-    rows = database.execute(
-        "select count(*), coalesce(sum(a.agent_id = ?), 0)"
-        f" from (select rowid from {_ARTIFACTS} where {_ARTIFACTS} match ? limit {_COUNTED}) m"
-        " cross join memory_artifacts a on a.id = m.rowid",
-        (agent_id, form),
+def artifacts_with(database: Database, term: Term) -> array[int]:
+    """Row numbers of all agents' artifacts that hold a term, in order."""
+    return array("q", _rows(database, _ARTIFACTS, _any_form(term)))
+
+
+def owned(database: Database, agent_id: str, rows: array[int]) -> int:
+    """About how many of some artifacts are an agent's; exact for few."""
+    some = rows[:_COUNTED]
+    own: int = database.value(
+        "select count(*) from json_each(?) j cross join memory_artifacts a on a.id = j.value where a.agent_id = ?",
+        (json.dumps(some.tolist()), agent_id),
     )
-    seen, own = next(iter(rows))
-    if seen < _COUNTED:
-        return int(own)
-    everybody: int = database.value(f"select count(*) from {_ARTIFACTS} where {_ARTIFACTS} match ?", (form,))
-    return everybody * int(own) // _COUNTED
+    return own if len(some) < _COUNTED else len(rows) * own // _COUNTED
 
 
-def artifacts_in_all(database: Database, agent_id: str) -> int:
-    """How many artifacts an agent has."""
+def artifacts_in_all(database: Database, agent_id: str) -> tuple[int, bool]:
+    """How many artifacts an agent has, and whether there are no others'."""
     count: int = database.value("select count(*) from memory_artifacts where agent_id = ?", (agent_id,))
-    return count
+    others = "exists(select 1 from memory_artifacts where agent_id"
+    return count, not database.value(f"select {others} < ?1) or {others} > ?1)", (agent_id,))
 
 
-def lines(
-    database: Database, agent_id: str, query: Sequence[Term], by: Sequence[int], tiers: Collection[str], private: bool
-) -> list[Match]:
-    """The lines of an agent, in some tiers, that hold one of the terms `by`; without `private` no private memory."""
-    sql, bindings = _masks(_LINES, query, by)
-    hidden = "" if private else " and not exists(select 1 from memories where agent_id = ? and id = l.id and private)"
-    return [
-        Match(*row)
-        for row in database.execute(
-            f"select m.mask, l.tier, l.id from ({sql}) m cross join recall_lines l on l.rowid = m.id"
-            f" where l.agent_id = ? and l.tier in ({_marks(tiers)}){hidden}",
-            (*bindings, agent_id, *tiers, *([] if private else [agent_id])),
-        )
-    ]
+def lines(database: Database, query: Sequence[Term], by: Sequence[int]) -> Masks:
+    """All agents' lines that hold one of the terms `by`: what tells whose is read later."""
+    forms = [_any_form(term) for term in query]
+    found_by = " OR ".join(forms[number] for number in by)
+    masks: Masks = {}
+    for number, form in enumerate(forms):
+        match = form if number in by else f"({found_by}) AND ({form})"
+        _mark(masks, number, _rows(database, _LINES, match))
+    return masks
 
 
 def artifacts(
-    database: Database, query: Sequence[Term], by: Sequence[int], near: Sequence[tuple[int, int]]
-) -> list[tuple[int, int]]:
-    """Mask and row number of all agents' artifacts that hold one of the terms `by`: what tells whose is read later.
+    database: Database,
+    query: Sequence[Term],
+    holding: Sequence[array[int]],
+    by: Sequence[int],
+    near: Sequence[tuple[int, int]],
+) -> Masks:
+    """All agents' artifacts that hold one of the terms `by`; `holding` says for each term what holds it.
 
     The bits behind those of the terms say that the terms of each pair in `near` stand close together.
     """
-    sql, bindings = _masks(_ARTIFACTS, query, by, near)
-    return list(database.execute(f"select mask, id from ({sql})", bindings))
+    masks: Masks = {}
+    for number in by:
+        _mark(masks, number, holding[number])
+    for number in set(range(len(query))).difference(by):
+        _mark(masks, number, filter(masks.__contains__, holding[number]))
+    for bit, (one, other) in enumerate(near, len(query)):
+        close = f"NEAR({_usual_form(query[one])} {_usual_form(query[other])}, {_CLOSE})"
+        _mark(masks, bit, _rows(database, _ARTIFACTS, close))
+    return masks
+
+
+def _mark(masks: Masks, bit: int, rows: Iterable[int]) -> None:
+    value = 1 << bit
+    for row in rows:
+        masks[row] = masks.get(row, 0) | value
+
+
+def _rows(database: Database, table: str, match: str) -> Iterator[int]:
+    """Row numbers of a full-text table that match, in order."""
+    return chain.from_iterable(database.execute(f"select rowid from {table} where {table} match ?", (match,)))
 
 
 def named(database: Database, agent_id: str, ids: Sequence[int], kinds: Collection[str]) -> list[tuple[str, str]]:
@@ -129,21 +144,6 @@ def named(database: Database, agent_id: str, ids: Sequence[int], kinds: Collecti
 
 def _marks(values: Collection[str]) -> str:
     return ", ".join("?" * len(values))
-
-
-# `cross join` makes SQLite go from what matches to its rows: statistics that say so are never gathered.
-def _masks(
-    table: str, query: Sequence[Term], by: Sequence[int], near: Sequence[tuple[int, int]] = ()
-) -> tuple[str, list[str]]:
-    """A select of (id, mask) over a full-text table, and its bindings."""
-    forms = [_any_form(term) for term in query]
-    found_by = " OR ".join(forms[number] for number in by)
-    matches = [form if number in by else f"({found_by}) AND ({form})" for number, form in enumerate(forms)]
-    matches += [f"NEAR({_usual_form(query[one])} {_usual_form(query[other])}, {_CLOSE})" for one, other in near]
-    union = " union all ".join(
-        f"select rowid as id, {1 << bit} as bit from {table} where {table} match ?" for bit in range(len(matches))
-    )
-    return f"select id, sum(bit) as mask from ({union}) group by id", matches
 
 
 # Phrases, forms and beginnings hold no character that means anything to FTS5.
@@ -167,24 +167,40 @@ def _begun(term: Term) -> str:
 # ── rows ──
 
 
-def newest(database: Database, agent_id: str, tier: str, ids: Sequence[str], limit: int) -> list[str]:
-    """The things that lines of a tier stand for, newest first, at most `limit`."""
+def has_any(database: Database, agent_id: str, tier: str) -> bool:
+    """Whether an agent has anything that lines of a tier may stand for."""
+    found: int = database.value(f"select exists(select 1 from {_TIMES[tier][0]} where agent_id = ?)", (agent_id,))
+    return bool(found)
+
+
+# `cross join` makes SQLite go from what matches to its rows: statistics that say so are never gathered.
+def first(
+    database: Database, agent_id: str, tier: str, groups: Sequence[Sequence[int]], limit: int, private: bool
+) -> list[str]:
+    """Of lines in groups those of an agent and a tier, group by group, the newest first: ids, at most `limit`.
+
+    Without `private` no private memory.
+    """
     table, column, time = _TIMES[tier]
+    hidden = " and not t.private" if tier == "memory" and not private else ""
     rows = database.execute(
-        f"select t.{column} from json_each(?) j join {table} t on t.agent_id = ? and t.{column} = j.value"
-        f" order by t.{time} desc, t.{column} limit ?",
-        (json.dumps(ids), agent_id, limit),
+        "select l.id from json_each(?) g cross join json_each(g.value) j cross join recall_lines l on l.rowid = j.value"
+        f" cross join {table} t on t.agent_id = l.agent_id and t.{column} = l.id"
+        f" where l.agent_id = ? and l.tier = ?{hidden} order by g.key, t.{time} desc, l.id limit ?",
+        (json.dumps(groups), agent_id, tier, limit),
     )
     return [row[0] for row in rows]
 
 
 def memory(database: Database, agent_id: str, line_id: str) -> Line | None:
-    """A memory."""
-    for kind, content, private, created_at in database.execute(
-        "select type, content, private, created_at from memories where agent_id = ? and id = ?", (agent_id, line_id)
+    """A memory; its tags stand below its words."""
+    for kind, content, private, created_at, line in database.execute(
+        "select m.type, m.content, m.private, m.created_at, l.text from memories m"
+        " join recall_lines l on l.agent_id = m.agent_id and l.id = m.id where m.agent_id = ? and m.id = ?",
+        (agent_id, line_id),
     ):
         at_us = parse_instant(created_at) or 0
-        return Line(line_id, kind, None, content, content, None, at_us, bool(private))
+        return Line(line_id, kind, None, line, content, None, at_us, bool(private))
     return None
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-VERSION = 2
+VERSION = 3
 APPLICATION_ID = 0x53495359  # "SISY"
 # While the first index is built without a journal; a file that still says so was left by a crash.
 BUILDING_ID = 0x53495342
@@ -32,6 +32,7 @@ TABLES: dict[str, Literal["derived", "native"]] = {
     "relations": "derived",
     "recall_lines": "derived",
     "recall_lines_fts": "derived",
+    "history_files": "derived",
     "seals": "native",
     "violations": "native",
     "memory_artifact_tombstones": "native",
@@ -46,6 +47,9 @@ TABLES: dict[str, Literal["derived", "native"]] = {
     "node_telemetry": "native",
     "node_wordings": "native",
     "extractions": "native",
+    "recall_events": "native",
+    "dream_sweeps": "native",
+    "memory_promotions": "native",
     "meta": "native",
 }
 
@@ -63,10 +67,16 @@ BACKED_UP: dict[str, tuple[str, ...]] = {
     "captures": (
         "harness", "path", "session_id", "size", "mtime_ns", "agent_id", "outcome", "conversation", "at",
     ),
-    "memories": ("agent_id", "id", "type", "content", "tags", "private", "created_at"),
+    "memories": ("agent_id", "id", "type", "content", "tags", "private", "created_at", "concept_tags"),
     "memory_sources": ("agent_id", "memory_id", "session_token", "session_id", "at"),
     "pins": ("agent_id", "id", "pinned_at"),
     "node_telemetry": ("agent_id", "id", "accesses", "last_day", "before", "before_day"),
+    "recall_events": ("agent_id", "memory_id", "query", "score", "at_us"),
+    "dream_sweeps": ("agent_id", "sweep_id", "at_us", "candidates", "promoted", "skipped"),
+    "memory_promotions": (
+        "agent_id", "memory_id", "sweep_id", "score", "recall_count", "frequency", "relevance", "recency", "diversity",
+        "consolidation", "unique_days", "queries", "last_us",
+    ),
 }  # fmt: skip
 
 DERIVED_DDL: tuple[str, ...] = (
@@ -181,6 +191,10 @@ DERIVED_DDL: tuple[str, ...] = (
     """create virtual table recall_lines_fts using fts5(
         text, content='', tokenize="unicode61 remove_diacritics 2")""",
     "insert into recall_lines_fts(recall_lines_fts, rank) values('secure-delete', 1)",
+    # What the history took of each file when it last looked, so that only what moved is read again.
+    """create table history_files(
+        path text primary key, size integer not null, mtime_ns integer not null, ctime_ns integer not null,
+        inode integer not null, oid text, skipped text) without rowid""",
 )
 
 NATIVE_DDL: tuple[str, ...] = (
@@ -222,10 +236,11 @@ NATIVE_DDL: tuple[str, ...] = (
         agent_id text not null, session_key text not null, session_id text not null default '', turn integer not null,
         role text not null, content text not null, at text not null,
         primary key(agent_id, session_key, session_id, turn)) without rowid""",
-    # What somebody asked to be remembered: it stands nowhere else. `content` is sanitized.
+    # What somebody asked to be remembered: it stands nowhere else. `content` is sanitized. `concept_tags` are made of
+    # it (null: not yet).
     """create table memories(
         agent_id text not null, id text not null, type text not null, content text not null, tags text not null,
-        private integer not null, created_at text not null,
+        private integer not null, created_at text not null, concept_tags text,
         primary key(agent_id, id)) without rowid""",
     "create index memories_time on memories(agent_id, type, created_at)",
     # Where a memory comes from: sessions, or (token and id empty) a person's own word.
@@ -254,16 +269,35 @@ NATIVE_DDL: tuple[str, ...] = (
         agent_id text not null, source_path text not null, source_sha256 text not null, items text not null,
         model text not null, at text not null,
         primary key(agent_id, source_path)) without rowid""",
+    # Every hit of `recall` on a memory (seed 004). `query` is sanitized, `score` is 1/rank.
+    """create table recall_events(
+        id integer primary key, agent_id text not null, memory_id text not null, query text not null,
+        score real not null, at_us integer not null)""",
+    "create index recall_events_memory on recall_events(agent_id, memory_id, at_us)",
+    "create index recall_events_time on recall_events(agent_id, at_us)",
+    # What rose into MEMORY.md, in which sweep and why: its section and the diary are made of these rows alone.
+    """create table dream_sweeps(
+        agent_id text not null, sweep_id text not null, at_us integer not null, candidates integer not null,
+        promoted integer not null, skipped integer not null,
+        primary key(agent_id, sweep_id)) without rowid""",
+    """create table memory_promotions(
+        agent_id text not null, memory_id text not null, sweep_id text not null, score real not null,
+        recall_count integer not null, frequency real not null, relevance real not null, recency real not null,
+        diversity real not null, consolidation real not null, unique_days integer not null, queries integer not null,
+        last_us integer not null,
+        primary key(agent_id, memory_id)) without rowid""",
+    "create index memory_promotions_sweep on memory_promotions(agent_id, sweep_id)",
     "create table meta(key text primary key, value text not null) without rowid",
 )
 
 
-# Native tables (and an index) that a schema before 2 lacks, or has without a column (of live turns, which nothing wrote
-# yet).
-SINCE_2: tuple[str, ...] = (
+# Native tables that schema 1 lacks, or has without a column (of live turns, which nothing wrote yet): a backup may lack
+# them, too.
+LATER: tuple[str, ...] = (
     "memories", "memory_sources", "pins", "node_telemetry", "node_wordings", "extractions", "session_transcripts",
-    "flow_results_id",
+    "recall_events", "dream_sweeps", "memory_promotions",
 )  # fmt: skip
+LATER_COLUMNS = frozenset({"concept_tags"})
 
 
 def derived_tables() -> tuple[str, ...]:

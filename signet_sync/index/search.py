@@ -7,7 +7,7 @@ from typing import NamedTuple
 import apsw
 
 from signet_sync.contracts.segments import word_phrases
-from signet_sync.errors import UsageError
+from signet_sync.errors import DatabaseCorrupt, UsageError
 from signet_sync.index.database import Database
 from signet_sync.recall.snippets import WORDS, snippet
 
@@ -94,7 +94,7 @@ def _run(
 ) -> list[Hit]:
     sql = (
         "select a.source_path, a.source_kind, a.agent_id, a.session_token, a.session_key, a.ended_at,"
-        " -memory_artifacts_fts.rank, a.content, coalesce(a.memory_sentence, '')"
+        " -memory_artifacts_fts.rank, cast(a.content as text), cast(coalesce(a.memory_sentence, '') as text)"
         " from memory_artifacts_fts join memory_artifacts a on a.id = memory_artifacts_fts.rowid"
         " where memory_artifacts_fts match ? and a.agent_id = ?"
     )
@@ -108,7 +108,12 @@ def _run(
     sql += " order by memory_artifacts_fts.rank, a.membership_us desc, a.source_path limit ?"
     bindings.append(max(1, min(limit, 1000)))
     hits = []
-    for path, found_kind, agent, token, key, ended_at, score, content, sentence in database.execute(sql, bindings):
-        words = snippet(content, sentence, query)
-        hits.append(Hit(path, found_kind, agent, token, key, ended_at, round(float(score), 6), words))
+    try:
+        for path, found_kind, agent, token, key, ended_at, score, content, sentence in database.execute(sql, bindings):
+            words = snippet(content, sentence, query)
+            hits.append(Hit(path, found_kind, agent, token, key, ended_at, round(float(score), 6), words))
+    except UnicodeDecodeError as error:
+        raise DatabaseCorrupt(
+            f"the database is damaged: {error}", path=database.path, hint="signet-sync reindex --full rebuilds it"
+        ) from None
     return hits

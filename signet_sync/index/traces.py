@@ -89,7 +89,58 @@ def other_texts(database: Database, scopes: Sequence[Scope], but: Collection[tup
     ):
         yield content
         yield sentence or ""
-    gone = {*but} | {memory[:2] for scope in scopes for memory in memories.from_these_alone(database, *scope)}
+    gone = {*but} | remembered_alone(database, scopes)
     for agent_id, memory_id, content in database.execute("select agent_id, id, content from memories"):
         if (agent_id, memory_id) not in gone:
             yield content
+
+
+# What is distilled of sessions and has an id that pages show: the id's column and the table.
+_SHOWN = (
+    ("attribute_id", "attribute_sources"),
+    ("entity_id", "entity_mentions"),
+    ("thread_id", "thread_sessions"),
+    ("id", "session_summaries"),
+)
+
+
+def handles(database: Database, scopes: Sequence[Scope]) -> set[str]:
+    """Ids of facts, threads and the like that no session outside some scopes has a part in, and of their memories."""
+    outside, bindings = _outside(scopes)
+    found = {memory.id for scope in scopes for memory in memories.from_these_alone(database, *scope)}
+    for column, table in _SHOWN:
+        rows = database.execute(
+            f"select agent_id, {column} from {table} where session_id is not null and not ({outside})"
+            f" except select agent_id, {column} from {table} where {outside}",
+            [*bindings, *bindings],
+        )
+        found |= {row[1] for row in rows}
+    return found
+
+
+def sayings(database: Database, scopes: Sequence[Scope]) -> set[str]:
+    """What pages show of the sessions of some scopes: facts as they were said, sentences, projects of them alone."""
+    outside, bindings = _outside(scopes)
+    found = set()
+    for sql in (
+        "select text from attribute_sources where not ({0})",
+        "select memory_sentence from memory_artifacts where memory_sentence is not null and not ({0})",
+    ):
+        found |= {row[0] for row in database.execute(sql.format(outside), bindings)}
+    rows = database.execute(
+        f"select project from memory_artifacts where project is not null and not ({outside})"
+        f" except select project from memory_artifacts where {outside}",
+        [*bindings, *bindings],
+    )
+    return found | {row[0] for row in rows}
+
+
+def remembered_alone(database: Database, scopes: Sequence[Scope]) -> set[tuple[str, str]]:
+    """Agent and id of the memories that come from the sessions of some scopes and from nowhere else."""
+    return {memory[:2] for scope in scopes for memory in memories.from_these_alone(database, *scope)}
+
+
+def tags(database: Database) -> Iterator[tuple[tuple[str, str], str]]:
+    """The tags that people gave to memories, as one text for each; with agent and id."""
+    for agent_id, memory_id, listed in database.execute("select agent_id, id, tags from memories where tags <> '[]'"):
+        yield (agent_id, memory_id), " ".join(json.loads(listed))

@@ -18,12 +18,14 @@ from crash_runner import forked
 from flow_runner import NOW_US, SECRET, answering, asked, distil, done, remember
 from workbench import NOW, ROOT, Vault, numbered
 
-from signet_sync.agent import memories, reconcile
+from signet_sync.agent import dreams, memories, reconcile
 from signet_sync.agent.workspace import Workspace, opened
 from signet_sync.config import Settings
-from signet_sync.index import live, telemetry
+from signet_sync.contracts.timestamps import DAY
+from signet_sync.index import events, live, telemetry
+from signet_sync.index import memories as rows
 from signet_sync.index.database import Database
-from signet_sync.index.schema import SINCE_2, TABLES
+from signet_sync.index.schema import LATER, TABLES
 from signet_sync.vault import files
 
 RUNNER = ROOT / "tests" / "agent" / "flow_runner.py"
@@ -102,8 +104,26 @@ def arcs_and_nodes(database: Database, session_id: str) -> list[str]:
     return handles
 
 
+def recalled(workspace: Workspace) -> None:
+    """Every memory was found by three queries, one of them in its own words."""
+    rows = list(workspace.database.execute("select id, content from memories order by id"))
+    for memory_id, content in rows:
+        for query in ("the queue", "lantern", content):
+            events.record(workspace.database, "default", query, [(memory_id, 1.0)], NOW_US)
+
+
 def vary(vault: Vault, scenario: str) -> None:
     """What a scenario finds otherwise than the others."""
+    if scenario in ("forget", "removal", "dream", "first dream"):
+        with opened(str(vault.root), Settings()) as workspace:
+            recalled(workspace)
+            if "dream" not in scenario:
+                dreams.dream(workspace, "default", NOW_US - DAY)
+        vault.reindex()
+    if scenario == "first dream":
+        with vault.database(readonly=False) as database, database.transaction():
+            rows.forget_concepts(database)
+            database.execute("insert into recall_events select null, agent_id, id, 'of old', 1, 0 from memories")
     if scenario in ("forget", "removal"):
         # Somebody wrote into our part of the page: that is kept beside it, and must be found there.
         words = f"> {FORGOTTEN}\n> {REMOVED}\n> {numbered(2)['memory_sentence']}\n"
@@ -127,7 +147,7 @@ def to_schema_1(vault: Vault) -> None:
     names = list(TABLES)
     derived = names[names.index("session_summaries") : names.index("seals")]
     with database.transaction():
-        for name in (*derived, *SINCE_2):
+        for name in (*derived, *LATER):
             kind = database.value("select type from sqlite_schema where name = ?", (name,))
             database.execute(f"drop {kind} {name}")
         database.execute(

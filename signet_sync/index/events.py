@@ -1,0 +1,110 @@
+"""Recall events: every hit of `recall` on a memory (seed 004), counted into totals for the signals."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from signet_sync.contracts.timestamps import DAY
+from signet_sync.errors import DatabaseError
+from signet_sync.index.database import Database
+from signet_sync.recall.signals import Event, Totals
+
+# What totals are made of; `recall.signals.totals` says the same of a list of events.
+_TOTALS = (
+    f"count(*), sum(e.score), max(e.at_us), count(distinct e.query), count(distinct e.at_us / {DAY})"
+    " from recall_events e"
+)
+
+
+class Found(NamedTuple):
+    """A memory that was found since some time, how it was, and whether it has been promoted."""
+
+    memory_id: str
+    totals: Totals
+    promoted: bool
+
+
+def record(database: Database, agent_id: str, query: str, hits: Iterable[tuple[str, float]], at_us: int) -> bool:
+    """One event for each hit (memory id, score in (0, 1]) on a memory that stands; `query` is sanitized.
+
+    False where the database was busy: no answer waits for its event.
+    """
+    rows = [(agent_id, memory_id, query, score, at_us) for memory_id, score in hits]
+    if not rows:
+        return True
+    try:
+        with database.transaction():
+            database.executemany(
+                "insert into recall_events(agent_id, memory_id, query, score, at_us) select ?1, ?2, ?3, ?4, ?5"
+                " where exists(select 1 from memories where agent_id = ?1 and id = ?2)",
+                rows,
+            )
+    except DatabaseError:
+        return False
+    return True
+
+
+def of_memory(database: Database, agent_id: str, memory_id: str) -> list[Event]:
+    """The events of a memory, oldest first."""
+    rows = database.execute(
+        "select query, score, at_us from recall_events where agent_id = ? and memory_id = ? order by at_us, id",
+        (agent_id, memory_id),
+    )
+    return [Event(*row) for row in rows]
+
+
+def found_since(database: Database, agent_id: str, since_us: int) -> list[Found]:
+    """The memories of an agent that were found at `since_us` or later, with the totals of those events; by id."""
+    return [
+        Found(memory_id, Totals(*totals), bool(promoted))
+        for memory_id, promoted, *totals in database.execute(
+            "select e.memory_id, exists(select 1 from memory_promotions p"
+            f" where p.agent_id = e.agent_id and p.memory_id = e.memory_id), {_TOTALS}"
+            " where e.agent_id = ? and e.at_us >= ? group by e.memory_id order by e.memory_id",
+            (agent_id, since_us),
+        )
+    ]
+
+
+def first_at(database: Database, agent_id: str) -> int | None:
+    """The instant of an agent's oldest event."""
+    found: int | None = database.value("select min(at_us) from recall_events where agent_id = ?", (agent_id,))
+    return found
+
+
+def count_since(database: Database, agent_id: str, since_us: int) -> int:
+    """How many events an agent has, of `since_us` or later."""
+    count: int = database.value(
+        "select count(*) from recall_events where agent_id = ? and at_us >= ?", (agent_id, since_us)
+    )
+    return count
+
+
+def top_concepts_since(database: Database, agent_id: str, since_us: int, limit: int) -> list[tuple[str, int]]:
+    """The concept tags of what was found, each with its number of hits: most first, equal ones by name."""
+    rows = database.execute(
+        "select j.value, sum(f.hits) from (select memory_id, count(*) as hits from recall_events"
+        " where agent_id = ?1 and at_us >= ?2 group by memory_id) f"
+        " cross join memories m on m.agent_id = ?1 and m.id = f.memory_id, json_each(m.concept_tags) j"
+        " group by j.value order by sum(f.hits) desc, j.value limit ?3",
+        (agent_id, since_us, limit),
+    )
+    return [(tag, hits) for tag, hits in rows]
+
+
+def prune(database: Database, before_us: int) -> int:
+    """Drops the events of all agents that are older; gives how many."""
+    with database.transaction():
+        database.execute("delete from recall_events where at_us < ?", (before_us,))
+        return database.connection.changes()
+
+
+def queries(database: Database) -> list[str]:
+    """Every query that found a memory, of all agents, each once."""
+    return [row[0] for row in database.execute("select distinct query from recall_events")]
+
+
+def forget_queries(database: Database, told: Iterable[str]) -> None:
+    """Drops the events of some queries: they hold words of what was removed. In the caller's transaction."""
+    database.executemany("delete from recall_events where query = ?", [(query,) for query in told])

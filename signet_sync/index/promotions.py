@@ -1,0 +1,112 @@
+"""The ledger of dreams: each sweep, and what it promoted and why; MEMORY.md's section and DREAMS.md are made of it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from signet_sync.index.database import Database
+from signet_sync.projection.diary import DreamView, SweepView
+from signet_sync.projection.head import DreamedView
+from signet_sync.recall.dreams import Promotion, consolidation, group_of
+
+# A page shows a few of them; a promotion that is this far down was pushed off long ago.
+SHOWN = 200
+
+
+def store(
+    database: Database,
+    agent_id: str,
+    sweep_id: str,
+    at_us: int,
+    promotions: Sequence[Promotion],
+    *,
+    candidates: int,
+    skipped: int,
+) -> None:
+    """Writes down a sweep and what it promotes, each memory once for ever. In the caller's transaction.
+
+    The same sweep again adds what it promotes to what it has promoted.
+    """
+    database.execute(
+        "insert into dream_sweeps(agent_id, sweep_id, at_us, candidates, promoted, skipped) values(?, ?, ?, ?, ?, ?)"
+        " on conflict(agent_id, sweep_id) do update set promoted = promoted + excluded.promoted"
+        " where excluded.promoted > 0",
+        (agent_id, sweep_id, at_us, candidates, len(promotions), skipped),
+    )
+    database.executemany(
+        "insert into memory_promotions(agent_id, memory_id, sweep_id, score, recall_count, frequency, relevance,"
+        " recency, diversity, unique_days, consolidation, queries, last_us)"
+        " values(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        [
+            (
+                *(agent_id, promotion.memory_id, sweep_id, promotion.score, *promotion.signals),
+                consolidation(promotion.signals),
+                promotion.queries,
+                promotion.last_us,
+            )
+            for promotion in promotions
+        ],
+    )
+
+
+def dreamed(database: Database, agent_id: str) -> dict[str, DreamedView]:
+    """What was promoted last, by memory, as the head shows it."""
+    rows = database.execute(
+        "select p.memory_id, p.sweep_id, s.at_us, p.score, p.recall_count, p.unique_days from memory_promotions p"
+        " join dream_sweeps s on s.agent_id = p.agent_id and s.sweep_id = p.sweep_id"
+        " where p.agent_id = ? order by p.sweep_id desc, p.score desc, p.memory_id limit ?",
+        (agent_id, SHOWN),
+    )
+    return {
+        memory_id: DreamedView(f"### {group_of(sweep_id)}", at_us, score, hits, days)
+        for memory_id, sweep_id, at_us, score, hits, days in rows
+    }
+
+
+def sweeps(database: Database, agent_id: str) -> list[SweepView]:
+    """Every sweep of an agent, oldest first, each with what it promoted and was not forgotten since, best first."""
+    by_sweep: dict[str, list[DreamView]] = {}
+    for sweep_id, *row in database.execute(
+        "select p.sweep_id, p.memory_id, m.content, p.score, p.recall_count, p.queries, p.unique_days, p.last_us,"
+        " p.frequency, p.relevance, p.recency, p.diversity, p.consolidation from memory_promotions p"
+        " join memories m on m.agent_id = p.agent_id and m.id = p.memory_id"
+        " where p.agent_id = ? order by p.score desc, p.last_us desc, p.memory_id",
+        (agent_id,),
+    ):
+        by_sweep.setdefault(sweep_id, []).append(DreamView(*row))
+    return [
+        SweepView(sweep_id, at_us, candidates, skipped, promoted, by_sweep.get(sweep_id, []))
+        for sweep_id, at_us, candidates, skipped, promoted in database.execute(
+            "select sweep_id, at_us, candidates, skipped, promoted from dream_sweeps where agent_id = ?"
+            " order by sweep_id",
+            (agent_id,),
+        )
+    ]
+
+
+def fingerprint(database: Database, agent_id: str) -> str:
+    """Changes whenever the diary of an agent would; empty where there is none. Reads no text."""
+    number, last, rose = next(
+        database.execute(
+            "select count(*), max(sweep_id), sum(promoted) from dream_sweeps where agent_id = ?", (agent_id,)
+        )
+    )
+    if not number:
+        return ""
+    left: int = database.value("select count(*) from memory_promotions where agent_id = ?", (agent_id,))
+    return f"{number} {last} {rose} {left}"
+
+
+def last_sweep(database: Database, agent_id: str, *, until_us: int | None = None) -> int | None:
+    """The instant of an agent's newest sweep, or of the newest until some time."""
+    found: int | None = database.value(
+        "select max(at_us) from dream_sweeps where agent_id = ? and at_us <= coalesce(?, at_us)", (agent_id, until_us)
+    )
+    return found
+
+
+def counts(database: Database, agent_id: str) -> tuple[int, int]:
+    """How many memories an agent has, and how many of them were promoted."""
+    memories: int = database.value("select count(*) from memories where agent_id = ?", (agent_id,))
+    promoted: int = database.value("select count(*) from memory_promotions where agent_id = ?", (agent_id,))
+    return memories, promoted
