@@ -1,87 +1,320 @@
-"""The workspace's own git repository, asked with plumbing that runs nothing a repository could configure."""
+"""The workspace's history: create it, and commit what changed; `past` reads it.
+
+An adopted repository keeps `HEAD`, branches, index and working files as they are: our commits go to a ref of our own.
+"""
 
 from __future__ import annotations
 
 import os
-import subprocess
-from collections.abc import Sequence
+import shutil
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
-_SAFE = (
-    "-c",
-    "core.fsmonitor=false",
-    "-c",
-    "core.hooksPath=/dev/null",
-    "-c",
-    "core.pager=cat",
-    "-c",
-    "core.attributesFile=/dev/null",
-)
+from signet_sync.contracts.observed import Found
+from signet_sync.contracts.places import TEMPORARY, display
+from signet_sync.contracts.sanitizer import sanitize_line, sanitize_transcript_v1
+from signet_sync.vault import files, gitconfig, gitindex, gitlock, repository, trees, worktree
+from signet_sync.vault.gathering import Gathered, Gathering, Known, Limits, Skipped
+from signet_sync.vault.layout import folder
+from signet_sync.vault.packs import NewObjects
+from signet_sync.vault.past import Commit, Diff, Version, blob, diff, log
+from signet_sync.vault.repository import Opened
+from signet_sync.vault.trees import Entry
+
+__all__ = [
+    "Commit",
+    "Committed",
+    "Diff",
+    "Known",
+    "Limits",
+    "Skipped",
+    "Version",
+    "begin",
+    "blob",
+    "commit",
+    "create",
+    "diff",
+    "log",
+]
+
+SUBJECT_LENGTH = 200  # characters
+TOLD = 100  # skipped files that a commit's body names
+
+Outcome = Literal["committed", "clean", "busy"]
 
 
-def _environment() -> dict[str, str]:
-    """No setting of the caller's git; and no fetch: a repository may call missing objects \"promised\" by a program."""
-    kept = {key: value for key, value in os.environ.items() if not key.startswith("GIT_")}
-    return kept | {
-        "GIT_ALLOW_PROTOCOL": "",
-        "GIT_NO_LAZY_FETCH": "1",
-        "GIT_CONFIG_NOSYSTEM": "1",
-        "GIT_TERMINAL_PROMPT": "0",
-        "GIT_OPTIONAL_LOCKS": "0",
-        "LC_ALL": "C",
-    }
+@dataclass(frozen=True, slots=True)
+class Committed:
+    """The outcome. `oid` is the commit's 40 hex digits, None where none was made; `reason` says why it was `busy`.
+
+    `learnt` and `forgotten` bring the caller's cache up to date, whatever the outcome.
+    """
+
+    outcome: Outcome
+    oid: str | None = None
+    reason: str = ""
+    skipped: tuple[Skipped, ...] = ()
+    learnt: Mapping[str, Known] = field(default_factory=dict)
+    forgotten: frozenset[str] = frozenset()
 
 
-def _git(root: str, *arguments: str, stdin: bytes = b"") -> subprocess.CompletedProcess[bytes] | None:
+# ── making one ──
+
+IGNORES = b"""\
+# Written once by signet-sync; change it as you like.
+# Transcripts (`memory/*--transcript.md`) and `.signet/` are never committed, whatever stands here, unless
+# `history.transcripts` is set.
+.signet/
+memory/*--transcript.md
+transcripts/
+media/
+*.db
+*.db-*
+*.sqlite*
+*.tmp
+*.swp
+.DS_Store
+.trash/
+.obsidian/workspace*.json
+"""
+ATTRIBUTES = b"""\
+# Written once by signet-sync: every file is kept byte for byte.
+* -text
+"""
+
+
+_BUILDING = f"{TEMPORARY}/history"
+
+
+def create(root: str, workspace_id: str, *, inside: bool = False) -> None:
+    """Makes the repository: branch `main`, no commit yet, no remote; `.gitignore` and `.gitattributes` if absent.
+
+    Where it is ours already nothing is done. `inside`: also where the workspace lies in another repository. Raises
+    `RepositoryRefused` (`existing-repository`, `unsafe-repository`, `inside-repository`, `extra-missing`), `OSError`.
+    """
+    standing = repository.look(root, workspace_id)
+    if standing.state == "ours":
+        with suppress(OSError):
+            os.rmdir(os.path.join(root, _BUILDING))  # left behind, empty, by a creation that was cut off at its end
+        return
+    if standing.state != "none" or (standing.outer and not inside):
+        raise repository.refusal(standing)
+    repository.require()
+    for name, text in ((".gitignore", IGNORES), (".gitattributes", ATTRIBUTES)):
+        with suppress(FileExistsError):
+            files.create_once(root, name, text)
+    _initialise(root, workspace_id)
+
+
+def _initialise(root: str, workspace_id: str) -> None:
+    """Builds `.git` in `.signet/tmp` and moves it to its place: it is there whole or not at all."""
+    import pygit2
+    from pygit2.enums import RepositoryInitFlag
+
+    files.prepare(root)
+    with folder(root, TEMPORARY, create=True):
+        pass
+    building = os.path.join(root, _BUILDING)
+    shutil.rmtree(building, ignore_errors=True)  # a creation that was cut off
+    with repository.readable():
+        flags = RepositoryInitFlag.NO_REINIT | RepositoryInitFlag.MKDIR
+        pygit2.init_repository(building, flags=flags, initial_head="main").free()
+    dot = os.path.join(building, ".git")
+    with open(os.path.join(dot, repository.MARK), "xb") as handle:
+        handle.write(workspace_id.encode("utf-8", "surrogateescape") + b"\n")
+    # The workspace's files are its owner's alone, and so are their earlier versions.
+    os.chmod(dot, 0o700)
+    _sync(dot)
+    os.rename(dot, os.path.join(root, ".git"))
+    with folder(root, "") as descriptor:
+        files.sync_descriptor(descriptor)
+    os.rmdir(building)
+
+
+def _sync(top: str) -> None:
+    for where, _, names in os.walk(top, topdown=False):
+        for path in (*(os.path.join(where, name) for name in names), where):
+            descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
+            try:
+                files.sync_descriptor(descriptor)
+            finally:
+                os.close(descriptor)
+
+
+# ── committing ──
+
+
+FIRST = "workspace init"
+
+
+def begin(place: Opened, *, author: tuple[str, str], now_us: int, limits: Limits) -> None:
+    """The first commit of our own repository: what `create` wrote, so that the next one bears a subject of its own.
+
+    Where there is a commit already nothing is done. Raises what `commit` raises.
+    """
+    if not place.ours or repository.tip(place) is not None or _hindrance(place):
+        return
+    objects = NewObjects(place.git)
     try:
-        return subprocess.run(
-            ["git", *_SAFE, "-C", root, *arguments],
-            input=stdin,
-            capture_output=True,
-            env=_environment(),
-            timeout=60,
-            check=False,
-        )
-    except (OSError, subprocess.TimeoutExpired):
-        return None
+        with repository.readable():
+            found = _gathering(place, {}, limits, {}, objects).some((".gitignore", ".gitattributes"))
+            top = trees.build(found.flat, objects.add)
+            made = objects.add("commit", _commit_object(top, None, message(FIRST, "", []), author, now_us))
+            objects.flush()
+            _publish(place, None, made, found)
+    finally:
+        objects.discard()
 
 
-def holds(root: str, paths: Sequence[str]) -> Literal["clean", "contains", "unknown", "no-repository"]:
-    """Whether some commit of the workspace's repository holds one of the paths, on any branch or in the reflog."""
-    inside = _git(root, "rev-parse", "--git-dir")
-    if inside is None or inside.returncode != 0:
-        absent = inside is None or b"not a git repository" in inside.stderr
-        return "no-repository" if absent and not os.path.lexists(os.path.join(root, ".git")) else "unknown"
-    if not paths:
-        return "clean"
-    # Without --full-history, a file that came and went on a merged branch would not be found.
-    found = _git(
-        root,
-        "rev-list",
-        "--all",
-        "--reflog",
-        "--full-history",
-        "--max-count=1",
-        "--",
-        *(f":(literal){path}" for path in paths),
+def commit(
+    place: Opened,
+    *,
+    subject: str,
+    body: str = "",
+    author: tuple[str, str],
+    now_us: int,
+    limits: Limits,
+    cache: Mapping[str, Known],
+) -> Committed:
+    """Commits every file that is not ignored, as it is now; `author` is name and address, `now_us` microseconds.
+
+    A tracked file that cannot be taken (too large, a secret in it, unreadable) keeps its last version. The caller holds
+    the history's lock. Whatever kills it, the repository stays valid: objects are durable before the ref moves. Raises
+    `RepositoryRefused` where the repository is damaged, `OSError` where the disk refuses.
+    """
+    reason = _hindrance(place)
+    if reason:
+        return Committed("busy", reason=reason)
+    objects = NewObjects(place.git)
+    try:
+        with repository.readable():
+            return _committed(place, subject, body, author, now_us, limits, cache, objects)
+    finally:
+        objects.discard()
+
+
+def _hindrance(place: Opened) -> str:
+    """Why nothing is committed now: somebody is at work, or looks at an old version. First our own litter goes."""
+    name = repository.branch(place)
+    if name is None:
+        return "HEAD stands at an old commit; `git switch main` leads back"
+    gitlock.ref(place.folder, name).unfinished()
+    if place.ours:
+        gitlock.index(place.folder).unfinished()
+    return repository.busy(place.folder)
+
+
+def _committed(
+    place: Opened,
+    subject: str,
+    body: str,
+    author: tuple[str, str],
+    now_us: int,
+    limits: Limits,
+    cache: Mapping[str, Known],
+    objects: NewObjects,
+) -> Committed:
+    parent = repository.tip(place)
+    tracked, known_trees = trees.flatten(place.git, _tree_of(place, parent)) if parent else ({}, set())
+    found = _gathering(place, tracked, limits, cache, objects).gathered()
+    forgotten = frozenset(cache.keys() - found.flat.keys() - {path for path, _ in found.skipped})
+    told = Committed("clean", None, "", tuple(found.skipped), found.learnt, forgotten)
+    if parent is not None and found.flat == tracked:
+        _mend_index(place, found)
+        return told
+
+    def add(kind: trees.Kind, data: bytes) -> bytes:
+        oid = trees.object_id(kind, data)
+        return oid if oid in known_trees else objects.add(kind, data)
+
+    top = trees.build(found.flat, add)
+    made = objects.add("commit", _commit_object(top, parent, message(subject, body, found.skipped), author, now_us))
+    objects.flush()
+    if not _publish(place, parent, made, found):
+        return replace(told, outcome="busy", reason="another git command is running")
+    return replace(told, outcome="committed", oid=made.hex())
+
+
+def _tree_of(place: Opened, commit: bytes) -> bytes:
+    import pygit2
+
+    return place.git[pygit2.Oid(raw=commit)].peel(pygit2.Commit).tree_id.raw
+
+
+def _gathering(
+    place: Opened, tracked: Mapping[str, Entry], limits: Limits, cache: Mapping[str, Known], objects: NewObjects
+) -> Gathering:
+    config = files.read(place.root, ".git/config", repository.CONFIG_LIMIT)
+    raw = config.raw if isinstance(config, Found) else b""
+    any_case = gitconfig.flag(raw, "core", "ignorecase", False)
+    exclude = files.read(place.root, ".git/info/exclude", worktree.RULES_LIMIT)
+    # Where we wrote no `.gitignore`, what it would have said counts for less than everything else.
+    texts = [exclude.raw if isinstance(exclude, Found) else b"", b"" if place.ours else IGNORES]
+    layers = (worktree.rules("", text, any_case=any_case) for text in texts)
+    return Gathering(
+        place.root,
+        tracked,
+        limits,
+        cache,
+        objects.add,
+        tuple(layer for layer in layers if layer),
+        any_case,
+        gitconfig.flag(raw, "core", "filemode", True),
     )
-    if found is None or found.returncode != 0:
-        return "unknown"
-    return "contains" if found.stdout.strip() else "clean"
 
 
-def ignored(root: str, paths: Sequence[str]) -> frozenset[str]:
-    """Those of the paths that the repository's ignore rules leave out; none where there is no repository."""
-    if not paths:
-        return frozenset()
-    answer = _git(
-        root,
-        "check-ignore",
-        "--no-index",
-        "-z",
-        "--stdin",
-        stdin=b"".join(os.fsencode(path) + b"\0" for path in paths),
-    )
-    if answer is None or answer.returncode not in (0, 1):
-        return frozenset()
-    return frozenset(os.fsdecode(answer.stdout).split("\0")) - {""}
+def _mend_index(place: Opened, found: Gathered) -> None:
+    """A kill between ref and index leaves an index that lags behind, and nothing else that would be committed."""
+    index = gitlock.index(place.folder)
+    if place.ours and index.unfinished() and index.stage(gitindex.serialised(found.flat, found.stats)):
+        index.publish()
+
+
+def _publish(place: Opened, parent: bytes | None, made: bytes, found: Gathered) -> bool:
+    """Moves the ref from one commit to the next, and the index of our own repository with it.
+
+    False where somebody else holds either, or moved the ref meanwhile: then nothing was changed.
+    """
+    name = repository.branch(place)
+    assert name is not None
+    index, ref = gitlock.index(place.folder), gitlock.ref(place.folder, name)
+    if place.ours and not index.stage(gitindex.serialised(found.flat, found.stats)):
+        return False
+    moved = ref.stage(made.hex().encode() + b"\n")
+    if moved and repository.tip(place) == parent:
+        ref.publish()
+        if place.ours:
+            index.publish()
+        return True
+    if moved:
+        ref.drop()
+    if place.ours:
+        index.drop()
+    return False
+
+
+# ── a commit's text ──
+
+
+def message(subject: str, body: str, skipped: list[Skipped]) -> str:
+    """Subject, body and what was not committed, sanitized; the subject is one line."""
+    parts = [sanitize_line(subject)[:SUBJECT_LENGTH].strip() or "(no subject)", sanitize_transcript_v1(body).strip()]
+    if skipped:
+        told = [f"- {sanitize_line(display(path))} ({why})" for path, why in skipped[:TOLD]]
+        more = [f"- and {len(skipped) - TOLD:,} more"] if len(skipped) > TOLD else []
+        parts.append("\n".join(["Not committed:", *told, *more]))
+    return "\n\n".join(part for part in parts if part) + "\n"
+
+
+def _commit_object(top: bytes, parent: bytes | None, text: str, author: tuple[str, str], now_us: int) -> bytes:
+    name, email = (_identity(part) for part in author)
+    who = f"{name} <{email}> {now_us // 1_000_000} +0000"
+    lines = [f"tree {top.hex()}", *([f"parent {parent.hex()}"] if parent else []), f"author {who}", f"committer {who}"]
+    return ("\n".join(lines) + f"\n\n{text}").encode("utf-8", "replace")
+
+
+def _identity(text: str) -> str:
+    # Git's own rule: what would end a name or an address early is left out.
+    return sanitize_line(text).translate(dict.fromkeys(map(ord, "<>"))).strip(" .,:;\"'") or "unknown"
