@@ -152,6 +152,73 @@ class Settings:
         "score.half_life_node",
         "Days after which a summary, compaction or condensation counts half as much, unless it is pinned.",
     )
+    recall_half_life_days: float = _setting(
+        7.0, "recall.half_life_days", "Days after which the last hit of a memory counts half as recent; 0 at once."
+    )
+    recall_window_days: float = _setting(
+        0.0, "recall.window_days", "Hits of the last so many days count for signals; 0 all that are kept."
+    )
+    recall_retention_days: float = _setting(
+        365.0, "recall.retention_days", "Hits of recall are kept for so many days; 0 for ever."
+    )
+    dream_enabled: bool = _setting(True, "dream.enabled", "`false`: `run` makes no sweeps; `dream` still does.")
+    dream_interval: float = _setting(
+        86_400.0, "dream.interval", "Time between two sweeps of an agent by `run`, in seconds."
+    )
+    dream_min_score: float = _setting(0.35, "dream.min_score", "Least score of a memory that is promoted.")
+    dream_min_recall_count: int = _setting(
+        3, "dream.min_recall_count", "Least number of hits of a memory that is promoted."
+    )
+    dream_min_queries: int = _setting(
+        2, "dream.min_queries", "Least number of distinct queries that found a memory that is promoted."
+    )
+    dream_min_unique_days: int = _setting(
+        1, "dream.min_unique_days", "Least number of UTC days on which a memory that is promoted was found."
+    )
+    dream_max_promotions: int = _setting(20, "dream.max_promotions", "Most memories that one sweep promotes.")
+    dream_weight_frequency: float = _setting(
+        0.24, "dream.weight_frequency", "What it counts for a memory's score how often it was found."
+    )
+    dream_weight_relevance: float = _setting(
+        0.30, "dream.weight_relevance", "What it counts for a memory's score how far up it was found."
+    )
+    dream_weight_recency: float = _setting(
+        0.15, "dream.weight_recency", "What it counts for a memory's score how long ago it was found last."
+    )
+    dream_weight_diversity: float = _setting(
+        0.15, "dream.weight_diversity", "What it counts for a memory's score by how many queries it was found."
+    )
+    dream_weight_consolidation: float = _setting(
+        0.10, "dream.weight_consolidation", "What it counts for a memory's score on how many days it was found."
+    )
+    history_enabled: bool = _setting(
+        False,
+        "history.enabled",
+        "Keep a git history of the workspace (needs the extra `git`).",
+        workspace=False,
+    )
+    history_adopt: bool = _setting(
+        False,
+        "history.adopt",
+        "Use a repository that is there already, or one inside another; commits go to a ref of our own.",
+        workspace=False,
+    )
+    history_author_name: str = _setting(
+        "", "history.author_name", "Author of commits; empty: the agent's id.", workspace=False
+    )
+    history_author_email: str = _setting(
+        "", "history.author_email", "Mail address of the author of commits; empty: `agent@localhost`.", workspace=False
+    )
+    history_max_file_bytes: int = _setting(
+        1024 * 1024, "history.max_file_bytes", "A larger file is not committed, in bytes.", workspace=False
+    )
+    history_transcripts: bool = _setting(False, "history.transcripts", "Commit transcripts, too.", workspace=False)
+    history_debounce: float = _setting(
+        30.0,
+        "history.debounce",
+        "Quiet time after the end of a session before `run` commits it, in seconds.",
+        workspace=False,
+    )
     capture_idle: float = _setting(
         900.0,
         "capture.idle",
@@ -402,6 +469,9 @@ SCORED = (
     "thread", "next", "blocker", "question", "note", "decision", "constraint", "preference", "person", "node",
 )  # fmt: skip
 
+# What a memory is scored by when it may rise (`recall.dreams`).
+DREAMT = ("frequency", "relevance", "recency", "diversity", "consolidation")
+
 _LIMITS: dict[str, tuple[float, float]] = {
     "debounce": (0.0, 60.0),
     "longest_wait": (0.0, 600.0),
@@ -422,6 +492,18 @@ _LIMITS: dict[str, tuple[float, float]] = {
     "window_days": (1, 3650),
     "lease_seconds": (1.0, 3600.0),
     **{f"score_half_life_{kind}": (0.0, 36500.0) for kind in SCORED},
+    "recall_half_life_days": (0.0, 36500.0),
+    "recall_window_days": (0.0, 36500.0),
+    "recall_retention_days": (0.0, 36500.0),
+    "dream_interval": (60.0, 366 * 86400.0),
+    "dream_min_score": (0.0, 100.0),
+    "dream_min_recall_count": (1, 10**6),
+    "dream_min_queries": (1, 10**6),
+    "dream_min_unique_days": (1, 36500),
+    "dream_max_promotions": (0, 10_000),
+    **{f"dream_weight_{signal}": (0.0, 1.0) for signal in DREAMT},
+    "history_max_file_bytes": (0, 10**9),
+    "history_debounce": (0.0, 3600.0),
     "log_rotation_bytes": (10_000, 10**10),
     "log_keep": (0, 1000),
     "backup_keep": (1, 1000),

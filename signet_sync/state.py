@@ -191,6 +191,20 @@ def intake_lock(folder: StateFolder) -> Iterator[None]:
 
 
 @contextmanager
+def dream_lock(folder: StateFolder) -> Iterator[None]:
+    """Whoever sweeps. Raises `WorkspaceError` (`busy`) at once where somebody does."""
+    with _held(folder.locks, "dream.lock", 0.0, "another process sweeps this workspace's memories"):
+        yield
+
+
+@contextmanager
+def history_lock(folder: StateFolder, timeout: float = 60.0) -> Iterator[None]:
+    """Whoever writes the workspace's git history. Raises `WorkspaceError` (`busy`) after `timeout` seconds."""
+    with _held(folder.locks, "history.lock", timeout, "another signet-sync command is writing the history"):
+        yield
+
+
+@contextmanager
 def session_lock(folder: StateFolder, token: str, timeout: float = 10.0) -> Iterator[None]:
     """One writer at a time for the manifests of a session (sessions share 1,024 locks by their tokens)."""
     with _held(

@@ -19,7 +19,7 @@ from signet_sync.errors import SignetSyncError, WorkspaceError
 from signet_sync.index import artifacts, tombstones
 from signet_sync.index.database import Database
 from signet_sync.reconcile import Bench, CliffRule, Judgement, Known, Seal, Tombstones
-from signet_sync.vault import files, history, scan
+from signet_sync.vault import files, scan, versions
 from signet_sync.vault.layout import folder
 
 
@@ -157,7 +157,7 @@ def _notes(root: str, checked: Checked, now_us: int) -> None:
                 }
                 checked.notes.append(note_)
                 by_target.append({"target": target})
-    git_ignored = history.ignored(root, sorted({entry["target"] for entry in by_target}))
+    git_ignored = versions.ignored(root, sorted({entry["target"] for entry in by_target}))
     excused = sum(1 for entry in by_target if entry["target"] in git_ignored)
     checked.strict_notes = len(checked.notes) - excused
     checked.notes.sort(key=lambda n: (n["path"], n["code"], n["message"]))

@@ -182,6 +182,7 @@ class Daemon:
         if self.rounds is not None:
             self.rounds.watcher.stop()
             self.rounds.worker.leave()
+            self.rounds.commits.leave()
             self.rounds = None
 
     def _ended(self) -> None:

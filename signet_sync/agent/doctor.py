@@ -9,6 +9,7 @@ import stat
 import sys
 import time
 from dataclasses import dataclass
+from importlib.util import find_spec
 from typing import Literal
 
 from signet_sync import config, llm, state
@@ -18,6 +19,7 @@ from signet_sync.errors import DatabaseError, SignetSyncError
 from signet_sync.host.settings import HARNESSES
 from signet_sync.index import artifacts, overview
 from signet_sync.index.database import MINIMUM_SQLITE, Database
+from signet_sync.vault import repository
 
 Level = Literal["ok", "warning", "problem"]
 LOW_SPACE = 100 * 1024 * 1024
@@ -38,7 +40,7 @@ def examine(root: str, database_path: str) -> list[Finding]:
     """Every check in order; none of them changes anything."""
     findings = [_python(), _sqlite(), *_workspace(root), *_settings(root), *_database(database_path)]
     findings += [*_watches(), *_space(root, database_path), *_agent(root), *_signet(root), *_service()]
-    findings += [*_hooks(root), *_model(root)]
+    findings += [*_hooks(root), *_model(root), *_history(root)]
     return findings
 
 
@@ -290,3 +292,23 @@ def _model(root: str) -> list[Finding]:
     if isinstance(provider, llm.NullProvider):
         return [Finding("language model", "ok", "none; summaries are made by rules")]
     return [Finding("language model", "ok", provider.name)]
+
+
+def _history(root: str) -> list[Finding]:
+    """Whether the history can be written where it is wanted; the repository is looked at, not opened."""
+    try:
+        settings, _ = config.load(root)
+    except SignetSyncError:
+        return []  # which was said already
+    if not settings.history_enabled:
+        return [Finding("history", "ok", "off")]
+    if find_spec("pygit2") is None:
+        return [
+            Finding("history", "problem", "it is on, but the extra `git` is missing", "pip install 'signet-sync[git]'")
+        ]
+    standing = repository.look(root, state.locate(root).key)
+    if standing.state == "unsafe":
+        return [Finding("history", "problem", f"it is not written: {standing.reason}", standing.hint)]
+    if settings.history_adopt or standing.state == "ours" or (standing.state == "none" and not standing.outer):
+        return [Finding("history", "ok", "on")]
+    return [Finding("history", "warning", f"it is not written: {standing.reason}", standing.hint)]

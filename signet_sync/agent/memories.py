@@ -5,19 +5,20 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from signet_sync import state
-from signet_sync.agent import flows, graph, reconcile, scrub, traces
+from signet_sync.agent import flows, graph, purge, reconcile, scrub, traces
 from signet_sync.agent.reconcile import Outcome, Request
 from signet_sync.agent.workspace import Workspace, back_up
-from signet_sync.contracts.identities import AGENT_ID
+from signet_sync.contracts.identities import require_agent
 from signet_sync.contracts.places import head_page
 from signet_sync.contracts.timestamps import iso
 from signet_sync.contracts.tokens import token_of
 from signet_sync.errors import UsageError, WorkspaceError
-from signet_sync.index import lineage, memories, pins, sessions
+from signet_sync.index import events, lineage, memories, pins, sessions
 from signet_sync.index.memories import OWN_WORD, Memory, Origin
+from signet_sync.recall import concepts
 from signet_sync.temporal.ids import HANDLE, ID_LENGTH, LETTERS
 from signet_sync.temporal.memories import cleaned, memory_id, tags_of
-from signet_sync.vault import history
+from signet_sync.vault import versions
 
 _SHOWN = 8
 
@@ -43,6 +44,7 @@ class Forgotten:
     pending: bool
     git_history: str
     waiting: str
+    purged: purge.Done | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,12 +71,12 @@ def remember(
 
     Raises `UsageError`, `WorkspaceError`, `DatabaseError`.
     """
-    _require_agent(agent_id)
+    require_agent(agent_id)
     content, redactions = cleaned(text)
     told = memory_id(agent_id, kind, content)
-    asked = Memory(agent_id, told, kind, content, tags_of(tags), private, iso(now_us))
+    asked = Memory(agent_id, told, kind, content, tags_of(tags), private, iso(now_us), concepts.derive(content))
     with state.workspace_lock(workspace.state):
-        _look(workspace, now_us)
+        look(workspace, now_us)
         origin = OWN_WORD if session is None else _origin(workspace, agent_id, session)
         with workspace.database.transaction(durable=True):
             memory, new = memories.store(workspace.database, asked, origin)
@@ -82,17 +84,21 @@ def remember(
     return Remembered(memory, new, redactions, waiting)
 
 
-def forget(workspace: Workspace, agent_id: str, name: str, now_us: int) -> Forgotten:
+def forget(workspace: Workspace, agent_id: str, name: str, now_us: int, *, purge_history: bool = False) -> Forgotten:
     """Forgets a memory to the last byte. What a crash leaves of it, the next pass takes away.
 
-    Raises `UsageError` where the name means none, or several; `WorkspaceError`, `DatabaseError`.
+    Raises `UsageError` where the name means none, or several; `RepositoryRefused` where the history is to be purged and
+    cannot be; `WorkspaceError`, `DatabaseError`.
     """
-    _require_agent(agent_id)
+    require_agent(agent_id)
     with state.workspace_lock(workspace.state):
         memory = _named(workspace, agent_id, name)
         # What somebody wrote into our part of the page is kept beside it now, where it can be cleaned.
         _pass(workspace, agent_id, now_us)
         words = traces.of_memory(workspace.database, memory)
+        verdicts, note = purge.Verdicts(words, [memory.id]), purge.note_of_memory(agent_id, memory.id)
+        if purge_history:
+            purge.begin(workspace, verdicts, note)
         try:
             # First, for once it is forgotten, nobody knows any more what a crash has left of it there.
             scrub.clean_of_words(workspace, words)
@@ -101,8 +107,10 @@ def forget(workspace: Workspace, agent_id: str, name: str, now_us: int) -> Forgo
                 f"a kept copy of {head_page(agent_id)} cannot be cleaned, and nothing was forgotten: {error}",
                 hint="delete the copy, or make it writable, and try again",
             ) from error
+        asked = traces.queries_of_memory(workspace.database, memory)
         with workspace.database.transaction(durable=True):
             memories.forget(workspace.database, agent_id, [memory.id])
+            events.forget_queries(workspace.database, asked)
         outcome = _pass(workspace, agent_id, now_us)
         if outcome.cliff is not None:  # a halted pass does not come to the scrub
             scrub.scrub(workspace, iso(now_us))
@@ -113,8 +121,9 @@ def forget(workspace: Workspace, agent_id: str, name: str, now_us: int) -> Forgo
         waiting = _waiting(agent_id, outcome)
         # A page that could not be written again still shows it.
         pending = bool(memories.forgotten(workspace.database) or waiting)
-    git = history.holds(workspace.root, [head_page(agent_id)])
-    return Forgotten(memory, pending, git, waiting)
+        purged = purge.finish(workspace, verdicts, note) if purge_history else None
+    git = versions.holds(workspace.root, [head_page(agent_id)]) if purged is None else purged.git_history
+    return Forgotten(memory, pending, git, waiting, purged)
 
 
 def pin(workspace: Workspace, agent_id: str, handle: str, now_us: int) -> Pinned:
@@ -122,9 +131,9 @@ def pin(workspace: Workspace, agent_id: str, handle: str, now_us: int) -> Pinned
 
     Raises `UsageError` where it means nothing, or nothing that has a line; `WorkspaceError`, `DatabaseError`.
     """
-    _require_agent(agent_id)
+    require_agent(agent_id)
     with state.workspace_lock(workspace.state):
-        _look(workspace, now_us)
+        look(workspace, now_us)
         found = lineage.resolve(workspace.database, agent_id, handle).id
         if LETTERS[found[0]] == "entity":
             raise UsageError(
@@ -142,7 +151,7 @@ def unpin(workspace: Workspace, agent_id: str, handle: str, now_us: int) -> Pinn
 
     Raises `UsageError`, `WorkspaceError`, `DatabaseError`.
     """
-    _require_agent(agent_id)
+    require_agent(agent_id)
     with state.workspace_lock(workspace.state):
         bare = handle.strip().removeprefix("^")
         pinned = pins.is_pinned(workspace.database, agent_id, bare)
@@ -152,16 +161,7 @@ def unpin(workspace: Workspace, agent_id: str, handle: str, now_us: int) -> Pinn
         return Pinned(found, changed, _settle(workspace, agent_id, now_us))
 
 
-def _require_agent(agent_id: str) -> None:
-    if AGENT_ID.fullmatch(agent_id) is None:
-        raise UsageError(
-            f"{agent_id!r} is not the id of an agent",
-            hint="use lower-case letters, digits, - and _, at most 64, a letter or digit first",
-            code="agent-invalid",
-        )
-
-
-def _look(workspace: Workspace, now_us: int) -> None:
+def look(workspace: Workspace, now_us: int) -> None:
     """The first look at the vault, where nobody has had it: a page of one memory alone would hide all sessions."""
     if graph.is_stale(workspace.database):
         reconcile.run_locked(workspace, Request(now_us=now_us))

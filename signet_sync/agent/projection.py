@@ -16,13 +16,22 @@ from signet_sync.agent.manifests import follow_page
 from signet_sync.agent.workspace import Workspace
 from signet_sync.config import half_lives
 from signet_sync.contracts.observed import Found, Signature, Trouble
-from signet_sync.contracts.places import DEFAULT_AGENT, agent_folder, day_page, head_page, month_page, page_agent
+from signet_sync.contracts.places import (
+    DEFAULT_AGENT,
+    agent_folder,
+    day_page,
+    dream_page,
+    head_page,
+    month_page,
+    page_agent,
+)
 from signet_sync.contracts.timestamps import DAY, instant_of, iso
 from signet_sync.errors import LeaseBusy, SignetSyncError
-from signet_sync.index import heads, overview, pages
+from signet_sync.index import heads, memories, overview, pages, promotions
 from signet_sync.index.pages import PageState
 from signet_sync.projection import head, markers
 from signet_sync.projection.budget import shares
+from signet_sync.projection.diary import diary
 from signet_sync.projection.ledger import day_text, month_text
 from signet_sync.projection.render import Projection, Rendered, render, window
 from signet_sync.state import process_alive, process_birth
@@ -118,6 +127,12 @@ def _agent(
         if not halted:
             moved = sorted({day for agent, day in days if agent == agent_id}, reverse=True)
             _ledger_pages(workspace, agent_id, None if everything else moved, now_us)
+            try:
+                _diary_page(workspace, agent_id, now_us, patient=patient)
+            except (OSError, SignetSyncError) as error:
+                # MEMORY.md does not wait for it.
+                outcome.deferred = True
+                outcome.trouble.append(f"{dream_page(agent_id)}: the page could not be written: {error}")
         gone = in_window == 0 and agent_id not in overview.agents(database)
         changed = _write_page(
             workspace,
@@ -232,13 +247,71 @@ def _ledger_pages(workspace: Workspace, agent_id: str, moved: list[str] | None, 
         _ledger_page(workspace, agent_id, month_page(agent_id, month), text, states, folders, written, now_us)
     if moved is None:
         expected = {day_page(agent_id, day) for day in counts} | {month_page(agent_id, day[:7]) for day in counts}
-        for path in states.keys() - expected - {head_page(agent_id)}:
+        for path in states.keys() - expected - {head_page(agent_id), dream_page(agent_id)}:
             _ledger_page(workspace, agent_id, path, None, states, folders, written, now_us)
     files.sync_folders(workspace.root, folders)
     if written:
         with database.transaction():
             for path, state in written:
                 pages.store_page(database, path, state)
+
+
+# Another one where the same ledger gives another diary.
+_DIARY = "1"
+
+
+def _diary_page(workspace: Workspace, agent_id: str, now_us: int, *, patient: bool) -> None:
+    """Brings DREAMS.md in line with the ledger of dreams; what another machine's agent dreamt stays in it.
+
+    With `patient` a page that another machine's agent wrote stays until ours has something new to say.
+    """
+    database, path = workspace.database, dream_page(agent_id)
+    mark = promotions.fingerprint(database, agent_id)
+    gone = {memory_id.encode() for agent, memory_id in memories.forgotten(database) if agent == agent_id}
+    if not mark and not gone:
+        return
+    before = pages.page_state(database, path)
+    inputs = sha256(f"{_DIARY} {mark}".encode()).hexdigest()
+    same = before is not None and before.inputs_sha256 == inputs
+    if before is not None and same and not gone and before.signature == _signature(workspace.root, path):
+        return
+    found = files.read(workspace.root, path, PAGE_LIMIT)
+    raw = found.raw if isinstance(found, Found) else b""
+    existing = markers.generated(raw)
+    holds_gone = any(memory_id in raw for memory_id in gone)
+    if not mark and not holds_gone:
+        return
+    published = found.signature if isinstance(found, Found) else None
+    if not (patient and same and existing is not None and not holds_gone):
+        text = diary(promotions.sweeps(database, agent_id), existing, {memory_id.decode() for memory_id in gone})
+        folders: set[str] = set()
+        published, _ = _publish(workspace, path, text, now_us, folders)
+        files.sync_folders(workspace.root, folders)
+    with database.transaction():
+        pages.store_page(database, path, PageState(agent_id, published, inputs, None))
+
+
+def clean_diaries(workspace: Workspace, now_us: int) -> str:
+    """Takes what was forgotten out of every DREAMS.md, entries of other machines too.
+
+    Gives why one still tells of it (pages are held back, or it cannot be written now), or nothing.
+    """
+    forgotten = memories.forgotten(workspace.database)
+    trouble = ""
+    for agent_id in sorted({agent_id for agent_id, _ in forgotten}):
+        path = dream_page(agent_id)
+        found = files.read(workspace.root, path, PAGE_LIMIT)
+        ids = [memory_id.encode() for agent, memory_id in forgotten if agent == agent_id]
+        if not (isinstance(found, Found) and any(memory_id in found.raw for memory_id in ids)):
+            continue
+        if held := signet.holds(workspace, [agent_id]):
+            trouble = f"{path} is held back: {held}"
+            continue
+        try:
+            _diary_page(workspace, agent_id, now_us, patient=False)
+        except (OSError, SignetSyncError) as error:
+            trouble = f"{path}: the page could not be written: {error}"
+    return trouble
 
 
 def _unlike(workspace: Workspace, agent_id: str, counts: dict[str, int], states: dict[str, PageState]) -> list[str]:

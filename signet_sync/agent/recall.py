@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from itertools import accumulate
 from typing import NamedTuple
 
+from signet_sync.contracts.sanitizer import sanitize_line
 from signet_sync.contracts.sentences import basename, flatten
 from signet_sync.contracts.timestamps import day_of, parse_instant
-from signet_sync.index import live
+from signet_sync.index import events, live
 from signet_sync.index import recall as door
 from signet_sync.index.database import Database
-from signet_sync.index.recall import Artifact, Line, Match
+from signet_sync.index.recall import Artifact, Line
 from signet_sync.recall.places import Finder, Passage
-from signet_sync.recall.query import Query, read
+from signet_sync.recall.query import MOST_READ, Query, read
 from signet_sync.recall.rank import TIERS, Candidate, Tier, choose, finders, pairs, rarity, scored, weights, why, worth
 from signet_sync.recall.snippets import around, speaker, told
 
@@ -56,6 +58,24 @@ def recall(database: Database, text: str, *, agent_id: str, limit: int = 10) -> 
     ]
 
 
+def record(database: Database, agent_id: str, text: str, hits: Sequence[Hit], at_us: int) -> bool:
+    """Notes which memories a query found and how far up, for the dream sweep; False where the database was busy.
+
+    The score is 1/rank in the whole answer. A query is kept sanitized and on one line (issue 5, point 1).
+    """
+    scored = [(hit.id, 1 / rank) for rank, hit in enumerate(hits, 1) if hit.tier == "memory"]
+    if not scored:
+        return True
+    return events.record(database, agent_id, asked(text), scored, at_us)
+
+
+def asked(text: str) -> str:
+    """A query as it is kept: without secrets, on one line, not longer than a hit."""
+    # No secret may be cut in two.
+    whole = text if len(text) <= MOST_READ else " ".join(text[:MOST_READ].split()[:-1])
+    return flatten(sanitize_line(whole), _SHOWN)
+
+
 def find(
     database: Database,
     text: str,
@@ -81,33 +101,46 @@ class _Search:
         self.database = database
         self.agent_id = agent_id
         self.terms = query.terms
-        holding = [door.artifacts_with(database, agent_id, term) for term in query.terms]
-        self.documents = door.artifacts_in_all(database, agent_id)
-        self.weights = weights(query, holding, self.documents)
-        self.by = finders(self.weights, holding)
+        self.holding = [door.artifacts_with(database, term) for term in query.terms]
+        self.documents, alone = door.artifacts_in_all(database, agent_id)
+        counts = [len(rows) if alone else door.owned(database, agent_id, rows) for rows in self.holding]
+        self.weights = weights(query, counts, self.documents)
+        self.by = finders(self.weights, counts)
         self.finder = Finder(query.terms, self.weights)
         self.places: dict[str, tuple[int, str]] = {}
 
     # ── memories, facts, threads, condensations ──
 
     def lines(self, tiers: Collection[Tier], private: bool) -> Iterator[Candidate]:
-        matches = door.lines(self.database, self.agent_id, self.terms, self.by, tiers, private)
-        for tier, reader in _READERS.items():
-            for line_id in self._best(tier, [match for match in matches if match.tier == tier]):
-                line = reader(self.database, self.agent_id, line_id)
+        best = self._best([tier for tier in _READERS if tier in tiers], private)
+        for tier, ids in best.items():
+            for line_id in ids:
+                line = _READERS[tier](self.database, self.agent_id, line_id)
                 if line is not None:
                     yield self._of_line(tier, line)
 
-    def _best(self, tier: Tier, matches: Sequence[Match]) -> list[str]:
-        """The lines that hold most; of equal ones the newest."""
-        if len(matches) <= LOOKED_AT:
-            return [match.id for match in matches]
-        held = {mask: worth(self.weights, mask) for mask in {match.mask for match in matches}}
-        least = sorted((held[match.mask] for match in matches), reverse=True)[LOOKED_AT - 1]
-        better = [match.id for match in matches if held[match.mask] > least]
-        tied = [match.id for match in matches if held[match.mask] == least]
-        newest = door.newest(self.database, self.agent_id, tier, tied, LOOKED_AT - len(better))
-        return [*better, *newest]
+    def _best(self, tiers: Sequence[Tier], private: bool) -> dict[Tier, list[str]]:
+        """Of each tier the lines that hold most; of equal ones the newest."""
+        best: dict[Tier, list[str]] = {tier: [] for tier in tiers if door.has_any(self.database, self.agent_id, tier)}
+        if not best:
+            return best
+        groups = self._by_worth(door.lines(self.database, self.terms, self.by), self.weights)
+        # Nearly always the first few lines of thousands fill all tiers.
+        enough = next((n for n, rows in enumerate(accumulate(map(len, groups)), 1) if rows >= _BATCH), len(groups))
+        for some in filter(None, (groups[:enough], groups[enough:])):
+            for tier, ids in best.items():
+                if len(ids) < LOOKED_AT:
+                    ids += door.first(self.database, self.agent_id, tier, some, LOOKED_AT - len(ids), private)
+        return best
+
+    @staticmethod
+    def _by_worth(masks: door.Masks, weights: Sequence[float]) -> list[list[int]]:
+        """Row numbers in groups of equal worth, those that are worth most first."""
+        held = {mask: worth(weights, mask) for mask in set(masks.values())}
+        groups: dict[float, list[int]] = {}
+        for row, mask in masks.items():
+            groups.setdefault(held[mask], []).append(row)
+        return [groups[value] for value in sorted(groups, reverse=True)]
 
     def _of_line(self, tier: Tier, line: Line) -> Candidate:
         passage = self.finder.best(line.text)
@@ -130,9 +163,9 @@ class _Search:
         if not paths:
             return []
         near, bonus = pairs(self.weights, self.by)
-        matches = door.artifacts(self.database, self.terms, self.by, near)
-        held = {mask: worth([*self.weights, *bonus], mask) for mask in {mask for mask, _ in matches}}
-        order = [row for _, row in sorted(matches, key=lambda match: (-held[match[0]], -match[1]))]
+        masks = door.artifacts(self.database, self.terms, self.holding, self.by, near)
+        groups = self._by_worth(masks, [*self.weights, *bonus])
+        order = [row for rows in groups for row in sorted(rows, reverse=True)]
         for start in range(0, len(order), _BATCH):
             for kind, path in door.named(self.database, self.agent_id, order[start : start + _BATCH], list(tier_of)):
                 paths[tier_of[kind]].append(path)

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from signet_sync import journal, state
 from signet_sync import reconcile as desk
-from signet_sync.agent import flows, graph, projection, scrub
+from signet_sync.agent import flows, graph, projection, purge, scrub
 from signet_sync.agent.flows import Flow
 from signet_sync.agent.garbage import uncollected
 from signet_sync.agent.manifests import rebuild_missing
@@ -32,7 +32,7 @@ from signet_sync.contracts.sanitizer import sanitizer_stamp
 from signet_sync.contracts.timestamps import iso
 from signet_sync.contracts.tokens import token_of
 from signet_sync.errors import Interrupted, RevisionConflict, WorkspaceError
-from signet_sync.index import artifacts, overview, pages, tombstones
+from signet_sync.index import artifacts, events, overview, pages, tombstones
 from signet_sync.index.database import DAMAGED
 from signet_sync.projection.ledger import LedgerRow, compose
 from signet_sync.reconcile import Bench, Cliff, CliffRule, Judgement, Known, Survey, Tombstones
@@ -114,7 +114,10 @@ class Outcome:
 def run_pass(workspace: Workspace, request: Request) -> Outcome:
     """One pass over everything or over hinted paths. Raises `WorkspaceError`, `DatabaseError`, `Interrupted`."""
     with state.workspace_lock(workspace.state, request.patience):
-        return run_locked(workspace, request)
+        outcome = run_locked(workspace, request)
+        if outcome.full and outcome.cliff is None:
+            purge.resume(workspace)
+        return outcome
 
 
 def run_locked(workspace: Workspace, request: Request) -> Outcome:
@@ -455,7 +458,9 @@ def _apply(
                 projection.project(workspace, agents=None, days=(), touched=(), now_us=request.now_us)
             # While rows tell what the removed sessions said.
             scrub.clean_kept_copies(workspace, bench.tombstones.stones)
+    asked = scrub.queries_of_removed(database, bench.tombstones.stones) if pending else set()
     with database.transaction():
+        events.forget_queries(database, asked)
         loose = tombstones.forget_marks(database, bench.tombstones.stones)
         if request.rebuild:
             database.reset_derived()

@@ -8,7 +8,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 
 from signet_sync import spool, state
-from signet_sync.agent import projection, reconcile, scrub, traces
+from signet_sync.agent import projection, purge, reconcile, scrub, traces
 from signet_sync.agent.workspace import Workspace
 from signet_sync.contracts.artifacts import Tombstone, validate_tombstone
 from signet_sync.contracts.frontmatter import FrontmatterProblem, parse
@@ -21,12 +21,14 @@ from signet_sync.contracts.timestamps import iso
 from signet_sync.contracts.tokens import token_of
 from signet_sync.errors import UsageError, WorkspaceError
 from signet_sync.index import captures, live, sessions, tombstones
+from signet_sync.index import traces as traces_of_rows
 from signet_sync.index.database import Database
 from signet_sync.index.sessions import SessionRef
 from signet_sync.index.traces import used_elsewhere
 from signet_sync.reconcile import judge_tombstone
-from signet_sync.vault import files, history
+from signet_sync.vault import files, versions
 from signet_sync.vault import tombstones as tombstone_files
+from signet_sync.vault.purge import Begun
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +48,8 @@ class Removed:
 
     `foreign` are files that are not ours and still hold text of the sessions: those of the workspace by their paths in
     it, and by absolute paths the transcripts of harnesses from which the sessions were captured.
+
+    `purged` is what was done to the history where that was asked for.
     """
 
     agent_id: str
@@ -56,6 +60,7 @@ class Removed:
     removed_rows: int
     git_history: str
     foreign: tuple[str, ...]
+    purged: purge.Done | None = None
 
 
 def plan(workspace: Workspace, agent_id: str, name: str) -> list[Removal]:
@@ -147,9 +152,15 @@ def _copied_session(workspace: Workspace, path: str) -> str | None:
     return session_id if isinstance(session_id, str) else None
 
 
-def remove(workspace: Workspace, removal: Removal, reason: str, now_us: int) -> Removed:
-    """Removes for good. A crash after the tombstone file is durable is finished by the next pass, whoever makes it."""
+def remove(workspace: Workspace, removal: Removal, reason: str, now_us: int, *, purge_history: bool = False) -> Removed:
+    """Removes for good. A crash after the tombstone file is durable is finished by the next pass, whoever makes it.
+
+    Raises `RepositoryRefused` where the history is to be purged and cannot be; then nothing was removed.
+    """
     needles, transcripts = _needles(workspace, removal), _transcripts(workspace, removal)
+    verdicts, note = (_verdicts(workspace, removal, needles), _note(removal)) if purge_history else (None, {})
+    if verdicts is not None:
+        purge.begin(workspace, verdicts, note)
     with state.workspace_lock(workspace.state):
         if workspace.database.meta("halted") is None:
             # What somebody wrote into our part of a page is kept beside it now, while rows tell which lines must go.
@@ -179,6 +190,7 @@ def remove(workspace: Workspace, removal: Removal, reason: str, now_us: int) -> 
         (removal.agent_id, removal.session_token),
     )
     pending = tuple(artifact for artifact in removal.paths if files.look(workspace.root, artifact) is not None)
+    purged = None if verdicts is None else purge.finish(workspace, verdicts, note)
     return Removed(
         removal.agent_id,
         removal.session_token,
@@ -186,9 +198,36 @@ def remove(workspace: Workspace, removal: Removal, reason: str, now_us: int) -> 
         tuple(artifact for artifact in removal.paths if artifact not in pending),
         pending,
         before - after,
-        history.holds(workspace.root, list(removal.paths)),
+        versions.holds(workspace.root, list(removal.paths)) if purged is None else purged.git_history,
         tuple(sorted({*traces.foreign_files(workspace, needles), *transcripts})),
+        purged,
     )
+
+
+def preview(workspace: Workspace, removal: Removal) -> Begun:
+    """What `--purge-history` would rewrite. Raises `RepositoryRefused`, `WorkspaceError`."""
+    return purge.preview(workspace, _verdicts(workspace, removal, _needles(workspace, removal)))
+
+
+def _verdicts(workspace: Workspace, removal: Removal, needles: set[bytes]) -> purge.Verdicts:
+    """What becomes of the history: taken while the rows are there that know what the sessions said."""
+    agent_id, token, ids = removal.agent_id, removal.session_token, sorted(ref.session_id for ref in removal.sessions)
+    scopes = [(agent_id, token, tuple(ids))]
+    everyone = _is_alone(workspace.database, removal)
+    names = set(ids) - used_elsewhere(workspace.database, scopes, ids)
+    if everyone:
+        names |= {token, *_keys_of_them_alone(workspace.database, (agent_id, token))}
+    return purge.Verdicts(
+        needles | traces.on_pages(workspace.database, scopes),
+        traces_of_rows.handles(workspace.database, scopes),
+        names,
+        purge.of_sessions(agent_id, token, ids, removal.paths, everyone=everyone),
+    )
+
+
+def _note(removal: Removal) -> dict[str, str]:
+    ids = [] if removal.all_sessions else [ref.session_id for ref in removal.sessions]
+    return purge.note_of_sessions(removal.agent_id, removal.session_token, ids)
 
 
 def _tombstone(workspace: Workspace, removal: Removal, reason: str, now_us: int) -> Tombstone:
@@ -229,14 +268,19 @@ def _needles(workspace: Workspace, removal: Removal) -> set[bytes]:
     ids = {ref.session_id for ref in removal.sessions}
     found = {path.rpartition("/")[2] for path in removal.paths}
     found |= ids - used_elsewhere(database, [(*scope, tuple(sorted(ids)))], ids)
-    under_token = {
-        row[0] for row in database.execute(f"select distinct session_id from memory_artifacts where {_MINE}", scope)
-    }
-    if under_token <= ids:
+    if _is_alone(database, removal):
         found.add(removal.session_token)
         found.update(_keys_of_them_alone(database, scope))
     words = {word.encode("utf-8", "replace") for word in found if len(word) >= 8}
     return words | traces.distinctive(database, [(*scope, tuple(sorted(ids)))])
+
+
+def _is_alone(database: Database, removal: Removal) -> bool:
+    """Whether no other session stands under the token."""
+    rows = database.execute(
+        f"select distinct session_id from memory_artifacts where {_MINE}", (removal.agent_id, removal.session_token)
+    )
+    return {row[0] for row in rows} <= {ref.session_id for ref in removal.sessions}
 
 
 def _keys_of_them_alone(database: Database, scope: Sequence[str]) -> set[str]:

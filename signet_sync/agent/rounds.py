@@ -14,7 +14,8 @@ from contextlib import suppress
 from loguru import logger
 
 from signet_sync import journal, spool
-from signet_sync.agent import projection, reconcile, signet, sweeps
+from signet_sync.agent import dreams, projection, reconcile, signet, sweeps
+from signet_sync.agent.committing import Committing
 from signet_sync.agent.connection import Connection
 from signet_sync.agent.presence import Presence
 from signet_sync.agent.projection import now_us
@@ -31,6 +32,8 @@ from signet_sync.watcher import Hint, Watcher
 BIG_BATCH = 512
 # No event tells that the root was renamed, that the machine slept, that a Signet daemon came: looked for this often.
 BEAT = 15.0
+# A sweep that failed is tried again after so many seconds; whether one is due is asked this often.
+DREAM_PATIENCE, DREAM_BEAT = 600.0, 60.0
 CHECKPOINT_AFTER = 2.0
 CLOCK_JUMP = 30.0
 # SIGTERM must end the agent within two seconds, whoever works on the workspace.
@@ -65,13 +68,14 @@ class Rounds:
         self._tick = False
         self._poll = sweeps.Poll()
         self._again: dict[str, float] = {}
-        self._due: dict[str, float] = {"full": 0.0, "beat": time.monotonic() + BEAT}
+        self._due: dict[str, float] = {name: time.monotonic() + BEAT for name in ("beat", "dream")} | {"full": 0.0}
         self._swept = 0.0
         self._clocks = time.time(), time.monotonic()
         self._agents: tuple[str, ...] = tuple(overview.agents(workspace.database))
         with suppress(OSError):
             spool.prepare(workspace.state.spool)
         self.worker = Worker(workspace)
+        self.commits = Committing(workspace)
         self.watcher = self._watcher()
         self.watcher.start()
         self._tell(())
@@ -111,7 +115,7 @@ class Rounds:
         if self.everything:
             return
         settings = self.workspace.settings
-        due = min(*self._due.values(), *self._again.values()) - time.monotonic()
+        due = min(*self._due.values(), *self._again.values(), self.commits.due) - time.monotonic()
         hint = self.watcher.gather(settings.debounce, settings.longest_wait, max(min(due, longest), 0.0))
         if hint is not None:
             self._hear(hint)
@@ -132,6 +136,7 @@ class Rounds:
         self._due.pop("live", None)
         if not self.worker.working() and spool.waiting(self.workspace.state.spool):
             self._take_spool()
+        self.commits.work()
 
     def _take_spool(self) -> None:
         """Has what harness hooks have left worked off, running sessions read; what is written comes back as changes."""
@@ -148,6 +153,8 @@ class Rounds:
             self.everything = True
         if self._is_due("beat"):
             self._look_around()
+        if self._is_due("dream"):
+            self._dream()
         hinted, self._dirty = sweeps.worth(self.workspace, frozenset(self._dirty)), set()
         confirmed = frozenset(path for path, due in self._again.items() if due <= time.monotonic()) - hinted
         if self.everything or self._is_due("full") or len(hinted) > BIG_BATCH:
@@ -185,6 +192,20 @@ class Rounds:
             self._pass(frozenset())  # whoever was writing it may have died before the first file
         if bool(signet.holds(self.workspace, self._agents)) != bool(self.held):
             self.everything = True
+
+    def _dream(self) -> None:
+        """Sweeps the memories of agents that are due; when they were swept last stands in the ledger of dreams."""
+        self._due["dream"] = time.monotonic() + DREAM_PATIENCE  # should it fail
+        if not self.workspace.settings.dream_enabled:
+            dreams.prune(self.workspace, now_us())
+        elif not self._halted:
+            for agent_id in list(dreams.due(self.workspace, now_us())):
+                swept = dreams.dream(self.workspace, agent_id, now_us(), patience=LOCK_PATIENCE)
+                if not swept.deferred:
+                    logger.info("{}: {} of {} memories rose", agent_id, len(swept.promoted), swept.candidates)
+                self._tell(filter(None, [swept.waiting]))
+                self._alive()
+        self._due["dream"] = time.monotonic() + DREAM_BEAT
 
     # ── passes ──
 
@@ -265,6 +286,8 @@ class Rounds:
             self._due.setdefault("checkpoint", time.monotonic() + CHECKPOINT_AFTER)
             logger.debug("{} paths, {} sessions moved", len(outcome.change.paths), len(outcome.change.sessions))
         self._judge(outcome)
+        if request.paths is None or any(path.startswith(f"{MEMORY}/") for path in request.paths):
+            self.commits.hear()
         self._plan_pages()
         self._follow_agents()
         self._tell(outcome.trouble)

@@ -13,6 +13,7 @@ from signet_sync.agent.traces import Sieve
 from signet_sync.agent.workspace import Workspace, back_up
 from signet_sync.contracts.observed import Found
 from signet_sync.contracts.places import KEPT_COPY
+from signet_sync.contracts.timestamps import parse_instant
 from signet_sync.contracts.tokens import token_of
 from signet_sync.errors import WorkspaceError
 from signet_sync.index import memories, tombstones
@@ -22,10 +23,11 @@ from signet_sync.vault import files
 
 if TYPE_CHECKING:
     from signet_sync.contracts.artifacts import Tombstone
+    from signet_sync.index.database import Database
 
 
 def scrub(workspace: Workspace, now_iso: str) -> None:
-    """Drops journalled and spooled inputs and damaged databases, cleans kept copies, rewrites backups, empties the WAL.
+    """Drops what was taken in and damaged databases, cleans diaries and kept copies, rewrites backups, empties the WAL.
 
     Where a reader stands in the way of the WAL, or a file cannot be deleted, the scrub stays pending: the next pass
     tries again.
@@ -37,13 +39,15 @@ def scrub(workspace: Workspace, now_iso: str) -> None:
         if stones:
             _drop_inputs(workspace, stones)
             projection.withdraw_strays(workspace)
+        left = projection.clean_diaries(workspace, parse_instant(now_iso) or 0)
         clean_kept_copies(workspace, stones)
         back_up(workspace, now_iso, force=True)
         _drop_set_aside(workspace.database.path)
     except (OSError, WorkspaceError) as error:
-        workspace.events.append(f"not all that is left of what was removed could be deleted, a pass will: {error}")
-        return
-    if not workspace.database.checkpoint(truncate=True):
+        left = str(error)
+    if left:
+        workspace.events.append(f"not all that is left of what was removed could be deleted, a pass will: {left}")
+    if not workspace.database.checkpoint(truncate=True) or left:
         return
     with workspace.database.transaction():
         tombstones.mark_scrubbed(workspace.database)
@@ -95,6 +99,14 @@ def clean_kept_copies(workspace: Workspace, stones: Sequence[Tombstone]) -> None
     handles = {memory_id.encode() for _, memory_id in memories.forgotten(workspace.database)}
     if (stones or handles) and (copies := kept_copies(workspace.root)):
         _take_out(workspace, copies, (_needles(workspace, stones) if stones else set()) | handles)
+
+
+def queries_of_removed(database: Database, stones: Sequence[Tombstone]) -> set[str]:
+    """What was asked of `recall` in words of removed sessions; known only while these have rows."""
+    scrubbed = tombstones.pending(database)
+    new = [stone for stone in stones if (stone.agent_id, stone.session_token) in scrubbed]
+    scopes = [(stone.agent_id, stone.session_token, stone.session_ids) for stone in new]
+    return traces.queries_of(database, scopes) if scopes else set()
 
 
 def clean_of_words(workspace: Workspace, needles: Collection[bytes]) -> None:

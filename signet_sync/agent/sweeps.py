@@ -5,7 +5,7 @@ from __future__ import annotations
 from signet_sync.agent.workspace import Workspace
 from signet_sync.contracts.names import artifact_name, tombstone_name
 from signet_sync.contracts.observed import STRANGE_NAME, Signature, Snapshot
-from signet_sync.contracts.places import MEMORY, TOMBSTONES, head_page, page_agent
+from signet_sync.contracts.places import MEMORY, TOMBSTONES, dream_page, head_page, page_agent
 from signet_sync.index import artifacts, overview, pages
 from signet_sync.reconcile import Known
 from signet_sync.vault import files, scan
@@ -62,11 +62,12 @@ def _differences(workspace: Workspace, snapshot: Snapshot) -> set[str]:
 def _pages(workspace: Workspace) -> set[str]:
     moved = set()
     for agent_id in overview.agents(workspace.database):
-        path = head_page(agent_id)
-        written = pages.page_state(workspace.database, path)
-        status = files.look(workspace.root, path)
-        if written is not None and written.signature != (files.signature_of(status) if status is not None else None):
-            moved.add(path)
+        for path in (head_page(agent_id), dream_page(agent_id)):
+            written = pages.page_state(workspace.database, path)
+            status = files.look(workspace.root, path)
+            found = files.signature_of(status) if status is not None else None
+            if written is not None and written.signature != found:
+                moved.add(path)
     return moved
 
 

@@ -6,12 +6,13 @@ import json
 import os
 import re
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from itertools import chain
 
 from signet_sync.agent.workspace import Workspace
 from signet_sync.contracts.places import display
 from signet_sync.contracts.sentences import flatten
-from signet_sync.index import traces
+from signet_sync.index import events, traces
 from signet_sync.index.database import Database
 from signet_sync.index.memories import Memory
 from signet_sync.index.traces import Scope
@@ -26,6 +27,7 @@ _SHORTEST = 12  # characters; taken only from a text that says nothing longer
 _REDACTED = re.compile(r"\[REDACTED:[^\]]*\]")
 # What no encoder of JSON or HTML changes, however often a text was put inside another; but for letters beyond ASCII.
 _PLAIN = re.compile(r'[^"\\<>&\x00-\x1f\x7f]+')
+_QUERIED = re.compile(r"[^\W_]+")
 _MARKUP = "#>*-+|`~ .()[]0123456789"
 
 
@@ -82,6 +84,53 @@ def of_memory(database: Database, memory: Memory) -> set[bytes]:
     # A page shows it flattened.
     said = [memory.content, flatten(memory.content, limit=len(memory.content) + 1)]
     return {memory.id.encode()} | _telling(said, traces.other_texts(database, (), but=[memory[:2]]))
+
+
+def on_pages(database: Database, scopes: Sequence[Scope]) -> set[bytes]:
+    """What pages show of the sessions of some scopes and no other text says, however short; for `purge`."""
+    said = {
+        phrase for text in traces.sayings(database, scopes) for phrase in phrases(flatten(text, limit=len(text) + 1))
+    }
+    raw = {phrase.encode("utf-8", "replace") for phrase in said}
+    sieve = Sieve(raw)
+    for text in traces.other_texts(database, scopes):
+        raw -= sieve.caught(text.encode("utf-8", "replace"))
+    return raw
+
+
+def queries_of(database: Database, scopes: Sequence[Scope]) -> set[str]:
+    """Queries of recall events that hold a word of the sessions of some scopes which stands nowhere else."""
+    said = (text for scope in scopes for text in traces.texts(database, scope))
+    others = traces.other_texts(database, scopes)
+    return _telling_queries(database, said, others, traces.remembered_alone(database, scopes))
+
+
+def queries_of_memory(database: Database, memory: Memory) -> set[str]:
+    """The same for a memory."""
+    key = memory[:2]
+    return _telling_queries(database, [memory.content], traces.other_texts(database, (), but=[key]), {key})
+
+
+def _telling_queries(
+    database: Database, said: Iterable[str], others: Iterable[str], gone: Collection[tuple[str, str]]
+) -> set[str]:
+    """Queries with a word that `said`, or a tag of the memories in `gone`, holds and nothing else does."""
+    queries = events.queries(database)
+    words = {query: {word for word in _QUERIED.findall(query.casefold()) if len(word) > 2} for query in queries}
+    left = set().union(*words.values())
+    if not left:
+        return set()
+    tags = list(traces.tags(database))
+    told: set[str] = set()
+    for text in chain(said, (text for key, text in tags if key in gone)):
+        folded = text.casefold()
+        told |= {word for word in left if word in folded}
+    for text in chain(others, (text for key, text in tags if key not in gone)):
+        if not told:
+            break
+        folded = text.casefold()
+        told = {word for word in told if word not in folded}
+    return {query for query in queries if not told.isdisjoint(words[query])}
 
 
 def _telling(texts: Iterable[str], others: Iterable[str]) -> set[bytes]:

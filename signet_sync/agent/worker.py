@@ -84,20 +84,8 @@ class Worker:
         """Starts the process unless one works already, or one has just failed; True where it was started."""
         if self.working() or time.monotonic() < self._not_before:
             return False
-        workspace = self._workspace
-        place = [] if workspace.own_place else ["--db", workspace.database.path]
-        self._process = subprocess.Popen(
-            [
-                *(sys.executable, "-m", "signet_sync", "--workspace", workspace.root, *place),
-                *("session", "take-spool", *(["--sweep"] if sweep else [])),
-            ],
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-            cwd="/",
-            env={**os.environ, "SIGNET_SYNC_CHILD": "1"},
-            start_new_session=True,
-        )
+        words = ("session", "take-spool", *(["--sweep"] if sweep else []))
+        self._process = started(self._workspace, *words)
         return True
 
     def working(self) -> bool:
@@ -115,7 +103,25 @@ class Worker:
     def leave(self) -> None:
         """Lets go of the process: what it is at is journalled, whether it ends by itself or is ended."""
         if self._process is not None:
-            self._process.poll()
-            # Not a forgotten child: it outlives us on purpose.
-            self._process.returncode = self._process.returncode or 0
+            let_go(self._process)
             self._process = None
+
+
+def started(workspace: Workspace, *words: str, stderr: int = subprocess.DEVNULL) -> subprocess.Popen[bytes]:
+    """A command of ours on the workspace, in a process that outlives us where it has to."""
+    place = [] if workspace.own_place else ["--db", workspace.database.path]
+    return subprocess.Popen(
+        [sys.executable, "-m", "signet_sync", "--workspace", workspace.root, *place, *words],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=stderr,
+        cwd="/",
+        env={**os.environ, "SIGNET_SYNC_CHILD": "1"},
+        start_new_session=True,
+    )
+
+
+def let_go(process: subprocess.Popen[bytes]) -> None:
+    """Waits for a process no longer: not a forgotten child, it outlives us on purpose."""
+    process.poll()
+    process.returncode = process.returncode or 0

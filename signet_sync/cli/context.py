@@ -38,17 +38,11 @@ def context(
 ) -> int:
     """Print what a session of an agent is told at its start: its MEMORY.md and the workspace's identity files."""
     from signet_sync.agent.workspace import require_root
-    from signet_sync.contracts.identities import AGENT_ID
+    from signet_sync.contracts.identities import require_agent
     from signet_sync.contracts.tokencount import estimate_tokens
-    from signet_sync.errors import UsageError
 
     resolve_now(now)  # the files alone are asked, but a time that is none is a slip all the same
-    if AGENT_ID.fullmatch(agent) is None:
-        raise UsageError(
-            f"{agent!r} is not the id of an agent",
-            hint="use lower-case letters, digits, - and _, at most 64, a letter or digit first",
-            code="agent-invalid",
-        )
+    require_agent(agent)
     require_root(context.root)
     shared = scope == "shared"
     composed = (

@@ -43,6 +43,9 @@ _FORGET = """Forget a memory to the last byte: rows, backups, kept copies of the
 ID is the memory's handle as MEMORY.md shows it (^m-…), with or without ^, or its beginning (six
 characters or more).
 What comes from a session's files is no memory: signet-sync remove takes the session away.
+
+--purge-history takes it out of every older page in the workspace's git history, too: hashes change, and what you pushed
+or cloned is yours to clean.
 """
 
 _PIN = """Pin something to the head of MEMORY.md: neither decay nor budget takes it away.
@@ -96,7 +99,7 @@ def remember(
                 "id": memory.id,
                 "agent_id": memory.agent_id,
                 "tags": list(memory.tags),
-                "concept_tags": [],
+                "concept_tags": list(memory.concepts or ()),
                 "redactions": done.redactions,
                 "type": memory.type,
                 "private": memory.private,
@@ -113,25 +116,31 @@ def remember(
 
 @click.command(help=_FORGET, short_help="Forget a memory, to the last byte.")
 @click.argument("memory", metavar="ID")
+@click.option("--purge-history", is_flag=True, help="Rewrite the workspace's git history, too.")
 @agent_option
 @now_option
 @json_option
 @pass_context
-def forget(context: Context, memory: str, agent: str, now: str | None, as_json: bool) -> None:
+def forget(context: Context, memory: str, purge_history: bool, agent: str, now: str | None, as_json: bool) -> int:
     from signet_sync.agent import memories
+    from signet_sync.cli.remove import is_waiting, purged_document, say_purged
 
     instant = resolve_now(now)
     with _opened(context) as workspace:
-        done = memories.forget(workspace, agent, memory, instant)
+        done = memories.forget(workspace, agent, memory, instant, purge_history=purge_history)
         _say(context, workspace, done.waiting)
     if as_json:
-        emit({"id": done.memory.id, "forgotten": True, "pending": done.pending, "git_history": done.git_history})
-        return
+        told = {"id": done.memory.id, "forgotten": True, "pending": done.pending, "git_history": done.git_history}
+        emit(told if done.purged is None else {**told, "purged": purged_document(done.purged)})
+        return 1 if is_waiting(done.purged) else 0
     click.echo(f"forgot ^{done.memory.id} ({done.memory.type}, remembered {done.memory.created_at[:10]})")
     if done.pending:
         click.secho("  some bytes of it could not be deleted yet, every pass tries again", fg="yellow")
-    if done.git_history == "contains":
+    if done.purged is not None:
+        say_purged(done.purged)
+    elif done.git_history == "contains":
         click.secho("  the workspace's git history has older pages, which may still show it", fg="yellow")
+    return 1 if is_waiting(done.purged) else 0
 
 
 @click.command(help=_PIN, short_help="Pin something to the head of MEMORY.md.")

@@ -6,9 +6,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from signet_sync.cli import Context, agent_option, emit, json_option, pass_context
-from signet_sync.cli.expand import count_nodes
-from signet_sync.cli.search import database_for_reading
+from signet_sync.cli import Context, agent_option, emit, json_option, now_option, pass_context, resolve_now
+from signet_sync.cli.search import counting, database_for_reading
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -20,16 +19,21 @@ if TYPE_CHECKING:
 @click.argument("query", nargs=-1, required=True)
 @click.option("--limit", type=click.IntRange(1, 100), default=10, show_default=True)
 @agent_option
+@now_option
 @json_option
 @pass_context
-def recall(context: Context, query: tuple[str, ...], limit: int, agent: str, as_json: bool) -> int:
-    """Find what answers a question: memories and facts first, then threads and summaries, transcripts last."""
+def recall(context: Context, query: tuple[str, ...], limit: int, agent: str, now: str | None, as_json: bool) -> int:
+    """Find what answers a question: memories and facts first, then threads and summaries, transcripts last.
+
+    What is found often, by several queries, rises into MEMORY.md: see dream.
+    """
     from signet_sync.agent import recall as agent_recall
 
+    instant = resolve_now(now)
     words = " ".join(query)
     with database_for_reading(context) as database:
         hits = agent_recall.recall(database, words, agent_id=agent, limit=limit)
-    count_nodes(context, agent, [hit.id for hit in hits])
+    _note(context, agent, words, hits, instant)
     if as_json:
         emit({"query": words, "hits": [hit._asdict() for hit in hits]})
     elif hits:
@@ -37,6 +41,18 @@ def recall(context: Context, query: tuple[str, ...], limit: int, agent: str, as_
     else:
         context.say("nothing found")
     return 0
+
+
+def _note(context: Context, agent: str, words: str, hits: Sequence[Hit], instant: int) -> None:
+    """Counts what was found, where the database can be written at once: an answer never waits for a counter."""
+    from signet_sync.agent import recall as agent_recall
+    from signet_sync.contracts.timestamps import day_of
+    from signet_sync.index import telemetry
+
+    with counting(context, wanted=bool(hits)) as database:
+        if database is not None:
+            telemetry.count_nodes(database, agent, [hit.id for hit in hits], day_of(instant))
+            agent_recall.record(database, agent, words, hits, instant)
 
 
 def _show(hits: Sequence[Hit]) -> None:

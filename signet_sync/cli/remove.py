@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 import click
@@ -20,8 +21,10 @@ from signet_sync.cli import (
 )
 
 if TYPE_CHECKING:
+    from signet_sync.agent.purge import Done
     from signet_sync.agent.removal import Removal
     from signet_sync.agent.workspace import Workspace
+    from signet_sync.vault.purge import Begun
 
 
 @click.command()
@@ -29,6 +32,9 @@ if TYPE_CHECKING:
 @click.option("--reason", help="Why; stands in the tombstone.")
 @click.option("--dry-run", is_flag=True, help="List what would go.")
 @click.option("--yes", is_flag=True, help="Do not ask.")
+@click.option(
+    "--purge-history", is_flag=True, help="Rewrite the workspace's git history, too: no object of it keeps a word."
+)
 @click.option("--undo", is_flag=True, help="Lift the tombstone; what was deleted stays deleted.")
 @agent_option
 @now_option
@@ -40,12 +46,18 @@ def remove(
     reason: str | None,
     dry_run: bool,
     yes: bool,
+    purge_history: bool,
     undo: bool,
     agent: str,
     now: str | None,
     as_json: bool,
 ) -> int:
-    """Remove a session to the last byte: an id covers that session, a key or token all of its sessions."""
+    """Remove a session to the last byte: an id covers that session, a key or token all of its sessions.
+
+    --purge-history rewrites every commit that holds it, empties the reflogs and deletes every object that nothing
+    needs any more; hashes change, and what you pushed or cloned is yours to clean. What people wrote and quotes the
+    session stays, and is named.
+    """
     from signet_sync.agent import removal
     from signet_sync.agent.workspace import opened
     from signet_sync.cli.search import require_index
@@ -67,10 +79,10 @@ def remove(
             _refresh(workspace, instant)
         plans = removal.plan(workspace, agent, session)
         if dry_run:
-            _dry(plans, as_json)
+            _dry(plans, [removal.preview(workspace, plan) for plan in plans] if purge_history else [], as_json)
             return 0
         _ask(plans, yes, as_json)
-        done = [removal.remove(workspace, plan, reason or "", instant) for plan in plans]
+        done = [removal.remove(workspace, plan, reason or "", instant, purge_history=purge_history) for plan in plans]
     documents = [
         {
             "agent_id": d.agent_id,
@@ -81,22 +93,45 @@ def remove(
             "removed_rows": d.removed_rows,
             "git_history": d.git_history,
             "foreign": list(d.foreign),
+            **({} if d.purged is None else {"purged": purged_document(d.purged)}),
         }
         for d in done
     ]
     if as_json:
         emit(documents[0] if len(documents) == 1 else {"removals": documents})
-        return 1 if any(d.pending for d in done) else 0
+        return 1 if any(d.pending or is_waiting(d.purged) for d in done) else 0
     for d in done:
         click.echo(f"removed {len(d.removed_paths)} files and {d.removed_rows} rows of {d.session_token}")
         click.echo(f"  tombstone: {d.tombstone}")
         for path in d.pending:
             click.secho(f"  cannot be deleted yet, every pass tries again: {path}", fg="red")
-        if d.git_history == "contains":
+        if d.purged is not None:
+            say_purged(d.purged)
+        elif d.git_history == "contains":
             click.secho("  the workspace's git history still holds the text", fg="yellow")
         for path in d.foreign:
             click.secho(f"  not ours, still holds text of it: {path}", fg="yellow")
-    return 1 if any(d.pending for d in done) else 0
+    return 1 if any(d.pending or is_waiting(d.purged) for d in done) else 0
+
+
+def purged_document(done: Done) -> dict[str, object]:
+    """What a purge did, as JSON tells it."""
+    return {"commits": done.commits, "objects": done.objects, "left": list(done.left), "waiting": done.waiting or None}
+
+
+def is_waiting(done: Done | None) -> bool:
+    """Whether a purge was asked for and is not done."""
+    return done is not None and bool(done.waiting)
+
+
+def say_purged(done: Done) -> None:
+    """Tells a person what a purge did."""
+    if done.waiting:
+        click.secho(f"  the git history still holds the text, every pass tries again: {done.waiting}", fg="red")
+        return
+    click.echo(f"  git history: {counted(done.commits, 'commit')} rewritten, {counted(done.objects, 'object')} deleted")
+    for path in done.left:
+        click.secho(f"  not ours, its history still holds text of it: {path}", fg="yellow")
 
 
 def _refresh(workspace: Workspace, instant: int) -> None:
@@ -113,7 +148,7 @@ def _refresh(workspace: Workspace, instant: int) -> None:
         )
 
 
-def _dry(plans: list[Removal], as_json: bool) -> None:
+def _dry(plans: list[Removal], purges: list[Begun], as_json: bool) -> None:
     if as_json:
         emit(
             {
@@ -127,10 +162,16 @@ def _dry(plans: list[Removal], as_json: bool) -> None:
                     }
                     for plan in plans
                 ],
+                **({"purge": [asdict(purge) for purge in purges]} if purges else {}),
             }
         )
         return
     _list(plans)
+    for purge in purges:
+        click.echo(
+            f"git history: {counted(purge.commits, 'commit')} would be rewritten, for"
+            f" {counted(purge.versions, 'version')} of files and {counted(purge.messages, 'message')}"
+        )
     click.echo("nothing was removed (--dry-run)")
 
 

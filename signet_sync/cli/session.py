@@ -83,8 +83,10 @@ def compact(context: Context, source: str, agent: str | None, as_json: bool) -> 
 @pass_context
 def take_spool(context: Context, sweep: bool) -> None:
     """Work off what hooks have spooled; the agent and the hooks call this."""
+    from loguru import logger
+
     from signet_sync import log
-    from signet_sync.agent import intake
+    from signet_sync.agent import history, intake
     from signet_sync.agent.projection import now_us
     from signet_sync.agent.workspace import opened
 
@@ -98,6 +100,10 @@ def take_spool(context: Context, sweep: bool) -> None:
             name="intake",
         )
         intake.take(workspace, now_us=now_us, sweep=sweep)
+        told = len(workspace.events)
+        history.close_sessions(workspace, now_us())
+        for text in workspace.events[told:]:
+            logger.warning("{}", text)
 
 
 def _write(context: Context, source: str, agent: str | None, as_json: bool, *, kind: str) -> None:
@@ -123,6 +129,10 @@ def _write(context: Context, source: str, agent: str | None, as_json: bool, *, k
             answer = sessions.end(workspace, given, now_us=now_us, propose=propose)
         else:
             answer = sessions.compact(workspace, given, now_us=now_us, propose=propose)
+        if settings.history_enabled:
+            from signet_sync.agent import history
+
+            history.close_sessions(workspace, resolve_now(None))
         for text in workspace.events:
             context.say(text)
     if as_json:

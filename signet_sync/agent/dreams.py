@@ -1,0 +1,174 @@
+"""The dream sweep: what was recalled often, from several angles, rises into MEMORY.md; DREAMS.md tells why.
+
+Page and diary are made of the ledger's rows, which one transaction writes: a sweep that is killed has either not been,
+or the next pass shows it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from signet_sync import state
+from signet_sync.agent import memories, projection
+from signet_sync.agent.workspace import Workspace, back_up
+from signet_sync.config import Settings
+from signet_sync.contracts.identities import require_agent
+from signet_sync.contracts.places import head_page
+from signet_sync.contracts.timestamps import DAY, SECOND, iso
+from signet_sync.errors import WorkspaceError
+from signet_sync.index import events, overview, promotions
+from signet_sync.index import memories as rows
+from signet_sync.recall import concepts, dreams
+from signet_sync.recall.dreams import Candidate, Gates, Promotion, Weights
+
+_CONCEPTS = "concepts"
+_BATCH = 500
+
+
+@dataclass(frozen=True, slots=True)
+class Swept:
+    """What a sweep looked at and promoted, best first; `deferred`: another one was at it, and nothing was done.
+
+    `waiting` says why the page does not show it yet.
+    """
+
+    sweep_id: str
+    candidates: int
+    skipped: int
+    promoted: tuple[Promotion, ...]
+    dry_run: bool = False
+    deferred: bool = False
+    waiting: str = ""
+
+
+def dream(workspace: Workspace, agent_id: str, now_us: int, *, dry_run: bool = False, patience: float = 60.0) -> Swept:
+    """One sweep over an agent's memories. With `dry_run` nothing is written. The same `now_us` again changes nothing.
+
+    After `patience` seconds of waiting for whoever works on the workspace it is deferred.
+
+    Raises `UsageError`, `WorkspaceError`, `DatabaseError`.
+    """
+    require_agent(agent_id)
+    if dry_run:
+        return _weigh(workspace, agent_id, now_us)
+    try:
+        with state.dream_lock(workspace.state):
+            swept = _sweep(workspace, agent_id, now_us, patience)
+            if swept.promoted and workspace.settings.history_enabled:
+                from signet_sync.agent import history
+
+                history.after_dream(workspace, agent_id, swept.promoted, now_us)
+            return swept
+    except WorkspaceError as error:
+        if error.code != "busy":
+            raise
+        return Swept(dreams.sweep_id(now_us), 0, 0, (), deferred=True)
+
+
+def _sweep(workspace: Workspace, agent_id: str, now_us: int, patience: float) -> Swept:
+    database = workspace.database
+    with state.workspace_lock(workspace.state, patience):
+        memories.look(workspace, now_us)
+        prune(workspace, now_us)
+        tag_memories(workspace, agent_id)
+        swept = _weigh(workspace, agent_id, now_us, dry_run=False)
+        with database.transaction(durable=True):
+            promotions.store(
+                database,
+                agent_id,
+                swept.sweep_id,
+                now_us,
+                swept.promoted,
+                candidates=swept.candidates,
+                skipped=swept.skipped,
+            )
+        shown = projection.project(workspace, agents={agent_id}, days=(), touched=(), now_us=now_us)
+        back_up(workspace, iso(now_us))
+    waiting = f"{head_page(agent_id)} follows: {shown.held}" if shown.held else next(iter(shown.trouble), "")
+    return Swept(swept.sweep_id, swept.candidates, swept.skipped, swept.promoted, waiting=waiting)
+
+
+def _weigh(workspace: Workspace, agent_id: str, now_us: int, *, dry_run: bool = True) -> Swept:
+    """What a sweep would promote."""
+    settings = workspace.settings
+    found = events.found_since(workspace.database, agent_id, _since(settings, now_us))
+    chosen = dreams.choose(
+        (Candidate(one.memory_id, one.totals) for one in found if not one.promoted),
+        now_us,
+        half_life_days=settings.recall_half_life_days,
+        gates=gates(settings),
+        weights=weights(settings),
+    )
+    skipped = sum(one.promoted for one in found)
+    return Swept(dreams.sweep_id(now_us), len(found), skipped, tuple(chosen), dry_run=dry_run)
+
+
+def _since(settings: Settings, now_us: int) -> int:
+    """From when on hits count. What is older than they are kept may stand there still, but not for long."""
+    spans = filter(None, (settings.recall_window_days, settings.recall_retention_days))
+    return max((now_us - int(days * DAY) for days in spans), default=0)
+
+
+def gates(settings: Settings) -> Gates:
+    """What a memory must reach to be promoted."""
+    return Gates(
+        settings.dream_min_recall_count,
+        settings.dream_min_queries,
+        settings.dream_min_unique_days,
+        settings.dream_min_score,
+        settings.dream_max_promotions,
+    )
+
+
+def weights(settings: Settings) -> Weights:
+    """What each signal counts."""
+    return Weights(
+        settings.dream_weight_frequency,
+        settings.dream_weight_relevance,
+        settings.dream_weight_recency,
+        settings.dream_weight_diversity,
+        settings.dream_weight_consolidation,
+    )
+
+
+def prune(workspace: Workspace, now_us: int) -> int:
+    """Drops hits that are older than they are kept, of all agents; gives how many."""
+    days = workspace.settings.recall_retention_days
+    return events.prune(workspace.database, now_us - int(days * DAY)) if days else 0
+
+
+def tag_memories(workspace: Workspace, agent_id: str) -> int:
+    """Gives concept tags to memories that have none by today's rules; gives how many."""
+    database = workspace.database
+    if database.meta(_CONCEPTS) != concepts.VERSION:
+        with database.transaction():
+            if database.meta(_CONCEPTS) is not None:
+                rows.forget_concepts(database)
+            database.set_meta(_CONCEPTS, concepts.VERSION)
+    tagged = 0
+    while batch := rows.untagged(database, agent_id, _BATCH):
+        with database.transaction():
+            for memory in batch:
+                rows.tag(database, memory, concepts.derive(memory.content))
+        tagged += len(batch)
+    return tagged
+
+
+# ── when ──
+
+
+def due(workspace: Workspace, now_us: int) -> Iterator[str]:
+    """Agents whose sweep is due: an interval after the last one, or after the first hit, whoever ran meanwhile.
+
+    What a clock that was set back since has dated in the future is no reason to wait for it.
+    """
+    interval = int(workspace.settings.dream_interval * SECOND)
+    for agent_id in overview.agents(workspace.database):
+        first = events.first_at(workspace.database, agent_id)
+        if first is None:
+            continue
+        last = promotions.last_sweep(workspace.database, agent_id, until_us=now_us)
+        since = max((at_us for at_us in (first, last) if at_us is not None and at_us <= now_us), default=None)
+        if since is None or now_us - since >= interval:
+            yield agent_id

@@ -1,0 +1,246 @@
+"""Purging the history of what is removed: what becomes of each file and message in it, and who finishes it."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from hashlib import sha256
+
+from signet_sync import state
+from signet_sync.agent.traces import Sieve
+from signet_sync.agent.workspace import Workspace
+from signet_sync.contracts.artifacts import Tombstone
+from signet_sync.contracts.frontmatter import FrontmatterProblem, parse
+from signet_sync.contracts.names import artifact_name, carried_token
+from signet_sync.contracts.places import KEPT_COPY, MEMORY, TOMBSTONES, display, page_agent
+from signet_sync.errors import SignetSyncError
+from signet_sync.index import memories, tombstones, versions_cache
+from signet_sync.projection.markers import without_lines
+from signet_sync.vault import purge
+from signet_sync.vault.purge import Begun
+
+REMOVED = b"[removed]"
+_HANDLE = re.compile(rb"\b[skcaetfmx]-[a-z2-7]{12}\b")
+_KEPT = re.compile(r"\.(?:signet|user)-[^/.]+(?=\.md$)")
+_LISTED = 120  # characters of a session's key that a commit names
+_LONG = 8  # characters from which a name means something wherever it stands
+
+IsOfIt = Callable[[str, bytes], bool]
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """What a purge did: commits rewritten, objects deleted; what is `left` and holds text of it; why it is `waiting`.
+
+    `left` are people's files by their paths (in some version that the history has), and objects and files of `.git`.
+    """
+
+    commits: int
+    objects: int
+    left: tuple[str, ...]
+    waiting: str = ""
+
+    @property
+    def git_history(self) -> str:
+        """`clean` or `contains`."""
+        return "contains" if self.left or self.waiting else "clean"
+
+
+class Verdicts:
+    """What becomes of every file and message of the history: a `Judge` that remembers whose text it has to leave.
+
+    `needles` are words and phrases, `handles` ids of facts and the like that stand on pages, `names` the keys and ids
+    under which commits name the sessions; `is_of_it` knows the artifacts that go whole.
+    """
+
+    def __init__(
+        self,
+        needles: Iterable[bytes],
+        handles: Iterable[str] = (),
+        names: Iterable[str] = (),
+        is_of_it: IsOfIt = lambda path, raw: False,
+    ) -> None:
+        named = [" ".join(name.split()) for name in names]
+        cut = [name[: _LISTED - 1].rstrip() if len(name) > _LISTED else name for name in named]
+        long = {name.encode("utf-8", "replace") for name in cut if len(name) >= _LONG}
+        self._needles = frozenset(needles) | long
+        self._sieve = Sieve(self._needles)
+        self._handles = frozenset(handle.encode("ascii") for handle in handles)
+        listed = "|".join(re.escape(name) for name in cut)
+        self._closing = re.compile(rf"session-close: (?:{listed})(?: and \d+ more)?|- (?:{listed}) \(agent \S+\)")
+        self._is_of_it = is_of_it
+        self._left: set[bytes] = set()
+        self.left: set[str] = set()
+
+    def file(self, path: str, raw: bytes) -> bytes | None:
+        """An artifact goes, lines of what we generate go, what people wrote stays and is named (`vault.purge`)."""
+        if path.startswith(f"{TOMBSTONES}/"):
+            self._left.add(sha256(raw).digest())
+            return raw
+        if self._is_of_it(path, raw):
+            return None
+        after = self._cleaned(path, raw) if self._tells(raw) else raw
+        if self._tells(after) or self._tells(path.encode("utf-8", "surrogateescape")):
+            self._left.add(sha256(after).digest())
+            self.left.add(display(path) or "a file without a path")
+        return after
+
+    def message(self, raw: bytes) -> bytes:
+        """Every line that tells something is replaced by one that says so."""
+        return b"\n".join(REMOVED if self._goes(line) or self._names(line) else line for line in raw.split(b"\n"))
+
+    def unexpected(self, raw: bytes) -> bool:
+        """Whether an object still tells something, and is not one that was left on purpose."""
+        return self._tells(raw) and sha256(raw).digest() not in self._left
+
+    def _tells(self, raw: bytes) -> bool:
+        return bool(self._sieve.caught(raw)) or not self._handles.isdisjoint(_HANDLE.findall(raw))
+
+    _goes = _tells
+
+    def _names(self, line: bytes) -> bool:
+        return self._closing.fullmatch(line.decode("utf-8", "replace")) is not None
+
+    def _cleaned(self, path: str, raw: bytes) -> bytes:
+        name = artifact_name(path.rpartition("/")[2])
+        if (name is not None and name.kind == "manifest") or _is_kept_page(path):
+            told = self._sieve.caught(raw)
+            return b"\n".join(line for line in raw.split(b"\n") if not self._line_goes(line, told))
+        if page_agent(path) is not None:
+            told = self._sieve.caught(raw)
+            return without_lines(raw, lambda line: self._line_goes(line, told))
+        return raw
+
+    def _line_goes(self, line: bytes, told: Iterable[bytes]) -> bool:
+        return any(needle in line for needle in told) or not self._handles.isdisjoint(_HANDLE.findall(line))
+
+
+def _is_kept_page(path: str) -> bool:
+    """Whether a file is the copy of a displaced page: such a copy is ours to clean."""
+    return KEPT_COPY.fullmatch(path) is not None and page_agent(_KEPT.sub("", path)) is not None
+
+
+def of_sessions(agent_id: str, token: str, ids: Iterable[str], paths: Iterable[str], *, everyone: bool) -> IsOfIt:
+    """Whether a file of the history is an artifact of some sessions, or a conflict copy of one, in any version."""
+    mine, gone = frozenset(ids), frozenset(paths)
+
+    def is_of_it(path: str, raw: bytes) -> bool:
+        folder, _, name = path.rpartition("/")
+        if path in gone:
+            return True
+        if folder != MEMORY or carried_token(name) != token:
+            return False
+        fields = _fields(raw)
+        # Another agent's token is another one: tokens are made of agent and key.
+        return (
+            everyone if fields is None else fields.get("session_id") in mine or (everyone and _is_by(fields, agent_id))
+        )
+
+    return is_of_it
+
+
+def _fields(raw: bytes) -> dict[str, object] | None:
+    try:
+        return dict(parse(raw).fields)
+    except FrontmatterProblem:
+        return None
+
+
+def _is_by(fields: dict[str, object], agent_id: str) -> bool:
+    return fields.get("agent_id") in (None, agent_id)
+
+
+# ── walking ──
+
+
+def preview(workspace: Workspace, verdicts: Verdicts) -> Begun:
+    """What a purge would change. Raises `RepositoryRefused`, `WorkspaceError`."""
+    return purge.preview(workspace.root, workspace.state.key, verdicts)
+
+
+def begin(workspace: Workspace, verdicts: Verdicts, note: dict[str, str]) -> None:
+    """Records what has to go from the history, before the rows go that know it.
+
+    Raises `RepositoryRefused`, `WorkspaceError`, `OSError` where the history cannot be purged; then nothing happened.
+    """
+    resume(workspace)
+    with state.history_lock(workspace.state):
+        purge.begin(workspace.root, workspace.state.key, verdicts, note)
+
+
+def finish(workspace: Workspace, verdicts: Verdicts, note: dict[str, str]) -> Done:
+    """Takes up what was committed since `begin`, rewrites the history, and looks at all that is left of it."""
+    root, key = workspace.root, workspace.state.key
+    try:
+        with state.history_lock(workspace.state):
+            purge.begin(root, key, verdicts, note)
+            done = _finish(workspace)
+            found = purge.left(root, key, verdicts.unexpected)
+    except (SignetSyncError, OSError) as error:
+        return Done(0, 0, tuple(sorted(verdicts.left)), _sentence(error))
+    return Done(done.commits, done.objects, tuple(sorted({*verdicts.left, *found})))
+
+
+def _finish(workspace: Workspace) -> purge.Purged:
+    with workspace.database.transaction():
+        # It names blobs that will be gone: the next commit must not take one for written.
+        versions_cache.keep(workspace.database, "", {}, ())
+    return purge.finish(workspace.root, workspace.state.key)
+
+
+def resume(workspace: Workspace) -> None:
+    """Finishes a purge that somebody began and did not end, or forgets it where its removal never came about.
+
+    Trouble becomes an event of the workspace: whoever comes next tries again.
+    """
+    if workspace.touch_nothing or not purge.is_begun(workspace.root):
+        return
+    try:
+        with state.history_lock(workspace.state):
+            note = purge.pending(workspace.root)
+            if note is None:
+                return
+            if _came_about(workspace, note):
+                _finish(workspace)
+            else:
+                purge.abandon(workspace.root)
+    except (SignetSyncError, OSError) as error:
+        workspace.events.append(f"a begun purge of the history is not finished: {_sentence(error)}")
+
+
+def _sentence(error: SignetSyncError | OSError) -> str:
+    if isinstance(error, OSError):
+        return str(error)
+    return f"{error.message} ({error.hint})" if error.hint else error.message
+
+
+# ── what a begun purge belongs to ──
+
+
+def note_of_sessions(agent_id: str, token: str, ids: Sequence[str]) -> dict[str, str]:
+    """What tells later whether the removal came about; no ids: all sessions of the token."""
+    return {"agent_id": agent_id, "session_token": token, "session_ids": json.dumps(sorted(ids))}
+
+
+def note_of_memory(agent_id: str, memory_id: str) -> dict[str, str]:
+    """The same for a memory."""
+    return {"agent_id": agent_id, "memory_id": memory_id}
+
+
+def _came_about(workspace: Workspace, note: purge.Note) -> bool:
+    agent_id = note.get("agent_id", "")
+    if "memory_id" in note:
+        return memories.get(workspace.database, agent_id, note["memory_id"]) is None
+    ids = set(json.loads(note.get("session_ids", "[]")))
+    return any(_covers(stone, ids) for stone in _stones(workspace, agent_id, note.get("session_token", "")))
+
+
+def _stones(workspace: Workspace, agent_id: str, token: str) -> list[Tombstone]:
+    found = tombstones.mirrored(workspace.database)
+    return [stone for stone in found if (stone.agent_id, stone.session_token) == (agent_id, token)]
+
+
+def _covers(stone: Tombstone, ids: set[str]) -> bool:
+    return not stone.session_ids or (bool(ids) and ids <= set(stone.session_ids))

@@ -1,0 +1,128 @@
+"""`dream` and `stats`: what rose into MEMORY.md and why, and how much of everything there is."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from signet_sync.cli import Context, agent_option, counted, emit, json_option, now_option, pass_context, resolve_now
+from signet_sync.cli.search import database_for_reading
+from signet_sync.errors import UsageError
+
+if TYPE_CHECKING:
+    from signet_sync.agent.dreams import Swept
+
+_DREAM = """Sweep an agent's memories: what was recalled often, by several queries, rises into MEMORY.md.
+
+\b
+DREAMS.md tells what rose, when and why; forget takes a memory out of both again. The background
+agent sweeps by itself, once a day (dream.interval). Nobody is asked, no language model either.
+"""
+
+
+@click.command(help=_DREAM, short_help="Promote what was recalled often into MEMORY.md.")
+@click.option("--dry-run", is_flag=True, help="Show what would rise; write nothing.")
+@agent_option
+@now_option
+@json_option
+@pass_context
+def dream(context: Context, dry_run: bool, agent: str, now: str | None, as_json: bool) -> None:
+    from signet_sync.agent import dreams
+    from signet_sync.agent.workspace import opened
+    from signet_sync.cli.search import require_index
+
+    instant = resolve_now(now)
+    if context.chosen_database == ":memory:":
+        raise UsageError("a database in memory knows of no hits", hint="leave --db :memory: out")
+    if dry_run:
+        require_index(context)
+    with opened(context.root, context.settings(), database=context.chosen_database) as workspace:
+        swept = dreams.dream(workspace, agent, instant, dry_run=dry_run)
+        for line in (*workspace.events, swept.waiting):
+            if line:
+                context.say(line)
+        texts = {} if as_json else _texts(workspace.database, agent, swept)
+    if as_json:
+        emit(_document(swept))
+    else:
+        _show(context, swept, texts)
+
+
+def _document(swept: Swept) -> dict[str, object]:
+    return {
+        "sweep_id": swept.sweep_id,
+        "candidates": swept.candidates,
+        "skipped_already_promoted": swept.skipped,
+        "promoted": [
+            {
+                "memory_id": one.memory_id,
+                "score": round(one.score, 6),
+                "hits": one.signals.recall_count,
+                "days": one.signals.unique_days,
+                "queries": one.queries,
+                "signals": {name: round(value, 6) for name, value in one.signals._asdict().items()},
+            }
+            for one in swept.promoted
+        ],
+        "dry_run": swept.dry_run,
+        "deferred": swept.deferred,
+    }
+
+
+def _texts(database: object, agent: str, swept: Swept) -> dict[str, str]:
+    from signet_sync.contracts.sentences import flatten
+    from signet_sync.index import memories
+    from signet_sync.index.database import Database
+
+    assert isinstance(database, Database)
+    found = (memories.get(database, agent, one.memory_id) for one in swept.promoted)
+    return {memory.id: flatten(memory.content, 100) for memory in found if memory is not None}
+
+
+def _show(context: Context, swept: Swept, texts: dict[str, str]) -> None:
+    if swept.deferred:
+        context.say("another sweep is at work; nothing was done")
+        return
+    would = "would rise" if swept.dry_run else "rose"
+    already = f", {swept.skipped} of them promoted before" if swept.skipped else ""
+    found = "1 memory" if swept.candidates == 1 else f"{swept.candidates} memories"
+    click.echo(f"{found} found by recall so far{already}; {len(swept.promoted)} {would} into MEMORY.md")
+    for one in swept.promoted:
+        queries = "1 query" if one.queries == 1 else f"{one.queries} queries"
+        why = (
+            f"score {one.score:.2f}: {counted(one.signals.recall_count, 'hit')} by {queries}"
+            f" on {counted(one.signals.unique_days, 'day')}"
+        )
+        click.echo(f"  {texts.get(one.memory_id, '')} " + click.style(f"^{one.memory_id}", fg="cyan"))
+        click.echo(click.style(f"    {why}", dim=True))
+
+
+@click.command(short_help="How much is remembered, recalled and promoted.")
+@agent_option
+@now_option
+@json_option
+@pass_context
+def stats(context: Context, agent: str, now: str | None, as_json: bool) -> None:
+    """Count an agent's memories, promotions, sessions, and what recall found in the last seven days."""
+    from signet_sync.agent.stats import stats as gather
+    from signet_sync.contracts.identities import require_agent
+
+    instant = resolve_now(now)
+    require_agent(agent)
+    with database_for_reading(context) as database:
+        told = gather(database, agent, instant)
+    if as_json:
+        emit(told._asdict())
+        return
+    tags = ", ".join(f"{tag} {hits}" for tag, hits in told.top_concept_tags_7d)
+    for name, value in (
+        ("memories", told.memories),
+        ("promoted", told.promotions),
+        ("last dream", told.last_dream or "never"),
+        ("recalled in 7 days", told.recall_events_7d),
+        ("about", tags or "–"),
+        ("sessions", told.sessions),
+        ("artifacts", told.artifacts),
+    ):
+        click.echo(f"{name:<20} {value}")

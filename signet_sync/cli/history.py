@@ -1,0 +1,159 @@
+"""`checkpoint` and `history`: the workspace committed, listed, compared, and a file of it brought back."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from signet_sync.cli import Context, agent_option, counted, emit, json_option, now_option, pass_context, resolve_now
+
+if TYPE_CHECKING:
+    from signet_sync.agent.history import Checkpoint
+    from signet_sync.vault.history import Commit, Diff
+
+
+@click.command()
+@click.argument("note", nargs=-1)
+@agent_option
+@now_option
+@json_option
+@pass_context
+def checkpoint(context: Context, note: tuple[str, ...], agent: str, now: str | None, as_json: bool) -> int:
+    """Commit the workspace as it is now; NOTE says why."""
+    from signet_sync.agent import history as agent_history
+    from signet_sync.agent.workspace import opened
+
+    instant = resolve_now(now)
+    with opened(context.root, context.settings(), database=context.chosen_database) as workspace:
+        done = agent_history.checkpoint(workspace, agent, " ".join(note), instant)
+        for text in workspace.events:
+            context.say(text)
+    if done.hint:
+        context.say(done.hint)
+    if as_json:
+        emit(
+            {
+                "ok": done.ok,
+                "oid": done.oid,
+                "subject": done.subject,
+                "skipped": done.skipped,
+                "skipped_files": list(done.skipped_files),
+                "reason": done.reason,
+            }
+        )
+    else:
+        _tell(done)
+    return 0
+
+
+def _tell(done: Checkpoint) -> None:
+    from signet_sync.contracts.places import display
+
+    if done.oid is not None:
+        click.echo(click.style(done.oid, fg="yellow") + f"  {display(done.subject)}")
+    else:
+        click.echo(done.reason if done.ok else f"not committed: {done.reason}")
+    if done.skipped_files:
+        click.echo(f"left out ({counted(len(done.skipped_files), 'file')}, too large or holding a secret):")
+        for path in done.skipped_files:
+            click.echo(f"  {display(path)}")
+
+
+@click.group(invoke_without_command=True)
+@click.option("--limit", type=click.IntRange(1, 100), default=10, show_default=True, help="Most commits shown.")
+@click.option("--diff", "with_diff", is_flag=True, help="And what changed from the oldest shown to the newest.")
+@json_option
+@click.pass_context
+def history(ctx: click.Context, limit: int, with_diff: bool, as_json: bool) -> int:
+    """What happened to the workspace, newest first; `history restore` brings a file back."""
+    if ctx.invoked_subcommand is not None:
+        return 0
+    context: Context = ctx.obj
+    from signet_sync.agent import history as agent_history
+
+    settings = context.settings()
+    listed = agent_history.listed(context.root, settings, limit, with_diff=with_diff)
+    if not listed.commits:
+        context.say("no commits yet" if settings.history_enabled else f"the history is off; {agent_history.REMEDY}")
+    if listed.diff is not None and listed.diff.cut:
+        context.say(listed.diff.cut)
+    if as_json:
+        emit(_document(listed.commits, listed.diff))
+        return 0
+    for commit in listed.commits:
+        _show(commit)
+    if listed.diff is not None and listed.diff.text:
+        click.echo("\n" + listed.diff.text, nl=False)
+    return 0
+
+
+def _document(commits: list[Commit], diff: Diff | None) -> dict[str, Any]:
+    from signet_sync.contracts.timestamps import SECOND, iso
+
+    entries = [
+        {
+            "oid": commit.oid,
+            "short_oid": commit.short_oid,
+            "subject": commit.subject,
+            "body": commit.body,
+            "author": commit.author,
+            "timestamp": iso(commit.timestamp * SECOND),
+        }
+        for commit in commits
+    ]
+    return {"commits": entries} if diff is None else {"commits": entries, "diff": diff.text}
+
+
+def _show(commit: Commit) -> None:
+    from signet_sync.contracts.places import display
+    from signet_sync.contracts.timestamps import SECOND, iso
+
+    when = iso(commit.timestamp * SECOND)
+    click.echo(
+        click.style(commit.short_oid, fg="yellow")
+        + f"  {when[:10]} {when[11:16]}  {display(commit.subject)}  "
+        + click.style(f"({display(commit.author)})", dim=True)
+    )
+
+
+@history.command()
+@click.argument("path")
+@click.option("--at", "revision", metavar="REV", required=True, help="A hash or its first digits, HEAD or HEAD~3.")
+@now_option
+@json_option
+@pass_context
+def restore(context: Context, path: str, revision: str, now: str | None, as_json: bool) -> int:
+    """Bring a file back as a commit holds it; what stands there now is never lost."""
+    from signet_sync.agent.history import SHORT
+    from signet_sync.agent.restoring import restore as bring_back
+    from signet_sync.agent.workspace import opened
+
+    instant = resolve_now(now)
+    with opened(context.root, context.settings(), database=context.chosen_database) as workspace:
+        done = bring_back(workspace, path, revision, instant)
+        for text in workspace.events:
+            context.say(text)
+    if as_json:
+        emit({"path": done.path, "oid": done.oid[:SHORT], "restored": done.written, "kept": done.kept})
+    elif done.written:
+        click.echo(f"restored {done.path} as of {done.oid[:SHORT]}")
+    else:
+        click.echo(f"{done.path} is as it was in {done.oid[:SHORT]}; nothing was written")
+    return 0
+
+
+@history.command("close-sessions", hidden=True)
+@pass_context
+def close_sessions(context: Context) -> int:
+    """Commit what has ended since the last time; the agent calls this."""
+    from signet_sync.agent import history as agent_history
+    from signet_sync.agent.projection import now_us
+    from signet_sync.agent.workspace import opened
+
+    with opened(context.root, context.settings(), database=context.chosen_database) as workspace:
+        done = agent_history.after_sessions(workspace, now_us())
+    if done is None or done.ok:
+        return 0
+    click.echo(f"{done.reason}: {done.hint}", err=True)
+    return 1
