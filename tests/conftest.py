@@ -7,10 +7,29 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
+from signet_sync.index.database import Database
+
 # A loaded machine is no reason to fail: what must be fast is measured by the tests that say so.
 settings.register_profile("patient", deadline=None, max_examples=30)
-settings.register_profile("thorough", deadline=None)
+settings.register_profile("thorough", deadline=None, max_examples=300)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "patient"))
+
+MEMORY = "/dev/shm"
+
+
+def has_room(folder):
+    """Whether vaults by the thousand may be made there, and programs be run from there."""
+    try:
+        found = os.statvfs(folder)
+    except OSError:
+        return False
+    room = found.f_bavail * found.f_frsize > 2 << 30 and not found.f_flag & os.ST_NOEXEC
+    return room and os.access(folder, os.W_OK)
+
+
+# On a disk half of the time is spent in fsync, and no test cuts the power; whoever names a place gets it.
+if has_room(MEMORY):
+    os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", MEMORY)
 
 
 def pytest_xdist_auto_num_workers(config):
@@ -19,8 +38,29 @@ def pytest_xdist_auto_num_workers(config):
     return cores + cores // 2
 
 
+# Minutes of waiting and of processes: begun first, so that no worker is left alone with one of them in the end.
+LONGEST = [
+    "test_daemon_life.py",
+    "test_intake.py",
+    "test_crash_matrix.py",
+    "test_daemon_watch.py",
+    "test_bad_input.py",
+    "test_daemon_trouble.py",
+    "test_crash.py",
+    "test_daemon.py",
+    "test_session_contention.py",
+    "test_daemon_others.py",
+    "test_hook.py",
+    "test_watcher.py",
+    "test_session_input.py",
+    "test_canary.py",
+    "test_sanitizer.py",
+]
+
+
 def pytest_collection_modifyitems(config, items):
-    """Slow tests run when a marker expression asks for them, or when a test is named."""
+    """The longest files first; slow tests run when a marker expression asks for them, or when a test is named."""
+    items.sort(key=lambda item: LONGEST.index(item.path.name) if item.path.name in LONGEST else len(LONGEST))
     if config.option.markexpr or any("::" in argument for argument in config.args):
         return
     for item in items:
@@ -57,3 +97,11 @@ def a_machine_of_its_own(tmp_path, monkeypatch):
     }
     for name, place in places.items():
         monkeypatch.setenv(name, str(tmp_path / "machine" / place))
+    # Hundreds of processes of ours start in a run: the first one compiles the code, not every one.
+    monkeypatch.delenv("PYTHONDONTWRITEBYTECODE", raising=False)
+
+
+@pytest.fixture
+def impatient(monkeypatch):
+    """Who meets a reader or a writer of the database waits for it a moment, not for seconds."""
+    monkeypatch.setitem(Database.__init__.__kwdefaults__, "wait_ms", 100)

@@ -307,6 +307,7 @@ def test_removed_by_a_tombstone_that_arrives_while_the_agent_runs(scene: Scene) 
     assert ID not in "".join(path.read_text() for path in scene.vault.state.glob("logs/*"))
 
 
+@pytest.mark.usefixtures("impatient")
 @pytest.mark.parametrize("how", ["command", "tombstone"])
 def test_a_reader_puts_off_the_end_of_it_and_the_next_pass_finishes(scene: Scene, how: str) -> None:
     with scene.vault.database() as reader:
@@ -325,6 +326,7 @@ def test_a_reader_puts_off_the_end_of_it_and_the_next_pass_finishes(scene: Scene
     scene.gone()
 
 
+@pytest.mark.usefixtures("impatient")
 def test_a_database_set_aside_while_the_scrub_was_pending_goes_with_it(scene: Scene) -> None:
     with scene.vault.database() as reader:
         reader.execute("begin")

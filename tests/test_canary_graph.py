@@ -322,6 +322,7 @@ def test_all_sessions_of_a_constant_key(tmp_path: Path) -> None:
     assert not any(scene.derived().values())
 
 
+@pytest.mark.usefixtures("impatient")
 def test_a_reader_in_the_way_sees_the_old_and_keeps_it_no_longer_than_it_reads(tmp_path: Path) -> None:
     """Another process reads while the session goes: the database's own files are scrubbed when it has done."""
     scene = Scene(tmp_path / "vault", key=None, had=True)

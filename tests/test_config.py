@@ -194,7 +194,7 @@ def test_no_file_can_crash_us(load, root, raw, message):
     assert message in refused(load).message
 
 
-@settings(max_examples=80, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.text(st.sampled_from("ab.=[]{}\"'\n#1 \u00e9\x00\ud800"), max_size=30))
 def test_any_text_loads_or_is_refused(load, root, text):
     (root / WORKSPACE).write_bytes(text.encode("utf-8", "surrogatepass"))

@@ -32,7 +32,7 @@ def test_a_full_pass_that_finds_an_unannounced_change_sets_the_watch_anew(vault:
     Session().write(vault)
     with Inside(vault, interval=0.4) as agent:
         agent.wait("watching")
-        agent.settled()
+        agent.settled(0.3)
         watcher = agent.work.watcher
         watcher._inbox.add = lambda _paths: None  # type: ignore[method-assign]
         lost = Session().write(vault)
@@ -49,7 +49,7 @@ def test_announced_changes_never_make_it_doubt_the_watch(vault: Vault) -> None:
     Session().write(vault)
     with Inside(vault, interval=0.4) as agent:
         agent.wait("watching")
-        agent.settled()
+        agent.settled(0.3)
         watcher = agent.work.watcher
         watches = watcher._watches
         for _ in range(12):
@@ -123,7 +123,7 @@ def test_its_own_writes_never_wake_it_again_and_again(vault: Vault) -> None:
         Session().write(vault)
         count = agent.settled(0.8)
         assert (vault / "agents" / "researcher" / "MEMORY.md").exists()
-        time.sleep(3)
+        time.sleep(1.5)
         assert len(agent.passes) == count
 
 

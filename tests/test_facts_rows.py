@@ -8,7 +8,7 @@ from random import Random
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from signet_sync.facts.distil import distil
@@ -219,7 +219,6 @@ STEP = st.tuples(
 )
 
 
-@settings(max_examples=60)
 @given(st.lists(st.lists(STEP, min_size=1, max_size=3), max_size=8))
 def test_bit_by_bit_is_as_all_at_once(rounds):
     database, whole = Database(":memory:"), Database(":memory:")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from signet_sync.harness import opencode
@@ -195,7 +195,6 @@ ROLES = st.dictionaries(KEYS, ANYTHING, max_size=4).flatmap(
         )
     ),
 )
-@settings(max_examples=150)
 def test_no_input_raises(session, messages):
     conversation = opencode.read(session, messages)
     times = [entry.at for entry in conversation.entries]

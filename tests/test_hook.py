@@ -4,12 +4,13 @@ import json
 import os
 import subprocess
 import sys
+import tempfile
 import time
 from pathlib import Path
 
 import platformdirs
 import pytest
-from workbench import ROOT, Vault, call, spawn, spawn_ordinary
+from workbench import ROOT, Answer, Vault, call, spawn, spawn_ordinary
 
 from signet_sync import config, hook, spool, state, whereabouts
 from signet_sync.agent.workspace import establish
@@ -54,7 +55,26 @@ def payload(event, transcript, **more):
 
 
 def fire(vault, harness, given, *flags, **more):
+    """The hook as harnesses run it."""
     return vault.spawn("hook", harness, *flags, input=given, **more)
+
+
+def take(vault, harness, given, *flags):
+    """The hook on streams of its own in this process, where nothing but its answer is looked at."""
+    held = [os.dup(number) for number in range(3)]
+    with tempfile.TemporaryFile() as into, tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
+        into.write(given)
+        into.seek(0)
+        try:
+            for number, stream in enumerate((into, out, err)):
+                os.dup2(stream.fileno(), number)
+            code = hook.main(["--workspace", str(vault.root), "hook", harness, *flags])
+        finally:
+            for number, descriptor in enumerate(held):
+                os.dup2(descriptor, number)
+                os.close(descriptor)
+        said = [os.pread(stream.fileno(), 1 << 20, 0).decode() for stream in (out, err)]
+    return Answer(code, *said)
 
 
 def jobs(vault):
@@ -121,7 +141,7 @@ def test_a_session_start_gets_the_context_and_leaves_a_job(listened, transcript,
     ],
 )
 def test_every_other_event_prints_nothing(listened, transcript, harness, event, kind):
-    answer = fire(listened, harness, payload(event, transcript, prompt="words", reason="other"), "--strict")
+    answer = take(listened, harness, payload(event, transcript, prompt="words", reason="other"), "--strict")
     assert (answer.code, answer.out, answer.err) == (0, "{}\n" if harness == "gemini" else "", "")
     assert [job.event for job in jobs(listened)] == ([kind] if kind else [])
     assert log(listened) == ""
@@ -131,8 +151,8 @@ def test_only_the_allow_list_reaches_the_disk(listened, transcript):
     canary = "canary-4c1d"
     given = {"prompt": canary, "last_assistant_message": canary, "custom_instructions": canary, "reason": f"{canary}!"}
     for event in (*EVENTS, "UserPromptSubmit", "PreCompact"):
-        fire(listened, "claude-code", payload(event, transcript, **given))
-    fire(listened, "claude-code", payload("SessionEnd", transcript, **given)[:-2])
+        take(listened, "claude-code", payload(event, transcript, **given))
+    take(listened, "claude-code", payload("SessionEnd", transcript, **given)[:-2])
     assert len(jobs(listened)) == len([kind for kind in EVENTS.values() if kind != "stop"]) + 1
     for path in listened.state.rglob("*"):
         assert path.is_dir() or canary.encode() not in path.read_bytes()
@@ -156,11 +176,11 @@ def test_stops_of_a_session_leave_one_mark_and_start_nobody(vault, transcript):
 
 def test_a_transcript_may_be_missing_only_at_the_start(listened, tmp_path):
     missing = tmp_path / "later.jsonl"
-    assert fire(listened, "claude-code", payload("UserPromptSubmit", missing), "--strict").code == 0
+    assert take(listened, "claude-code", payload("UserPromptSubmit", missing), "--strict").code == 0
     assert (jobs(listened), log(listened)) == ([], "")
-    assert fire(listened, "claude-code", payload("SessionStart", missing), "--strict").code == 0
+    assert take(listened, "claude-code", payload("SessionStart", missing), "--strict").code == 0
     assert [job.transcript_path for job in jobs(listened)] == [None]
-    assert fire(listened, "claude-code", payload("SessionEnd", missing), "--strict").code == 2
+    assert take(listened, "claude-code", payload("SessionEnd", missing), "--strict").code == 2
     assert len(jobs(listened)) == 1
 
 
@@ -193,7 +213,7 @@ def test_a_guard_ends_it_before_stdin_is_read(listened, transcript, variable):
 
 def test_what_happens_inside_a_sub_agent_is_not_ours(listened, transcript):
     for event in ("SessionStart", "Stop", "SessionEnd"):
-        answer = fire(listened, "claude-code", payload(event, transcript, agent_id="a1"), "--strict")
+        answer = take(listened, "claude-code", payload(event, transcript, agent_id="a1"), "--strict")
         assert (answer.code, answer.out) == (0, "")
     assert jobs(listened) == []
 
@@ -227,13 +247,13 @@ BAD = {
 @pytest.mark.parametrize("name", BAD)
 def test_bad_input_fails_nobody_and_is_logged_without_its_words(listened, name):
     given, words = BAD[name]
-    answer = fire(listened, "gemini", given)
+    answer = take(listened, "gemini", given)
     assert (answer.code, answer.out, answer.err) == (0, "{}\n", "")
     line = log(listened)
     assert line.count("\n") == 1
     assert words in line
     assert "nowhere" not in line
-    answer = fire(listened, "claude-code", given, "--strict")
+    answer = take(listened, "claude-code", given, "--strict")
     assert (answer.code, answer.out, answer.err.count("\n")) == (2, "", 1)
     assert words in answer.err
     assert jobs(listened) == []
@@ -244,12 +264,12 @@ def test_a_transcript_must_be_a_plain_file_of_the_users(listened, transcript, tm
     os.symlink(transcript, tmp_path / "link")
     for name in ("pipe", "link"):
         for event in ("SessionEnd", "SessionStart"):
-            answer = fire(listened, "claude-code", payload(event, tmp_path / name), "--strict")
+            answer = take(listened, "claude-code", payload(event, tmp_path / name), "--strict")
             assert (answer.code, bool(answer.out)) == (2, event == "SessionStart")
             assert "not a regular file" in answer.err
     if os.geteuid() == 0:
         os.chown(transcript, 12_345, -1)
-        assert "somebody else" in fire(listened, "claude-code", payload("SessionEnd", transcript), "--strict").err
+        assert "somebody else" in take(listened, "claude-code", payload("SessionEnd", transcript), "--strict").err
     assert jobs(listened) == []
 
 
@@ -296,8 +316,8 @@ def test_a_folder_that_is_gone_fails_nobody(tmp_path):
 
 
 def test_an_unknown_harness_is_told_only_to_who_asks(listened, transcript):
-    assert fire(listened, "emacs", payload("Stop", transcript)).code == 0
-    answer = fire(listened, "emacs", payload("Stop", transcript), "--strict")
+    assert take(listened, "emacs", payload("Stop", transcript)).code == 0
+    answer = take(listened, "emacs", payload("Stop", transcript), "--strict")
     assert answer.code == 2
     assert "claude-code, codex" in answer.err
     assert "emacs" not in log(listened)
@@ -499,7 +519,7 @@ def test_whoever_cannot_be_told_is_not_taken_for_the_default_agent(listened, tra
     assert "SIGNET_AGENT_ID" in log(listened)
     for text in ('[agents]\nprojects = "/x=y"\n', '[agents]\nprojects = ["x=y"]\n', "projects = [\n"):
         (listened / "signet-sync.toml").write_text(text)
-        assert fire(listened, "codex", payload("SessionEnd", transcript), "--strict").code == 2
+        assert take(listened, "codex", payload("SessionEnd", transcript), "--strict").code == 2
         with pytest.raises(ConfigError):
             config.agent_rules(str(listened.root))
         with pytest.raises(ConfigError):
@@ -523,7 +543,7 @@ def test_what_real_harnesses_sent_is_taken(listened, transcript, shared):
                 continue
             if given.get("transcript_path"):
                 given["transcript_path"] = str(transcript)
-            answer = fire(listened, harness, json.dumps(given).encode(), "--strict")
+            answer = take(listened, harness, json.dumps(given).encode(), "--strict")
             assert (answer.code, answer.err) == (0, ""), (path.name, given["hook_event_name"])
             started = given["hook_event_name"] == "SessionStart"
             assert ("additionalContext" in answer.out) == started

@@ -6,7 +6,7 @@ import json
 import tomllib
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from signet_sync.errors import ConfigError
@@ -134,7 +134,6 @@ def texts(draw: st.DrawFn) -> str:
     return text.replace("\n", "\r\n") if kind == "four crlf" else text
 
 
-@settings(max_examples=200)
 @given(texts())
 def test_every_document_comes_back_to_the_byte(text: str) -> None:
     there = merged(text)
@@ -145,7 +144,6 @@ def test_every_document_comes_back_to_the_byte(text: str) -> None:
     assert stripped(there) == text
 
 
-@settings(max_examples=60)
 @given(texts())
 def test_a_reinstallation_elsewhere_changes_only_the_command(text: str) -> None:
     moved = Program(("/usr/bin/python3", "-P", "-m", "signet_sync"), "/vaults/my work")

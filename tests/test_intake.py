@@ -427,13 +427,14 @@ def test_a_running_agent_sweeps_with_its_full_passes(vault, talk, start):
 
 
 def test_an_agent_that_ends_leaves_its_worker_to_itself(vault, talk, start, tmp_path):
-    provider(tmp_path, "time.sleep(2)\nprint('Slow words.')", timeout=20)
+    provider(tmp_path, "time.sleep(1)\nprint('Slow words.')", timeout=20)
     agent = start("--debounce", "0.05")
     agent.passed()
     fired(vault, talk)
     until(lambda: journal(vault), "the worker is at it")
     code, took = agent.end()
     assert code == 0 and took < seconds(2)
+    assert journal(vault), "the worker still waits for its model"
     captured(vault)
     until(lambda: not jobs(vault), "the job is gone")
     sound(vault)

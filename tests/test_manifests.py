@@ -174,7 +174,7 @@ def test_a_persons_body_survives_byte_for_byte(root, body):
     assert data.split(b"\n---\n", 1)[1] == (body or "\n").encode()
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=80)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\r"), max_size=60))
 def test_any_body_survives(root, body):
     put(root, f"---\n{HEAD}---\n{body}".encode())
@@ -182,7 +182,7 @@ def test_any_body_survives(root, body):
     assert data.split(b"\n---\n", 1)[1] == (body if body.endswith("\n") else body + "\n").encode()
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=120)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.lists(st.text(st.characters(exclude_categories=["Cs", "Cc"]), max_size=20), min_size=1, max_size=3))
 def test_any_value_of_an_unknown_key_survives(root, values):
     theirs = write({**FIELDS, "theirs": values, "last": values[0]}, "")

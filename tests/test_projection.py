@@ -510,7 +510,7 @@ def forges_nothing(text, paths):
     assert len(set(headings)) == len(headings)
 
 
-@settings(max_examples=50, suppress_health_check=[HealthCheck.too_slow])
+@settings(suppress_health_check=[HealthCheck.too_slow])
 @given(WORDS, WORDS, WORDS, WORDS, WORDS, WORDS)
 @example("\n## Injected", "\n- x", "]] [[evil]]", " | project=evil | ", "a\n# b", "`")
 def test_no_field_of_any_artifact_forges_a_line_or_a_link(sentence, project, key, harness, name, said):
@@ -528,7 +528,6 @@ def test_no_field_of_any_artifact_forges_a_line_or_a_link(sentence, project, key
     forges_nothing(page(files).text, paths)
 
 
-@settings(max_examples=150)
 @given(WORDS, WORDS, WORDS, WORDS)
 @example(" | project=x", "| ", " |", "]]")
 @example("[" + "\u202e" + "[evil]]", "", "[\ufeff[evil]]", "<\u202e!--")

@@ -23,7 +23,7 @@ from artifacts_fixture import (
     tombstone,
     transcript,
 )
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from signet_sync import reconcile
@@ -891,7 +891,6 @@ VALUES = st.none() | st.text(max_size=40) | st.integers() | st.booleans() | st.l
 NAMED = [name for name in Summary.model_fields if name not in ("agent_id", "session_id", "session_key", "captured_at")]
 
 
-@settings(max_examples=60)
 @given(st.dictionaries(st.sampled_from([*NAMED, "mood"]), VALUES, max_size=4), st.text(max_size=200))
 @example({"memory_sentence": "\ud800"}, "\ud800")
 @example({"project": "\x00\x1b[31m"}, "\x00")

@@ -98,6 +98,7 @@ def test_no_word_of_the_session_is_left_in_any_file_that_we_write(vault):
     assert vault.reindex()["counts"]["indexed"] == 6
 
 
+@pytest.mark.usefixtures("impatient")
 def test_a_reader_in_the_way_puts_the_scrub_off_and_the_next_pass_does_it(vault):
     with vault.database() as reader:
         reader.execute("begin")

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from signet_sync.contracts.bodies import normalize
@@ -392,7 +392,6 @@ FRAGMENTS = st.one_of(
 TEXTS = st.lists(FRAGMENTS, max_size=8).map("".join)
 
 
-@settings(max_examples=120, deadline=None)
 @given(TEXTS)
 def test_total_idempotent_and_free_of_controls(text: str) -> None:
     settled(text)
@@ -409,7 +408,6 @@ def test_total_idempotent_and_free_of_controls(text: str) -> None:
     assert "\t" not in line
 
 
-@settings(max_examples=60, deadline=None)
 @given(TEXTS, TEXTS)
 def test_what_is_normalized_gets_the_same_from_both(before: str, after: str) -> None:
     text = normalize(before + "\n" + after)
@@ -499,7 +497,7 @@ def test_secrets_at_the_seams_of_long_texts_are_found(at: int) -> None:
     secrets = ("gh" + "p_" + some(36), "key" + "-" + some(32, HEX), TOKENS["discord"][0])
     for secret in secrets:
         filler = ("plain words and no more " * 41_700)[: 1_000_000 + at - 1]
-        assert secret not in redact(f"{filler} {secret} and on {filler}")[0]
+        assert secret not in redact(f"{filler} {secret} and on {filler[:1000]}")[0]
     assert sanitize_transcript_v1("a" * (1_000_000 + at) + "\x1bb") == "a" * (1_000_000 + at) + "b"
 
 

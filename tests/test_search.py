@@ -6,7 +6,7 @@ import time
 
 import pytest
 from artifacts_fixture import compaction, fill, judged, manifest, summary, transcript
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from signet_sync.contracts.segments import indexed, spaced
@@ -165,7 +165,6 @@ def test_any_query_is_answered_soon(database, query):
     assert time.process_time() - started < 3
 
 
-@settings(max_examples=150, deadline=None)
 @given(st.text(st.characters(codec=None), max_size=60) | st.text('"()*^:+-{} ANDORNEAR,备a', max_size=40))
 def test_no_text_raises(database, query):
     for raw in (False, True):
@@ -280,7 +279,6 @@ def test_a_snippet_prefers_the_place_where_the_words_stand_together():
     assert snippet("", "", "x") == ""
 
 
-@settings(max_examples=100, deadline=None)
 @given(st.text(max_size=400), st.text(max_size=40), st.text(max_size=40))
 def test_any_snippet_is_one_printable_line(content, sentence, query):
     made = snippet(content, sentence, query)
@@ -298,7 +296,6 @@ def test_only_text_that_needs_it_is_spaced():
     assert indexed("데이터") == " 데 이 터 "
 
 
-@settings(max_examples=100, deadline=None)
 @given(st.text())
 def test_spacing_adds_blanks_and_nothing_else(text):
     assert spaced(text).replace(" ", "") == text.replace(" ", "")

@@ -284,7 +284,7 @@ def test_rendering_changes_nothing_else(kind: service.Kind, tmp_path: Path) -> N
 def test_the_sandbox_shows_workspace_state_settings_and_program(machine: Machine) -> None:
     link = machine.home / "link"
     link.symlink_to(machine.workspace)
-    program = machine.home / "tools/bin/signet-sync"
+    program = Path("/home/ada/tools/bin/signet-sync")
     unit = service.render(
         "systemd",
         executable=[str(program)],

@@ -22,23 +22,33 @@ from signet_sync.contracts.bodies import normalize
 from signet_sync.contracts.inputs import session_input
 from signet_sync.contracts.timestamps import parse_instant
 
-# Waits for a line on stdin, so that all begin together; then ends what the document says, one after the other.
-WRITER = """
-import json, sys, time
+# A process for each list of documents: all wait until a pipe is closed, so that they begin together, and then each ends
+# the sessions of its list, one after the other. They are forks of one process that has imported everything.
+WRITERS = """
+import json, os, sys, time
 from signet_sync.agent import sessions
 from signet_sync.agent.workspace import opened
 from signet_sync.config import Settings
 from signet_sync.contracts.inputs import session_input
 
-root, documents = sys.argv[1], json.load(open(sys.argv[2]))
-print("ready", flush=True)
-sys.stdin.readline()
-answers = []
-with opened(root, Settings()) as workspace:
-    for document in documents:
-        now_us = time.time_ns() // 1000
-        answers.append(sessions.end(workspace, session_input(document, now_us=now_us), now_us=now_us))
-print(json.dumps(answers))
+root, lists = sys.argv[1], json.load(sys.stdin)
+gate, opener = os.pipe()
+writers = []
+for number, documents in enumerate(lists):
+    if (writer := os.fork()) == 0:
+        os.close(opener)
+        os.read(gate, 1)
+        answers = []
+        with opened(root, Settings()) as workspace:
+            for document in documents:
+                now_us = time.time_ns() // 1000
+                answers.append(sessions.end(workspace, session_input(document, now_us=now_us), now_us=now_us))
+        with open(f"answers-{number}.json", "w") as file:
+            json.dump(answers, file)
+        sys.exit()
+    writers.append(writer)
+os.close(opener)
+sys.exit(any([os.waitpid(writer, 0)[1] for writer in writers]))
 """
 
 
@@ -49,31 +59,14 @@ def vault(tmp_path):
 
 def together(vault, lists, timeout=600):
     """What the writers answered, each a process that ends a list of sessions; all must succeed."""
-    writers = []
-    for number, documents in enumerate(lists):
-        place = vault.root.parent / f"documents-{number}.json"
-        place.write_text(json.dumps(documents))
-        writers.append(
-            subprocess.Popen(
-                [sys.executable, "-c", WRITER, str(vault.root), str(place)],
-                env=os.environ | {"PYTHONPATH": str(ROOT)},
-                stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-            )
-        )  # fmt: skip
-    try:
-        for writer in writers:
-            assert writer.stdout.readline() == "ready\n", writer.stderr.read()
-        for writer in writers:
-            writer.stdin.write("go\n")
-            writer.stdin.flush()
-        said = [writer.communicate(timeout=timeout) for writer in writers]
-    finally:
-        for writer in writers:
-            if writer.poll() is None:
-                writer.kill()
-                writer.wait()
-    assert [writer.returncode for writer in writers] == [0] * len(writers), [err for _, err in said]
-    return [json.loads(out) for out, _ in said]
+    folder = vault.root.parent
+    done = subprocess.run(
+        [sys.executable, "-c", WRITERS, str(vault.root)],
+        input=json.dumps(lists), cwd=folder, env=os.environ | {"PYTHONPATH": str(ROOT)},
+        capture_output=True, text=True, timeout=timeout, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    return [json.loads((folder / f"answers-{number}.json").read_text()) for number in range(len(lists))]
 
 
 @pytest.mark.parametrize(("writers", "each"), [(5, 3), pytest.param(8, 50, marks=pytest.mark.slow)])

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 from endings import FIRST, SECOND, SUMMARY, end, moment, written
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from workbench import Vault
 
@@ -172,7 +172,6 @@ def of_one_line(text: str | None) -> str | None:
     return None if text is None else " ".join(sanitize_line(text).split()) or None
 
 
-@settings(max_examples=40)
 @given(KEYS, st.none() | KEYS, st.none() | KEYS, st.none() | KEYS, TEXTS)
 def test_every_field_is_read_back_as_it_was_given(workspace, ident, key, project, harness, word):
     number = next(NUMBERS)

@@ -7,7 +7,7 @@ import stat
 from dataclasses import replace
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from signet_sync.contracts.observed import STRANGE_NAME, Snapshot
@@ -204,7 +204,6 @@ ENTRIES = st.dictionaries(
 )
 
 
-@settings(max_examples=60)
 @given(ENTRIES, st.lists(st.sampled_from([f"memory/{n}" for n in (ARTIFACT, "a.md", "tombstones/x", "none.md")])))
 def test_any_vault_is_seen_whole_and_in_part(tmp_path_factory, entries, asked):
     root = tmp_path_factory.getbasetemp() / "any"

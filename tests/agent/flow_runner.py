@@ -31,8 +31,8 @@ import apsw
 from crash_runner import KILLED, NOW, arm, command, dump, everything, forked
 
 from signet_sync import state
+from signet_sync.agent import dreams, memories, removal, sessions
 from signet_sync.agent import live as streamed
-from signet_sync.agent import memories, removal, sessions
 from signet_sync.agent.distillation import enrich
 from signet_sync.agent.workspace import Workspace, backups, opened
 from signet_sync.config import Settings
@@ -130,6 +130,11 @@ def distil(workspace: Workspace) -> None:
     enrich(workspace, now_us=lambda: NOW_US, environ={"PATH": os.environ["PATH"]})
 
 
+def sweep(workspace: Workspace) -> None:
+    """Has what was recalled often rise."""
+    dreams.dream(workspace, "default", NOW_US)
+
+
 def answering(told: dict[str, Any]) -> Settings:
     """Two models that say the same whatever they are asked."""
 
@@ -189,6 +194,9 @@ def scenarios(told: dict[str, Any]) -> dict[str, Scenario]:
                 gone=tuple(told["words"]["forget"]),
             ),
             "distil": Scenario(done(distil, answering(told), answers=False), piecemeal=True),
+            "dream": Scenario(done(sweep)),
+            # What comes before the ledger stands on its own: old hits go, tags are made.
+            "first dream": Scenario(done(sweep), piecemeal=True),
         }
         if "words" in told
         else {}
@@ -348,8 +356,10 @@ NATIVE = {
     "tombstones": "memory_artifact_tombstones order by 1, 2",
     "distilled": "extractions order by 1, 2",
     "wordings": "node_wordings order by 1, 2",
+    "events": "recall_events order by id",
 }
-KEPT = ("memories", "memory_sources", "pins", "node_telemetry")
+KEPT = ("memories", "memory_sources", "pins", "node_telemetry", "dream_sweeps", "memory_promotions")
+BACKED_UP = ("memories", "memory_sources", "pins", "recall_events", "dream_sweeps", "memory_promotions")
 
 
 def portrait(root: Path) -> dict[str, Any]:
@@ -381,7 +391,7 @@ def backed_up(place: str) -> dict[str, list[Any]]:
     """What people asked for, as a backup has it."""
     connection = apsw.Connection(f"file:{place}?immutable=1", flags=apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI)
     try:
-        return {name: list(connection.execute(f"select * from {name} order by 1, 2")) for name in KEPT[:3]}
+        return {name: list(connection.execute(f"select * from {name} order by 1, 2, 3")) for name in BACKED_UP}
     finally:
         connection.close()
 
@@ -426,10 +436,14 @@ def holding(root: Path, words: Iterable[str]) -> list[str]:
 
 
 def is_begun(root: Path) -> bool:
-    """Whether the next pass is told to go on: by the inputs of a flow, a tombstone, the mark of what was forgotten."""
+    """Whether the next pass is told to go on.
+
+    By the inputs of a flow, a tombstone, the mark of what was forgotten, the sweep of this moment.
+    """
     connection = apsw.Connection(state.locate(str(root)).database)
     try:
         marks = list(connection.execute("select key from meta where key glob 'forgotten:*'"))
+        marks += list(connection.execute("select sweep_id from dream_sweeps where at_us = ?", (NOW_US,)))
     finally:
         connection.close()
     return bool(journals(root) or marks) or any(root.glob("memory/tombstones/*.md"))
@@ -589,17 +603,16 @@ def wanted(ground: Ground, scenario: Scenario) -> dict[str, Any]:
 class Sweep:
     """One scenario under one fault, at one point after the other."""
 
-    def __init__(self, folder: Path, name: str, fault: str, again: int) -> None:
-        told = json.loads((folder / "told.json").read_text())
-        self.ground = Ground(folder)
-        self.scenario = scenarios(told)[name]
-        self.work = self.scenario.work
+    def __init__(self, ground: Ground, scenario: Scenario, aim: dict[str, Any], fault: str, again: int) -> None:
+        self.ground = ground
+        self.scenario = scenario
+        self.aim = aim
+        self.work = scenario.work
         self.arm = FAULTS[fault]
         self.inside_sqlite = fault.startswith("sqlite")
         self.again = again
         # A flow that was never begun leaves nothing; a pass is only ever cut short.
-        self.flow = self.scenario.flow
-        self.aim = wanted(self.ground, self.scenario)
+        self.flow = scenario.flow
 
     def points(self, every: int) -> Iterator[dict[str, Any]]:
         """What became of every point."""
@@ -668,8 +681,11 @@ def main() -> int:
     again = int(sys.argv[5]) if len(sys.argv) > 5 else 0
     # A killed process leaves to the kernel what it has written: nothing here depends on the disk itself.
     os.fsync = lambda descriptor: None
+    ground = Ground(folder)
+    scenario = scenarios(json.loads((folder / "told.json").read_text()))[name]
+    aim = wanted(ground, scenario)
     for fault in faults:
-        for line in Sweep(folder, name, fault, again).points(every):
+        for line in Sweep(ground, scenario, aim, fault, again).points(every):
             print(json.dumps({"fault": fault, **line}), flush=True)
     return 0
 
