@@ -25,8 +25,8 @@ from signet_sync.agent.doctor import examine
 from signet_sync.agent.workspace import Workspace, opened
 from signet_sync.config import load
 from signet_sync.contracts.timestamps import SECOND, iso, parse_instant
-from signet_sync.index import flows
-from signet_sync.recall.dreams import Promotion
+from signet_sync.index import flows, promotions
+from signet_sync.recall.dreams import Promotion, sweep_id
 from signet_sync.recall.signals import Signals
 
 git = shutil.which("git")
@@ -357,24 +357,39 @@ def test_every_end_is_told_once_whenever_it_is_written_down(vault):
     assert listed[2]["author"] == "ori"
 
 
-def test_a_dream_is_committed_without_a_word_of_its_memories(vault):
+def risen(held, agent, *memories, at=NOW):
+    """What a sweep has written into the ledger."""
+    signals = Signals(5, 0.9, 0.5, 0.7, 0.6, 3)
+    found = [Promotion(memory, 0.7310, signals, 3, at) for memory in memories]
+    with held.database.transaction():
+        promotions.store(held.database, agent, sweep_id(at), at, found, candidates=9, skipped=0)
+
+
+def test_a_dream_is_committed_once_without_a_word_of_its_memories(vault):
     with workspace(vault) as held:
         note(vault, "page", "MEMORY.md")
-        signals = Signals(5, 0.9, 0.5, 0.7, 0.6, 3)
-        done = history.after_dream(held, "ori", [Promotion("m-abc", 0.7310, signals, 3, NOW)], NOW)
-        assert done is not None and done.ok
-        assert history.after_dream(held, "ori", [], NOW) is None
-    newest = commits(vault)[0]
-    assert (newest["subject"], newest["author"]) == ("promote: 1 memory", "ori")
-    assert newest["body"] == "m-abc score 0.73, 5 hits on 3 days"
+        assert history.after_dreams(held, NOW) is None
+        risen(held, "ori", "m-abc")
+        assert history.is_due(held, NOW)
+        done = history.after_dreams(held, NOW)
+        assert done is not None and done.ok and not history.is_due(held, NOW)
+        assert history.after_dreams(held, NOW + SECOND) is None
+        note(vault, "another page", "MEMORY.md")
+        risen(held, "ori", "m-def", "m-ghi", at=NOW + SECOND)
+        history.after_dreams(held, NOW + SECOND)
+    second, first = commits(vault)[:2]
+    assert (first["subject"], first["author"]) == ("promote: 1 memory", "ori")
+    assert first["body"] == "m-abc score 0.73, 5 hits on 3 days"
+    assert second["subject"] == "promote: 2 memories" and "m-def" in second["body"] and "m-abc" not in second["body"]
 
 
 def test_a_dream_or_an_end_is_not_undone_by_a_history_that_fails(vault):
     (vault / ".git").write_text("gitdir: /elsewhere\n")
     with workspace(vault) as held:
-        promotion = Promotion("m-abc", 0.5, Signals(3, 0.5, 0.5, 0.5, 0.5, 1), 2, NOW)
-        assert history.after_dream(held, "default", [promotion], NOW) is None
+        risen(held, "default", "m-abc")
+        history.close_dreams(held, NOW)
         assert any("the history was not written" in text for text in held.events)
+        assert history.is_due(held, NOW), "it is told by the next commit that comes through"
     assert end(vault)["sentence"]
 
 

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from signet_sync import state
-from signet_sync.agent import memories, projection
+from signet_sync.agent import history, memories, projection
 from signet_sync.agent.workspace import Workspace, back_up
 from signet_sync.config import Settings
 from signet_sync.contracts.identities import require_agent
@@ -42,10 +42,19 @@ class Swept:
     waiting: str = ""
 
 
-def dream(workspace: Workspace, agent_id: str, now_us: int, *, dry_run: bool = False, patience: float = 60.0) -> Swept:
+def dream(
+    workspace: Workspace,
+    agent_id: str,
+    now_us: int,
+    *,
+    dry_run: bool = False,
+    patience: float = 60.0,
+    commit: bool = True,
+) -> Swept:
     """One sweep over an agent's memories. With `dry_run` nothing is written. The same `now_us` again changes nothing.
 
-    After `patience` seconds of waiting for whoever works on the workspace it is deferred.
+    After `patience` seconds of waiting for whoever works on the workspace it is deferred. Without `commit` the history
+    is left to the caller.
 
     Raises `UsageError`, `WorkspaceError`, `DatabaseError`.
     """
@@ -55,15 +64,13 @@ def dream(workspace: Workspace, agent_id: str, now_us: int, *, dry_run: bool = F
     try:
         with state.dream_lock(workspace.state):
             swept = _sweep(workspace, agent_id, now_us, patience)
-            if swept.promoted and workspace.settings.history_enabled:
-                from signet_sync.agent import history
-
-                history.after_dream(workspace, agent_id, swept.promoted, now_us)
-            return swept
     except WorkspaceError as error:
         if error.code != "busy":
             raise
         return Swept(dreams.sweep_id(now_us), 0, 0, (), deferred=True)
+    if commit and swept.promoted:
+        history.close_dreams(workspace, now_us)
+    return swept
 
 
 def _sweep(workspace: Workspace, agent_id: str, now_us: int, patience: float) -> Swept:

@@ -15,9 +15,9 @@ from signet_sync.contracts.identities import require_agent
 from signet_sync.contracts.sanitizer import sanitize_line, sanitizer_stamp
 from signet_sync.contracts.timestamps import SECOND, iso, parse_instant
 from signet_sync.errors import ConfigError, DatabaseError, SignetSyncError
-from signet_sync.index import flows, versions_cache
+from signet_sync.index import flows, promotions, versions_cache
 from signet_sync.index.flows import Ended
-from signet_sync.recall.dreams import Promotion
+from signet_sync.recall.dreams import Promotion, sweep_id
 from signet_sync.vault import history, repository
 from signet_sync.vault.history import Commit, Committed, Diff, Known, Limits
 from signet_sync.vault.repository import RepositoryRefused
@@ -37,7 +37,7 @@ _LEFT_ALONE = frozenset({"existing-repository", "inside-repository", "history-bu
 _PATIENCE, _LITTLE_PATIENCE = 60.0, 2.0
 # An end that waited for a model is written down after ends that were begun later than it.
 _BACK = 3600 * SECOND
-_MARK = "history_at"
+_MARK, _DREAMT = "history_at", "history_dreamt"
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,18 +79,40 @@ def checkpoint(workspace: Workspace, agent_id: str, note: str, now_us: int) -> C
     return _commit(workspace, agent_id, subject, body, now_us)
 
 
-def after_dream(workspace: Workspace, agent_id: str, promotions: Sequence[Promotion], now_us: int) -> Checkpoint | None:
-    """Commits what a sweep promoted: ids, scores and counts, never a memory's text. None where there is nothing to do.
+def after_dreams(workspace: Workspace, now_us: int, *, patience: float = _PATIENCE) -> Checkpoint | None:
+    """Commits what sweeps have promoted since the last time: ids, scores and counts, never a memory's text.
 
-    Trouble becomes an event of the workspace: what was promoted stands in the ledger, and the next commit takes it up.
+    One commit an agent; None where nothing has risen. Raises as `checkpoint` does.
     """
-    if not promotions or not workspace.settings.history_enabled:
+    if not workspace.settings.history_enabled:
         return None
-    many = "1 memory" if len(promotions) == 1 else f"{len(promotions)} memories"
-    body = "\n".join(_promoted(promotion) for promotion in promotions)
-    return _quietly(
-        workspace, lambda: _commit(workspace, agent_id, f"promote: {many}", body, now_us, patience=_LITTLE_PATIENCE)
-    )
+    newest = promotions.newest(workspace.database)
+    done = None
+    for agent_id, risen in _risen(workspace, now_us).items():
+        many = "1 memory" if len(risen) == 1 else f"{len(risen)} memories"
+        body = "\n".join(_promoted(promotion) for promotion in risen)
+        done = _commit(workspace, agent_id, f"promote: {many}", body, now_us, patience=patience)
+        if not done.ok:
+            return done
+    if done is not None:
+        # Nothing is lost where this fails: they are told once more, with a tree that is clean.
+        with suppress(DatabaseError), workspace.database.transaction():
+            workspace.database.set_meta(_DREAMT, newest)
+    return done
+
+
+def _risen(workspace: Workspace, now_us: int) -> dict[str, list[Promotion]]:
+    """What has risen and no commit has told of; the first history begins with what rose just now."""
+    told = workspace.database.meta(_DREAMT) or sweep_id(now_us - _BACK)
+    return promotions.risen_since(workspace.database, told)
+
+
+def close_dreams(workspace: Workspace, now_us: int) -> None:
+    """What a process does that has swept: it commits. Trouble becomes an event of the workspace.
+
+    What was promoted stands in the ledger, and the next commit of its kind takes it up.
+    """
+    _quietly(workspace, lambda: after_dreams(workspace, now_us, patience=_LITTLE_PATIENCE))
 
 
 def after_sessions(workspace: Workspace, now_us: int) -> Checkpoint | None:
@@ -119,8 +141,10 @@ def close_sessions(workspace: Workspace, now_us: int) -> None:
 
 
 def is_due(workspace: Workspace, now_us: int) -> bool:
-    """Whether a session has ended since the last commit of ends."""
-    return workspace.settings.history_enabled and bool(_Ends.of(workspace, now_us).due)
+    """Whether a session has ended, or a memory has risen, since the last commit that told of such."""
+    if not workspace.settings.history_enabled:
+        return False
+    return bool(_Ends.of(workspace, now_us).due or _risen(workspace, now_us))
 
 
 def listed(root: str, settings: Settings, limit: int, *, with_diff: bool = False) -> Listed:

@@ -200,7 +200,8 @@ class Rounds:
             dreams.prune(self.workspace, now_us())
         elif not self._halted:
             for agent_id in list(dreams.due(self.workspace, now_us())):
-                swept = dreams.dream(self.workspace, agent_id, now_us(), patience=LOCK_PATIENCE)
+                swept = dreams.dream(self.workspace, agent_id, now_us(), patience=LOCK_PATIENCE, commit=False)
+                self.commits.hear()
                 if not swept.deferred:
                     logger.info("{}: {} of {} memories rose", agent_id, len(swept.promoted), swept.candidates)
                 self._tell(filter(None, [swept.waiting]))

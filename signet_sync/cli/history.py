@@ -146,14 +146,15 @@ def restore(context: Context, path: str, revision: str, now: str | None, as_json
 @history.command("close-sessions", hidden=True)
 @pass_context
 def close_sessions(context: Context) -> int:
-    """Commit what has ended since the last time; the agent calls this."""
+    """Commit what has ended or risen since the last time; the agent calls this."""
     from signet_sync.agent import history as agent_history
     from signet_sync.agent.projection import now_us
     from signet_sync.agent.workspace import opened
 
     with opened(context.root, context.settings(), database=context.chosen_database) as workspace:
-        done = agent_history.after_sessions(workspace, now_us())
-    if done is None or done.ok:
-        return 0
-    click.echo(f"{done.reason}: {done.hint}", err=True)
-    return 1
+        commits = [act(workspace, now_us()) for act in (agent_history.after_dreams, agent_history.after_sessions)]
+    for done in commits:
+        if done is not None and not done.ok:
+            click.echo(f"{done.reason}: {done.hint}", err=True)
+            return 1
+    return 0

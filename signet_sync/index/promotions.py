@@ -8,6 +8,7 @@ from signet_sync.index.database import Database
 from signet_sync.projection.diary import DreamView, SweepView
 from signet_sync.projection.head import DreamedView
 from signet_sync.recall.dreams import Promotion, consolidation, group_of
+from signet_sync.recall.signals import Signals
 
 # A page shows a few of them; a promotion that is this far down was pushed off long ago.
 SHOWN = 200
@@ -52,9 +53,10 @@ def store(
 def dreamed(database: Database, agent_id: str) -> dict[str, DreamedView]:
     """What was promoted last, by memory, as the head shows it."""
     rows = database.execute(
-        "select p.memory_id, p.sweep_id, s.at_us, p.score, p.recall_count, p.unique_days from memory_promotions p"
-        " join dream_sweeps s on s.agent_id = p.agent_id and s.sweep_id = p.sweep_id"
-        " where p.agent_id = ? order by p.sweep_id desc, p.score desc, p.memory_id limit ?",
+        # Sweeps first, so that those before the last few are not looked at.
+        "select p.memory_id, p.sweep_id, s.at_us, p.score, p.recall_count, p.unique_days from dream_sweeps s"
+        " cross join memory_promotions p on p.agent_id = s.agent_id and p.sweep_id = s.sweep_id"
+        " where s.agent_id = ? order by s.sweep_id desc, p.score desc, p.memory_id limit ?",
         (agent_id, SHOWN),
     )
     return {
@@ -82,6 +84,27 @@ def sweeps(database: Database, agent_id: str) -> list[SweepView]:
             (agent_id,),
         )
     ]
+
+
+def risen_since(database: Database, sweep_id: str) -> dict[str, list[Promotion]]:
+    """What sweeps behind one have promoted, by agent, in order of the sweeps, best first."""
+    risen: dict[str, list[Promotion]] = {}
+    for agent_id, memory_id, score, queries, last_us, *signals in database.execute(
+        "select p.agent_id, p.memory_id, p.score, p.queries, p.last_us, p.recall_count, p.frequency, p.relevance,"
+        " p.recency, p.diversity, p.unique_days from dream_sweeps s"
+        " join memory_promotions p on p.agent_id = s.agent_id and p.sweep_id = s.sweep_id"
+        " where s.sweep_id > ? order by p.agent_id, p.sweep_id, p.score desc, p.memory_id",
+        (sweep_id,),
+    ):
+        promotion = Promotion(memory_id, score, Signals(*signals), queries, last_us)
+        risen.setdefault(agent_id, []).append(promotion)
+    return risen
+
+
+def newest(database: Database) -> str:
+    """The id of the newest sweep of any agent, or nothing."""
+    found: str | None = database.value("select max(sweep_id) from dream_sweeps")
+    return found or ""
 
 
 def fingerprint(database: Database, agent_id: str) -> str:
