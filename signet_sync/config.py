@@ -159,7 +159,7 @@ class Settings:
         0.0, "recall.window_days", "Hits of the last so many days count for signals; 0 all that are kept."
     )
     recall_retention_days: float = _setting(
-        365.0, "recall.retention_days", "Hits of recall are kept for so many days; 0 for ever."
+        365.0, "recall.retention_days", "Hits of recall are kept for so many days; 0 for ever.", workspace=False
     )
     dream_enabled: bool = _setting(True, "dream.enabled", "`false`: `run` makes no sweeps; `dream` still does.")
     dream_interval: float = _setting(
