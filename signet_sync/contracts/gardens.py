@@ -19,6 +19,7 @@ FOLDERS: dict[Kind, str] = {"user": "user", "part": "parts", "relationship": "re
 FILES: tuple[File, ...] = ("profile", "notes")
 SCHEMA_VERSION = 1
 SLUG_LENGTH = 60
+EVIDENCE_CAP = 7
 
 _KIND_OF_LETTER: dict[str, Kind] = {kind[0]: kind for kind in KINDS}
 _KIND_OF_FOLDER: dict[str, Kind] = {folder: kind for kind, folder in FOLDERS.items()}
@@ -60,7 +61,7 @@ CORE: dict[Kind, tuple[Shape, ...]] = {
 }
 COMMON: tuple[Shape, ...] = (
     Shape("highlights", "Highlights", "list", 12),
-    Shape("evidence", "Evidence", "list", 7),
+    Shape("evidence", "Evidence", "list", EVIDENCE_CAP),
     Shape("open-questions", "Open Questions", "list", 10),
     Shape("change-log", "Change Log", "log", 60),
     Shape("extensions", "Extensions", "narrative", 500),

@@ -2,10 +2,31 @@
 
 from __future__ import annotations
 
+import re
 from typing import NamedTuple
 
-CAP = 7
+from ulid import ULID
+
+from signet_sync.contracts.gardens import EVIDENCE_CAP
+from signet_sync.contracts.names import artifact_name
+from signet_sync.contracts.sentences import flatten
+from signet_sync.contracts.timestamps import iso
+from signet_sync.contracts.wikilinks import leaves_workspace, wikilink
+from signet_sync.entities.fitting import Fitted
+from signet_sync.errors import UsageError
+
+CAP = EVIDENCE_CAP
 QUOTE_LENGTH = 160  # characters
+ENTROPY = 10  # bytes
+
+_LAST = 253_402_300_799_999  # milliseconds: the end of the year 9999
+# The first of 26 letters of five bits holds three: anything above 7 would be more than 128 bits.
+_ULID = re.compile(r"[0-7][0-9A-HJKMNP-TV-Z]{25}", re.ASCII)
+_TOKEN = re.compile(rf"(?<![\w:])ev:(\d{{8}}T\d{{6}}Z)-({_ULID.pattern})(?![\w-])", re.ASCII)
+_LOOKS_LIKE_TOKEN = re.compile(r"(?<![\w:])ev:\S+")
+_ITEM = re.compile(r'"([^"]*)" — (.*?)(?: \[\[([^\[\]|]+)\|[^\[\]]*\]\])?(?: (ev:\S+))?')
+_PART = re.compile(r"(?:^|;)\s*(why|until|plan)\s*:", re.IGNORECASE)
+_HINT = 'say "why: …; until: …; plan: …": why more is kept, for how long, and how it will be pruned'
 
 
 class Token(NamedTuple):
@@ -32,37 +53,115 @@ class Rationale(NamedTuple):
     until: str
     plan: str
 
+    def text(self) -> str:
+        """The rationale on one line, as `read_rationale` reads it."""
+        return f"why: {self.why}; until: {self.until}; plan: {self.plan}"
+
 
 def ulid_at(instant: int, entropy: bytes) -> str:
-    """The ULID of an instant (microseconds since 1970 UTC) and ten random bytes: 26 characters, sorting by time."""
-    raise NotImplementedError
+    """The ULID of an instant (microseconds since 1970 UTC) and ten random bytes: 26 characters, sorting by time.
+
+    Raises `ValueError` for instants before 1970 or after 9999, and for other numbers of bytes.
+    """
+    milliseconds = instant // 1000
+    if not 0 <= milliseconds <= _LAST or len(entropy) != ENTROPY:
+        raise ValueError("a ULID is made of an instant from 1970 to 9999 and ten bytes")
+    return str(ULID.from_bytes(milliseconds.to_bytes(6, "big") + entropy))
+
+
+def instant_of(ulid: str) -> int:
+    """Microseconds since 1970 UTC of a ULID, to the millisecond. Raises `ValueError` for what is no ULID."""
+    if _ULID.fullmatch(ulid) is None:
+        raise ValueError("not a ULID: 26 letters and digits of Crockford's base32, in capitals")
+    milliseconds: int = ULID.from_str(ulid).milliseconds
+    if milliseconds > _LAST:
+        raise ValueError("a ULID of a year after 9999")
+    return milliseconds * 1000
 
 
 def token_for(ulid: str) -> str:
     """The event token of a ULID, its time part the ULID's to the second. Raises `ValueError`."""
-    raise NotImplementedError
+    return f"ev:{_stamp(instant_of(ulid))}-{ulid}"
 
 
 def read_token(text: str) -> Token | None:
     """A token taken apart; None where it is none, or where its two times differ."""
-    raise NotImplementedError
+    match = _TOKEN.fullmatch(text)
+    if match is None:
+        return None
+    try:
+        instant = instant_of(match[2])
+    except ValueError:
+        return None
+    return Token(text, match[2], instant) if _stamp(instant) == match[1] else None
 
 
 def tokens_in(text: str) -> tuple[Token, ...]:
     """All valid tokens of a text, in order."""
-    raise NotImplementedError
+    found = (read_token(match[0]) for match in _TOKEN.finditer(text))
+    return tuple(token for token in found if token is not None)
 
 
-def item_text(evidence: Evidence) -> str:
-    """The item's text: `"quote" — why [[path|kind]] ev:…`, on one line. Idempotent through `read_item`."""
-    raise NotImplementedError
+def claims_token(text: str) -> bool:
+    """Whether a text has something that is meant to be a token, valid or not."""
+    return _LOOKS_LIKE_TOKEN.search(text) is not None
+
+
+def item_text(evidence: Evidence) -> Fitted:
+    """The item's text: `"quote" — why [[path|kind]] ev:…`, on one line, a long quote cut; as `read_item` reads it.
+
+    Raises `UsageError`: `text-empty` where quote or why say nothing, `path-escape` for a path out of the workspace,
+    `token-invalid` for a token that is none.
+    """
+    quote = flatten(evidence.quote.replace('"', "'"), QUOTE_LENGTH)
+    why = flatten(evidence.why)
+    if not quote or not why:
+        raise UsageError("evidence needs a quote and why it matters", hint='say "quote" — why', code="text-empty")
+    parts = [f'"{quote}" — {why}']
+    if evidence.path is not None:
+        parts.append(_link(evidence.path))
+    if evidence.token is not None:
+        if read_token(evidence.token) is None:
+            raise UsageError(f"{flatten(evidence.token, 60)} is no event token", code="token-invalid")
+        parts.append(evidence.token)
+    return Fitted(" ".join(parts))
 
 
 def read_item(text: str) -> Evidence | None:
     """What an item's text says; None where it has not that form."""
-    raise NotImplementedError
+    match = _ITEM.fullmatch(text)
+    return Evidence(match[1], match[2], match[3], match[4]) if match else None
 
 
 def read_rationale(text: str) -> Rationale:
-    """`why: …; until: …; plan: …` taken apart. Raises `UsageError` (`rationale-invalid`)."""
-    raise NotImplementedError
+    """`why: …; until: …; plan: …`, in any order, each flattened. Raises `UsageError` (`rationale-invalid`)."""
+    parts = list(_PART.finditer(text))
+    ends = [part.start() for part in parts[1:]] + [len(text)]
+    said: dict[str, str] = {}
+    for part, end in zip(parts, ends, strict=True):
+        name = part[1].lower()
+        if name in said:
+            raise UsageError(f"the rationale says `{name}` twice", hint=_HINT, code="rationale-invalid")
+        said[name] = flatten(text[part.end() : end].strip().rstrip(";"), 300)
+    missing = [name for name in Rationale._fields if not any(map(str.isalnum, said.get(name, "")))]
+    if missing:
+        raise UsageError(f"the rationale does not say {_list(missing)}", hint=_HINT, code="rationale-invalid")
+    if parts[0].start() > 0 and text[: parts[0].start()].strip():
+        raise UsageError("the rationale begins with something else", hint=_HINT, code="rationale-invalid")
+    return Rationale(said["why"], said["until"], said["plan"])
+
+
+def _list(names: list[str]) -> str:
+    return " and ".join(f"`{name}`" for name in names)
+
+
+def _stamp(instant: int) -> str:
+    """`YYYYMMDDThhmmssZ`."""
+    return iso(instant)[:19].replace("-", "").replace(":", "") + "Z"
+
+
+def _link(path: str) -> str:
+    if leaves_workspace(path) or not path.strip() or re.search(r"[\[\]|#^<>\n]", path):
+        raise UsageError("evidence is linked by a path inside the workspace", hint="memory/…", code="path-escape")
+    name = artifact_name(path.rpartition("/")[2])
+    return wikilink(path, name.kind if name else "source")
