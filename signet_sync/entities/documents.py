@@ -18,7 +18,7 @@ from signet_sync.entities import heads
 from signet_sync.entities.fitting import Fitted, blocks, fit_title
 from signet_sync.errors import UsageError
 
-SIZE_LIMIT = 512 * 1024  # characters
+SIZE_LIMIT = 256 * 1024  # characters
 KEY_LENGTH = 8
 
 _ANCHOR = re.compile(r"<!--[ \t]*section[ \t]+([a-z0-9][a-z0-9-]{0,63})[ \t]*-->", re.ASCII)

@@ -17,6 +17,7 @@ from signet_sync.errors import UsageError
 
 CAP = EVIDENCE_CAP
 QUOTE_LENGTH = 160  # characters
+PART_LENGTH = 300  # characters of each part of a rationale
 ENTROPY = 10  # bytes
 
 _LAST = 253_402_300_799_999  # milliseconds: the end of the year 9999
@@ -135,18 +136,16 @@ def read_item(text: str) -> Evidence | None:
 
 def read_rationale(text: str) -> Rationale:
     """`why: …; until: …; plan: …`, in any order, each flattened. Raises `UsageError` (`rationale-invalid`)."""
-    parts = list(_PART.finditer(text))
-    ends = [part.start() for part in parts[1:]] + [len(text)]
+    before, *parts = _PART.split(text)
     said: dict[str, str] = {}
-    for part, end in zip(parts, ends, strict=True):
-        name = part[1].lower()
+    for name, value in zip(map(str.lower, parts[::2]), parts[1::2], strict=True):
         if name in said:
             raise UsageError(f"the rationale says `{name}` twice", hint=_HINT, code="rationale-invalid")
-        said[name] = flatten(text[part.end() : end].strip().rstrip(";"), 300)
+        said[name] = flatten(value.strip().rstrip(";"), PART_LENGTH)
     missing = [name for name in Rationale._fields if not any(map(str.isalnum, said.get(name, "")))]
     if missing:
         raise UsageError(f"the rationale does not say {_list(missing)}", hint=_HINT, code="rationale-invalid")
-    if parts[0].start() > 0 and text[: parts[0].start()].strip():
+    if before.strip():
         raise UsageError("the rationale begins with something else", hint=_HINT, code="rationale-invalid")
     return Rationale(said["why"], said["until"], said["plan"])
 

@@ -16,13 +16,14 @@ from signet_sync.errors import UsageError
 # Text that has been through `fit` or `fit_item`, now or when the event that carries it was recorded.
 Fitted = NewType("Fitted", str)
 
-TEXT_LIMIT = 100_000  # characters
+TEXT_LIMIT = 20_000  # characters
 TITLE_LIMIT = 120
 _ROUNDS = 8
 
 _CONTROL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u2028\u2029]")
 _INVISIBLE = re.compile("[\u202a-\u202e\u2066-\u2069\ufeff]")
 _DEEP = re.compile(r"^( {0,3})#{1,2}(?=[ \t]|$)")
+_UNDERLINE = re.compile(r"^ {0,3}(?:=+|-+)[ \t]*$", re.MULTILINE)
 # What keeps a reader of Markdown in raw HTML beyond the next blank line.
 _RAW = re.compile(r"<(?=script\b|pre\b|style\b|textarea\b|\?|![A-Za-z\[])", re.IGNORECASE)
 _COMMENT = re.compile(r"<(?=!--)|%(?=%)")
@@ -114,15 +115,18 @@ def _clean(text: str) -> str:
 
 
 def _headings_lowered(text: str) -> str:
+    if "#" not in text and _UNDERLINE.search(text) is None:
+        return text
     lines = text.split("\n")
-    for token in blocks(text):
+    # From the end, so that the lines of those before stay where they are.
+    for token in reversed(blocks(text)):
         if token.type != "heading_open" or token.level or token.tag not in ("h1", "h2") or token.map is None:
             continue
         start, end = token.map
         if token.markup.startswith("#"):
             lines[start] = _DEEP.sub(r"\1###", lines[start])
         else:
-            lines[start:end] = [f"### {' '.join(map(str.strip, lines[start : end - 1]))}", *[""] * (end - start - 1)]
+            lines[start:end] = [f"### {' '.join(map(str.strip, lines[start : end - 1]))}"]
     return normalize("\n".join(lines))
 
 
@@ -136,6 +140,8 @@ def _maths_apart(text: str) -> str:
 
 
 def _html_shown(text: str) -> str:
+    if _RAW.search(text) is None:
+        return text
     lines = text.split("\n")
     for token in blocks(text):
         if token.type == "html_block" and token.map is not None:
@@ -145,6 +151,8 @@ def _html_shown(text: str) -> str:
 
 
 def _fence_closed(text: str) -> str:
+    if "```" not in text and "~~~" not in text:
+        return text
     tokens = blocks(f"{text}\n\n## end\n")
     if tokens[-1].type == "fence":
         return f"{text}\n{tokens[-1].markup}"

@@ -29,7 +29,7 @@ class Finding(NamedTuple):
 
 
 def lint(document: Document, shapes: Sequence[Shape]) -> list[Finding]:
-    """What the schema (`gardens.shapes`) would have otherwise: fields, then the order of sections, then each section."""
+    """What the schema (`gardens.shapes`) would have otherwise: fields first, then the order of sections, then each."""
     found = [*_fields(document), *_order(document, shapes)]
     by_anchor = {shape.anchor: shape for shape in shapes}
     for section in document.sections:
@@ -89,7 +89,7 @@ def _order(document: Document, shapes: Sequence[Shape]) -> Iterator[Finding]:
     rank = {shape.anchor: at for at, shape in enumerate(shapes)}
     headings = {shape.heading.casefold() for shape in shapes}
     present = [section.anchor for section in document.sections]
-    named = {section.heading.casefold() for section in document.sections if section.anchor is None}
+    named = {section.heading.casefold() for section in document.sections if section.anchor not in rank}
     for shape in shapes:
         if shape.anchor not in present and shape.heading.casefold() not in named:
             yield Finding(
