@@ -28,6 +28,7 @@ from signet_sync.entities.documents import (
     reread,
     text_of,
     with_fields,
+    with_title,
 )
 from signet_sync.entities.fitting import TEXT_LIMIT, Fitted, fit, fit_item, fit_title, log_item
 from signet_sync.entities.linting import lint
@@ -299,6 +300,15 @@ def test_any_title_is_read_as_it_was_given(text):
         return
     assert fit_title(title) == title
     assert parse(render(new(title=title))) == new(title=title)
+
+
+@given(files())
+def test_a_title_changes_and_nothing_else(text):
+    document = taken(text)
+    after = reread(with_title(document, "Other # Name #"))
+    assert after.title == "Other # Name" and with_title(after, "Title").title == document.title
+    assert (after.head, after.sections) == (document.head, document.sections)
+    assert after.lead.replace("# Other # Name", "# Title") == document.lead
 
 
 @pytest.mark.parametrize("call", [fit, fit_item, fit_title])

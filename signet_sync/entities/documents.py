@@ -270,7 +270,19 @@ def with_fields(document: Document, changes: Mapping[str, Any]) -> Document:
     Values are text, whole numbers, None or sequences of text; keys that are not there come last.
     """
     fields = {**document.fields, **{key: heads.as_read(value) for key, value in changes.items()}}
-    return but(document, head=heads.changed(document.head, changes), fields=fields)
+    return but(document, head=heads.changed(document.head, document.fields, changes), fields=fields)
+
+
+def with_title(document: Document, title: str) -> Document:
+    """The document with another title. Raises `UsageError` (`text-empty`)."""
+    name = fit_title(title)
+    lines = heads.LINES.findall(document.lead)
+    start, end = next(
+        token.map for token in blocks(document.lead) if token.type == "heading_open" and not token.level and token.map
+    )
+    closing = _LINE_END.search(lines[end - 1])
+    lines[start:end] = [f"# {name}{closing[0] if closing else ''}"]
+    return but(document, lead="".join(lines), title=name)
 
 
 # --- reading ---

@@ -6,6 +6,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
+from signet_sync.contracts.bodies import well_formed
 from signet_sync.contracts.frontmatter import read, serialize, split, unknown_entries
 
 LINES = re.compile(r"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+")
@@ -22,18 +23,18 @@ def as_read(value: object) -> Any:
     """A value as it is when read again: numbers are text, an empty sequence is None."""
     if isinstance(value, (list, tuple)):
         return [as_read(item) for item in value] or None
-    return value if value is None or isinstance(value, str) else str(value)
+    return None if value is None else well_formed(str(value))
 
 
-def changed(head: str, changes: Mapping[str, Any]) -> str:
-    """The head (with its fences) with other values for some keys; those that are not there come last.
+def changed(head: str, fields: Mapping[str, Any], changes: Mapping[str, Any]) -> str:
+    """The head (with its fences, read as `fields`) with other values for some keys; new keys come last.
 
     Where a reader would understand the lines of others differently than before (values over several lines, in forms of
     YAML that nobody writes by hand), the keys of others are written anew, each with its own lines.
     """
     end = line_end(head)
     lines = LINES.findall(head)
-    wanted = {**_fields(head), **{key: as_read(value) for key, value in changes.items()}}
+    wanted = {**fields, **{key: as_read(value) for key, value in changes.items()}}
     for key, value in changes.items():
         fresh = [f"{line}{end}" for line in serialize({key: value}).split("\n")[1:-1]]
         start, stop = _lines_of(key, lines)
@@ -60,10 +61,6 @@ def _lines_of(key: str, lines: list[str]) -> tuple[int, int]:
     return last, last
 
 
-def _fields(head: str) -> dict[str, Any]:
-    return read(_inner(head))
-
-
 def _inner(head: str) -> str:
     text = head.removeprefix("\ufeff").replace("\r\n", "\n").replace("\r", "\n")
     return split(text)[0]
@@ -71,7 +68,7 @@ def _inner(head: str) -> str:
 
 def _reads_as(head: str, wanted: Mapping[str, Any]) -> bool:
     try:
-        return _fields(head) == wanted
+        return read(_inner(head)) == wanted
     except ValueError:
         return False
 
