@@ -9,7 +9,8 @@ from typing import NamedTuple
 from signet_sync.contracts.gardens import Shape, kind_of
 from signet_sync.contracts.timestamps import parse_instant
 from signet_sync.contracts.tokencount import estimate_tokens
-from signet_sync.entities.documents import Document, Section, items, text_of
+from signet_sync.entities.documents import Document, Section, text_of
+from signet_sync.entities.edits import items
 from signet_sync.entities.evidence import QUOTE_LENGTH, claims_token, read_item, tokens_in
 from signet_sync.entities.fitting import blocks
 
