@@ -179,6 +179,7 @@ def test_any_text_is_read_or_refused(text):
 
 @given(files(), st.data(), HOSTILE)
 @example("---\nid: x\n---\n# T\n## Role\n<pre>\nx", None, "```\n</pre>\n\n## Evil\n```")
+@example("---\nid: x\n---\r\n# T\n## Role\n<!-- section role -->", None, "word")
 def test_an_edit_changes_one_section_and_no_byte_outside(text, data, words):
     document = taken(text)
     named = [section for section in document.sections if section.anchor is not None]
@@ -195,7 +196,7 @@ def test_an_edit_changes_one_section_and_no_byte_outside(text, data, words):
     assert text_of(find(after, name)) == normalize(fitted)
     assert (after.head, after.lead) == (document.head, document.lead)
     for old, now in zip(document.sections, after.sections, strict=True):
-        assert old.opening == now.opening and (old.anchor == name or old == now)
+        assert old == now or (old.anchor == name and now.opening.rstrip("\r\n") == old.opening.rstrip("\r\n"))
 
 
 @given(LINES, LINES, LINES, st.sampled_from(PART))
@@ -368,7 +369,8 @@ def test_an_item_follows_on_the_next_line_of_a_list_and_else_after_a_blank_one(b
 
 def test_lines_end_as_in_the_file():
     text = render(FULL).replace("\n", "\r\n")
-    document = append(parse(text), "identity", Fitted("a\nb"))
+    document = put_body(append(parse(text), "identity", Fitted("a\nb")), "role", "tight\r\n")
+    document = replace(document, "role", Fitted("new"))
     document = with_fields(append_item(document, "evidence", Fitted("c")), {"status": "resting", "pins": ["role"]})
     reread(document)
     assert re.search(r"(?<!\r)\n|\r(?!\n)", render(document)) is None
@@ -505,6 +507,17 @@ def test_lines_of_other_fields_stay_to_the_byte():
         "---\nkind: part\npins:\n# mine\nmood: 'calm'  # today\n"
         'updated_at: "2027"\n\naliases:\n- a\n- b\nstatus: "active"\n---\n'
     )
+
+
+def test_a_list_at_the_margin_is_a_list():
+    document = parse("---\npins:\n- a\n- b\n# mine\nmood: 'x'\n---\n# T\n")
+    assert with_fields(document, {"pins": ["c"]}).head == "---\npins:\n  - \"c\"\n# mine\nmood: 'x'\n---\n"
+
+
+def test_a_head_that_is_written_anew_keeps_its_marks_and_the_lines_of_others():
+    document = parse("\ufeff---\r\nmood: 'a\r\n\r\npins: b'\r\n\"pins\": []\r\n---\r\n# T\r\n")
+    after = reread(with_fields(document, {"pins": ["c"]}))
+    assert after.head == "\ufeff---\r\nmood: 'a\r\n\r\npins: b'\r\npins:\r\n  - \"c\"\r\n---\r\n"
 
 
 # --- refusals ---

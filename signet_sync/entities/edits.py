@@ -55,8 +55,11 @@ def append_item(document: Document, name: str, text: Fitted) -> Document:
 def put_body(document: Document, name: str, body: str) -> Document:
     """The document with these very bytes for a section's body: what a person wrote, observed and recorded."""
     at = position(document, name)
-    sections = (*document.sections[:at], but(document.sections[at], body=body), *document.sections[at + 1 :])
-    return but(document, sections=sections)
+    section = but(document.sections[at], body=body)
+    if body and not section.opening.endswith(("\n", "\r")):
+        # The file ended right behind the anchor.
+        section = but(section, opening=section.opening + heads.line_end(document.head))
+    return but(document, sections=(*document.sections[:at], section, *document.sections[at + 1 :]))
 
 
 def items(section: Section) -> tuple[Item, ...]:
@@ -177,12 +180,11 @@ def _laid(document: Document, section: Section, text: str) -> str:
     """A text with the blank lines that stood around the one before it, and as many as Markdown needs."""
     end = heads.line_end(document.head)
     last = section is document.sections[-1]
-    open_line = not section.opening.endswith(("\n", "\r"))
     if not text:
         return "" if last else end
     old = _text(section.body)
     if not old:
-        return f"{end if open_line else ''}{end}{text}{end if last else end * 2}"
+        return f"{end}{text}{end if last else end * 2}"
     lead = section.body[: _lead_length(section.body)]
     trail = section.body[len(lead) + len(old) :]
     if not last and len(_LINE_END.findall(trail)) < 2:
