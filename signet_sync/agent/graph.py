@@ -14,7 +14,7 @@ from signet_sync.agent.garbage import uncollected
 from signet_sync.agent.workspace import Workspace
 from signet_sync.facts.distil import distil
 from signet_sync.facts.records import Distilled, Item
-from signet_sync.index import facts, lines, memories, nodes, wordings
+from signet_sync.index import facts, gardens, lines, memories, nodes, wordings
 from signet_sync.index.database import Database
 from signet_sync.index.facts import Stated
 from signet_sync.index.lines import Line
@@ -246,7 +246,7 @@ def _make_anew(database: Database) -> None:
     facts.settle(database, None)
     for thread in found.values():
         _add_thread(database, thread)
-    lines.add(database, memories.lines(database))
+    lines.add(database, [*memories.lines(database), *gardens.lines(database)])
 
 
 def _add(database: Database, batch: Sequence[_Told]) -> None:

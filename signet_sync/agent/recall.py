@@ -29,7 +29,8 @@ _WHAT = {
     "arc": "a week", "epoch": "a quarter", "summary": "a summary", "compaction": "a compaction",
 }  # fmt: skip
 _READERS: dict[Tier, Callable[[Database, str, str], Line | None]] = {
-    "memory": door.memory, "fact": door.fact, "thread": door.thread, "node": door.condensation,
+    "memory": door.memory, "fact": door.fact, "entity": door.entity, "thread": door.thread,
+    "node": door.condensation,
 }  # fmt: skip
 _BATCH = 200
 _TIER_OF: dict[str, Tier] = {"summary": "node", "compaction": "node", "transcript": "transcript"}
@@ -109,7 +110,7 @@ class _Search:
         self.finder = Finder(query.terms, self.weights)
         self.places: dict[str, tuple[int, str]] = {}
 
-    # ── memories, facts, threads, condensations ──
+    # ── memories, facts, entities, threads, condensations ──
 
     def lines(self, tiers: Collection[Tier], private: bool) -> Iterator[Candidate]:
         best = self._best([tier for tier in _READERS if tier in tiers], private)
@@ -144,7 +145,11 @@ class _Search:
 
     def _of_line(self, tier: Tier, line: Line) -> Candidate:
         passage = self.finder.best(line.text)
-        text = line.shown if tier != "node" else told(line.shown, line.text, passage.start)
+        text = line.shown
+        if tier == "node":
+            text = told(line.shown, line.text, passage.start)
+        elif tier == "entity":
+            text = _of_entity(line, passage.start)
         return self._candidate(tier, line.id, text, line.path, line.at_us, passage, _where(tier, line))
 
     # ── summaries, compactions, transcripts ──
@@ -226,9 +231,17 @@ def _where(tier: Tier, line: Line) -> str:
     day = day_of(line.at_us)
     if tier == "memory":
         return f"a remembered {line.kind}, {day}"
-    if tier == "thread":
-        return f"the thread {line.about}, {day}"
+    if tier in ("entity", "thread"):
+        return f"the {line.kind} {line.about}, {day}"
     return f"{_WHAT[line.kind]}{_of(line.about)}, {day}"
+
+
+def _of_entity(line: Line, place: int | None) -> str:
+    """An entity's title, and what its profile says around a place; its one sentence where that is in the title."""
+    title = line.about or ""
+    below = -1 if place is None else place - len(title) - 1
+    said = line.shown if below < 0 else around(line.text[len(title) + 1 :], below)
+    return f"{title}: {said}" if said else title
 
 
 def _of(project: str | None) -> str:

@@ -23,6 +23,10 @@ _FTS_SELECT = (
 _PART_COLUMNS = (
     "source_path, source_kind, session_id, session_key, project, ledger_sentence, captured_us, membership_us, noise"
 )
+# What a garden's files say, without what belongs to a machine.
+_GARDEN_COLUMNS = (
+    "path, agent_id, kind, id, slug, file, title, status, type, line, participants, text, sha256, updated_us"
+)
 _CHUNK = 400
 
 
@@ -351,6 +355,7 @@ def canonical_dump(database: Database) -> list[tuple[Any, ...]]:
         ("entity_attributes", "*", "agent_id, id"),
         ("attribute_sources", "*", "agent_id, attribute_id, source_path"),
         ("relations", "*", "agent_id, from_id, kind, to_id, source_path"),
+        ("garden_files", _GARDEN_COLUMNS, "path"),
         ("recall_lines where tier <> 'memory'", "agent_id, tier, id, text", "agent_id, id"),
     ):
         name = table.partition(" ")[0]

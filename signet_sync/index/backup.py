@@ -22,6 +22,7 @@ _BY_ROW = {
     "pins": BACKED_UP["pins"],
     "node_telemetry": BACKED_UP["node_telemetry"],
     "memory_promotions": ("agent_id", "memory_id", "sweep_id"),
+    "garden_chain": BACKED_UP["garden_chain"],
 }
 # In SQLite's header: who made the file, and the place of the number in which we keep the checksum of all other bytes.
 _SEALED = 0x5349534B

@@ -2,16 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from typing import NamedTuple
+import json
+import unicodedata
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import groupby
+from typing import Any, NamedTuple
 
-from signet_sync.contracts.gardens import File, Kind
+from signet_sync.contracts.gardens import ENTITY_ID, KINDS, File, Kind
 from signet_sync.contracts.observed import Signature
+from signet_sync.index import lines as recall_lines
 from signet_sync.index.database import Database
 from signet_sync.index.lines import Line
 
 TIER = "entity"
 SHORTEST = 6  # characters of the beginning of an id that may stand for it
+
+_COLUMNS = (
+    "path, agent_id, kind, id, slug, file, title, status, type, line, participants, text, sha256, updated_us, size,"
+    " mtime_ns, ctime_ns, inode"
+)
+_PUT = f"insert or replace into garden_files({_COLUMNS}) values({', '.join('?' * 18)})"
+_DRIFT = "path, agent_id, entity_id, file, code, message, hint, found_at, found_sha256"
 
 
 class GardenFile(NamedTuple):
@@ -40,6 +51,9 @@ class GardenFile(NamedTuple):
     signature: Signature | None = None
 
 
+_PARTICIPANTS = GardenFile._fields.index("participants")
+
+
 class Chain(NamedTuple):
     """The end of an agent's ledger as last written or seen: what `entities.chain.verify` takes for `known_last`.
 
@@ -52,11 +66,12 @@ class Chain(NamedTuple):
 
 
 class Drift(NamedTuple):
-    """A file that is not what its events say, as `entities.drift.judge` put it. Keyed by agent, entity and file.
+    """A file that is not what its events say, as `entities.drift.judge` put it. Keyed by `path`.
 
     `found_at` is ISO 8601 UTC; `found_sha256` is that of the bytes that were found, empty where the file was gone.
     """
 
+    path: str
     agent_id: str
     entity_id: str
     file: File
@@ -72,32 +87,78 @@ class Drift(NamedTuple):
 
 def put_files(database: Database, files: Iterable[GardenFile]) -> None:
     """Writes rows in place of those of the same paths, and the lines of `recall`. In the caller's transaction."""
-    raise NotImplementedError
+    fresh = [one for one in files if file(database, one.path) != one]
+    before = _owners(database, [one.path for one in fresh])
+    database.executemany(_PUT, [_row(one) for one in fresh])
+    _tell(database, before | {(one.agent_id, one.id) for one in fresh})
 
 
 def forget_files(database: Database, paths: Iterable[str]) -> None:
     """Deletes the rows of paths, and the lines of entities without a profile. In the caller's transaction."""
-    raise NotImplementedError
+    gone = list(paths)
+    before = _owners(database, gone)
+    database.executemany("delete from garden_files where path = ?", [(path,) for path in gone])
+    _tell(database, before)
+
+
+def _row(one: GardenFile) -> list[Any]:
+    values: list[Any] = list(one[:-1])
+    values[_PARTICIPANTS] = json.dumps(one.participants, ensure_ascii=False)
+    return [*values, *(one.signature or (None, None, None, None))]
+
+
+def _owners(database: Database, paths: Sequence[str]) -> set[tuple[str, str]]:
+    """Agent and id of the entities that paths are known to be of."""
+    return {
+        (agent_id, entity_id)
+        for path in paths
+        for agent_id, entity_id in database.execute("select agent_id, id from garden_files where path = ?", (path,))
+    }
+
+
+def _tell(database: Database, entities: Iterable[tuple[str, str]]) -> None:
+    """Makes the lines of some entities, agent and id, follow their profiles."""
+    for agent_id, entity_id in sorted(entities):
+        profile = next((one for one in files_of(database, agent_id, entity_id) if one.file == "profile"), None)
+        if profile is None:
+            recall_lines.drop(database, agent_id, [entity_id])
+        else:
+            recall_lines.put(database, [_line(profile)])
+
+
+def _line(profile: GardenFile) -> Line:
+    return Line(profile.agent_id, TIER, profile.id, "\n".join(filter(None, (profile.title, profile.text))))
+
+
+def lines(database: Database) -> list[Line]:
+    """The lines by which `recall` finds entities, of all agents: a rebuild makes them anew."""
+    return [_line(one) for one in _profiles(database, "1", ())]
 
 
 def signatures(database: Database, agent_id: str | None = None) -> dict[str, Signature | None]:
     """Path and signature of every file that is known, of all agents or of one: what did not move is not read again."""
-    raise NotImplementedError
+    rows = database.execute(
+        "select path, size, mtime_ns, ctime_ns, inode from garden_files where coalesce(?, agent_id) = agent_id"
+        " order by path",
+        (agent_id,),
+    )
+    return {path: _signature(signature) for path, *signature in rows}
 
 
 def file(database: Database, path: str) -> GardenFile | None:
     """What is known of a path."""
-    raise NotImplementedError
+    return next(_files(database, "path = ?", (path,)), None)
 
 
 def entities(database: Database, agent_id: str) -> list[GardenFile]:
-    """The profiles of an agent, by kind and title."""
-    raise NotImplementedError
+    """The profiles of an agent, by kind (user, part, relationship), title and id; of a copied folder the first."""
+    found = _profiles(database, "agent_id = ?", (agent_id,))
+    return sorted(found, key=lambda one: (KINDS.index(one.kind), _folded(one.title), one.id))
 
 
 def files_of(database: Database, agent_id: str, entity_id: str) -> list[GardenFile]:
     """Every file of an entity, by path; more than two where somebody copied its folder."""
-    raise NotImplementedError
+    return list(_files(database, "agent_id = ? and id = ?", (agent_id, entity_id)))
 
 
 def find(database: Database, agent_id: str, ref: str) -> list[GardenFile]:
@@ -105,12 +166,39 @@ def find(database: Database, agent_id: str, ref: str) -> list[GardenFile]:
 
     One: that entity; several: the name is ambiguous. The beginning must have at least six characters.
     """
-    raise NotImplementedError
+    wanted, folded = ref.strip(), _folded(ref)
+    if ENTITY_ID.fullmatch(wanted):
+        return list(_profiles(database, "agent_id = ? and id = ?", (agent_id, wanted)))
+    known = entities(database, agent_id)
+    return (
+        [one for one in known if one.slug == wanted]
+        or [one for one in known if _folded(one.title) == folded]
+        or [one for one in known if len(wanted) >= SHORTEST and one.id.startswith(wanted)]
+    )
 
 
-def lines(database: Database) -> list[Line]:
-    """The lines by which `recall` finds entities, of all agents: a rebuild makes them anew."""
-    raise NotImplementedError
+def _folded(name: str) -> str:
+    """A title as it is compared: letters alike in any case and form, one blank where there are several."""
+    return " ".join(unicodedata.normalize("NFKC", name).casefold().split())
+
+
+def _profiles(database: Database, where: str, bindings: Sequence[Any]) -> Iterator[GardenFile]:
+    """One profile an entity: of a folder that somebody copied the first by path."""
+    found = _files(database, f"file = 'profile' and {where}", bindings)
+    ordered = sorted(found, key=lambda one: (one.agent_id, one.id, one.path))
+    for _, same in groupby(ordered, key=lambda one: (one.agent_id, one.id)):
+        yield next(same)
+
+
+def _files(database: Database, where: str, bindings: Sequence[Any]) -> Iterator[GardenFile]:
+    for row in database.execute(f"select {_COLUMNS} from garden_files where {where} order by path", bindings):
+        values: list[Any] = [*row[:-4], _signature(row[-4:])]
+        values[_PARTICIPANTS] = tuple(json.loads(values[_PARTICIPANTS]))
+        yield GardenFile(*values)
+
+
+def _signature(row: Sequence[Any]) -> Signature | None:
+    return None if row[0] is None else Signature(*row)
 
 
 # ── the ledger ──
@@ -118,12 +206,18 @@ def lines(database: Database) -> list[Line]:
 
 def chain(database: Database, agent_id: str) -> Chain | None:
     """What was known last of an agent's ledger; None where it never had one."""
-    raise NotImplementedError
+    for row in database.execute("select last_hash, last_id, events from garden_chain where agent_id = ?", (agent_id,)):
+        return Chain(*row)
+    return None
 
 
 def set_chain(database: Database, agent_id: str, known: Chain) -> None:
     """Remembers the end of an agent's ledger. In the caller's transaction."""
-    raise NotImplementedError
+    if chain(database, agent_id) != known:
+        database.execute(
+            "insert or replace into garden_chain(agent_id, last_hash, last_id, events) values(?, ?, ?, ?)",
+            (agent_id, *known),
+        )
 
 
 # ── drift ──
@@ -131,14 +225,28 @@ def set_chain(database: Database, agent_id: str, known: Chain) -> None:
 
 def drift(database: Database, agent_id: str | None = None) -> list[Drift]:
     """The maintainer's queue, of all agents or of one: the oldest first."""
-    raise NotImplementedError
+    where, bindings = ("", ()) if agent_id is None else (" where agent_id = ?", (agent_id,))
+    return [
+        Drift(*row)
+        for row in database.execute(f"select {_DRIFT} from garden_drift{where} order by found_at, path", bindings)
+    ]
 
 
 def put_drift(database: Database, found: Drift) -> bool:
     """Queues a file; False where it stands there with the same code and bytes already. In the caller's transaction."""
-    raise NotImplementedError
+    known = database.value(
+        "select exists(select 1 from garden_drift where path = ? and code = ? and found_sha256 = ?)",
+        (found.path, found.code, found.found_sha256),
+    )
+    if known:
+        return False
+    database.execute(f"insert or replace into garden_drift({_DRIFT}) values(?, ?, ?, ?, ?, ?, ?, ?, ?)", found)
+    return True
 
 
-def clear_drift(database: Database, agent_id: str, entity_id: str, files: Sequence[File] | None = None) -> int:
-    """Takes files of an entity (all of them) from the queue; gives how many. In the caller's transaction."""
-    raise NotImplementedError
+def clear_drift(database: Database, paths: Iterable[str]) -> int:
+    """Takes files from the queue; gives how many stood there. In the caller's transaction."""
+    cleared = 0
+    for path in paths:
+        cleared += len(list(database.execute("delete from garden_drift where path = ? returning path", (path,))))
+    return cleared

@@ -20,9 +20,12 @@ _COUNTED = 300  # artifacts that are looked at to tell how many there are
 _TIMES = {
     "memory": ("memories", "id", "created_at"),
     "fact": ("entity_attributes", "id", "latest_us"),
+    "entity": ("garden_files", "id", "updated_us"),
     "thread": ("memory_thread_heads", "thread_id", "latest_us"),
     "node": ("session_summaries", "id", "latest_us"),
 }
+# Of a tier's table the rows that are not found: private memories where they are not asked for, notes of entities.
+_HIDDEN = {"memory": " and not t.private", "entity": " and t.file = 'profile'"}
 
 
 Masks = dict[int, int]
@@ -182,14 +185,14 @@ def first(
     Without `private` no private memory.
     """
     table, column, time = _TIMES[tier]
-    hidden = " and not t.private" if tier == "memory" and not private else ""
+    hidden = _HIDDEN.get(tier, "") if tier != "memory" or not private else ""
     rows = database.execute(
         "select l.id from json_each(?) g cross join json_each(g.value) j cross join recall_lines l on l.rowid = j.value"
         f" cross join {table} t on t.agent_id = l.agent_id and t.{column} = l.id"
         f" where l.agent_id = ? and l.tier = ?{hidden} order by g.key, t.{time} desc, l.id limit ?",
         (json.dumps(groups), agent_id, tier, limit),
     )
-    return [row[0] for row in rows]
+    return list(dict.fromkeys(row[0] for row in rows))
 
 
 def memory(database: Database, agent_id: str, line_id: str) -> Line | None:
@@ -214,6 +217,19 @@ def fact(database: Database, agent_id: str, line_id: str) -> Line | None:
         (agent_id, line_id),
     ):
         return Line(line_id, aspect, project, line, text, path, at_us)
+    return None
+
+
+def entity(database: Database, agent_id: str, line_id: str) -> Line | None:
+    """The profile of an entity; `about` is its title, the first line of `text`, and `shown` its one sentence."""
+    for kind, status, title, sentence, path, at_us, line in database.execute(
+        "select g.kind, g.status, g.title, g.line, g.path, g.updated_us, l.text from garden_files g"
+        " join recall_lines l on l.agent_id = g.agent_id and l.id = g.id"
+        " where g.agent_id = ? and g.id = ? and g.file = 'profile' order by g.path limit 1",
+        (agent_id, line_id),
+    ):
+        what = kind if status == "active" else f"{status} {kind}"
+        return Line(line_id, what, title, line, sentence, path, at_us)
     return None
 
 

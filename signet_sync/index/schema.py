@@ -32,6 +32,7 @@ TABLES: dict[str, Literal["derived", "native"]] = {
     "relations": "derived",
     "recall_lines": "derived",
     "recall_lines_fts": "derived",
+    "garden_files": "derived",
     "history_files": "derived",
     "seals": "native",
     "violations": "native",
@@ -50,11 +51,13 @@ TABLES: dict[str, Literal["derived", "native"]] = {
     "recall_events": "native",
     "dream_sweeps": "native",
     "memory_promotions": "native",
+    "garden_chain": "native",
+    "garden_drift": "native",
     "meta": "native",
 }
 
 # What a lost database takes with it unless it is backed up: everything native but the seals' bytes and what is of the
-# moment (leases, the last pass).
+# moment (leases, the last pass, files that drifted: they are found again).
 BACKED_UP: dict[str, tuple[str, ...]] = {
     "seals": (
         "path", "agent_id", "session_token", "session_id", "kind", "digest", "body_sha256", "file_sha256", "sealed_at",
@@ -77,6 +80,7 @@ BACKED_UP: dict[str, tuple[str, ...]] = {
         "agent_id", "memory_id", "sweep_id", "score", "recall_count", "frequency", "relevance", "recency", "diversity",
         "consolidation", "unique_days", "queries", "last_us",
     ),
+    "garden_chain": ("agent_id", "last_hash", "last_id", "events"),
 }  # fmt: skip
 
 DERIVED_DDL: tuple[str, ...] = (
@@ -183,7 +187,8 @@ DERIVED_DDL: tuple[str, ...] = (
         primary key(agent_id, from_id, kind, to_id, source_path)) without rowid""",
     "create index relations_to on relations(agent_id, to_id)",
     "create index relations_session on relations(agent_id, session_token, session_id)",
-    # One short text for each thing that `recall` finds besides artifacts: memories, facts, thread heads, condensations.
+    # One short text for each thing that `recall` finds besides artifacts: memories, facts, thread heads, condensations,
+    # profiles of entities.
     """create table recall_lines(
         rowid integer primary key, agent_id text not null, tier text not null, id text not null, text text not null,
         search_text text)""",
@@ -191,6 +196,14 @@ DERIVED_DDL: tuple[str, ...] = (
     """create virtual table recall_lines_fts using fts5(
         text, content='', tokenize="unicode61 remove_diacritics 2")""",
     "insert into recall_lines_fts(recall_lines_fts, rank) values('secure-delete', 1)",
+    # Entity files (`contracts.gardens`). `text` is what `recall` finds a profile by; a file without a signature is
+    # to be read again.
+    """create table garden_files(
+        path text primary key, agent_id text not null, kind text not null, id text not null, slug text not null,
+        file text not null, title text not null, status text not null, type text, line text not null,
+        participants text not null, text text not null, sha256 text not null, updated_us integer not null,
+        size integer, mtime_ns integer, ctime_ns integer, inode integer) without rowid""",
+    "create index garden_files_id on garden_files(agent_id, id, file)",
     # What the history took of each file when it last looked, so that only what moved is read again.
     """create table history_files(
         path text primary key, size integer not null, mtime_ns integer not null, ctime_ns integer not null,
@@ -287,6 +300,15 @@ NATIVE_DDL: tuple[str, ...] = (
         last_us integer not null,
         primary key(agent_id, memory_id)) without rowid""",
     "create index memory_promotions_sweep on memory_promotions(agent_id, sweep_id)",
+    # The end of each ledger of entities as last known: a ledger that lost its end does not say so itself.
+    """create table garden_chain(
+        agent_id text primary key, last_hash text not null, last_id text not null,
+        events integer not null) without rowid""",
+    # Entity files that are not what their events say, for a maintainer to look at.
+    """create table garden_drift(
+        path text primary key, agent_id text not null, entity_id text not null, file text not null, code text not null,
+        message text not null, hint text not null, found_at text not null, found_sha256 text not null) without rowid""",
+    "create index garden_drift_time on garden_drift(agent_id, found_at)",
     "create table meta(key text primary key, value text not null) without rowid",
 )
 
@@ -295,7 +317,7 @@ NATIVE_DDL: tuple[str, ...] = (
 # them, too.
 LATER: tuple[str, ...] = (
     "memories", "memory_sources", "pins", "node_telemetry", "node_wordings", "extractions", "session_transcripts",
-    "recall_events", "dream_sweeps", "memory_promotions",
+    "recall_events", "dream_sweeps", "memory_promotions", "garden_chain",
 )  # fmt: skip
 LATER_COLUMNS = frozenset({"concept_tags"})
 

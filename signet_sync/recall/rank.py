@@ -10,8 +10,8 @@ from typing import Literal, NamedTuple
 from signet_sync.recall.places import Passage
 from signet_sync.recall.query import Query
 
-Tier = Literal["memory", "fact", "thread", "node", "transcript"]
-TIERS: tuple[Tier, ...] = ("memory", "fact", "thread", "node", "transcript")
+Tier = Literal["memory", "fact", "entity", "thread", "node", "transcript"]
+TIERS: tuple[Tier, ...] = ("memory", "fact", "entity", "thread", "node", "transcript")
 
 # A hit is shown that is worth so much of the best one.
 KEPT = 0.75
@@ -163,8 +163,8 @@ def _behind(tiers: Mapping[Tier, Sequence[Candidate]]) -> Collection[Tier]:
     """The tiers that may go on behind the first places: nodes only where no transcript behind them knows as much."""
     best = {tier: found[0].score for tier, found in tiers.items() if found}
     if "transcript" in best and best["transcript"] >= best.get("node", 0.0):
-        return TIERS[4:]
-    return TIERS[3:] if "node" in best else TIERS
+        return TIERS[-1:]
+    return TIERS[-2:] if "node" in best else TIERS
 
 
 def telling(query: Query, candidate: Candidate) -> bool:
