@@ -67,7 +67,7 @@ def append(root: str, path: str, text: str, expected_size: int) -> None:
         hint = "the next month has a page of its own; look at what fills this one"
         raise WorkspaceError(f"the page would be longer than {LIMIT:,} bytes", path=path, hint=hint, code="ledger-full")
     where, name = split_path(path)
-    with folder(root, where, create=expected_size == 0) as descriptor:
+    with folder(root, where, create=True) as descriptor:
         handle = _opened(descriptor, name, path, create=expected_size == 0)
         try:
             status = os.fstat(handle)
