@@ -12,7 +12,7 @@ import pytest
 from artifacts_fixture import fill, judged, session, stone
 
 from signet_sync.errors import DatabaseCorrupt, DatabaseError
-from signet_sync.index import artifacts, backup, memories, pins, telemetry, tombstones
+from signet_sync.index import artifacts, backup, gardens, memories, pins, telemetry, tombstones
 from signet_sync.index.database import Database
 from signet_sync.index.memories import Memory
 from signet_sync.index.schema import BACKED_UP, LATER
@@ -116,6 +116,7 @@ def test_the_fingerprint_follows_what_a_backup_holds(database):
         lambda: memories.forget_session(database, "default", "token", ["s-3"]),
         lambda: (pins.unpin(database, "default", MEMORY.id), pins.pin(database, "default", "t-abcdefghijkl", AT)),
         lambda: telemetry.count_nodes(database, "default", ["t-abcdefghijkl"], "2026-03-02"),
+        lambda: gardens.set_chain(database, "default", gardens.Chain("hash", "id", 1)),
         lambda: telemetry.reset(database),
         lambda: memories.forget(database, "default", [MEMORY.id]),
     ):
@@ -136,11 +137,11 @@ def test_lines_are_not_kept_and_can_be_made_of_what_is(database, tmp_path):
     assert memories.get(fresh, "default", MEMORY.id) == MEMORY
 
 
-SINCE_3 = {"recall_events", "dream_sweeps", "memory_promotions"}
+SINCE_3 = {"recall_events", "dream_sweeps", "memory_promotions", "garden_chain"}
 
 
 def as_written_before(target, dropped, columns):
-    """Takes tables and columns out of a backup, and seals it as was done up to schema 2: with a checksum of its rows."""
+    """Takes tables and columns out of a backup, and seals it as up to schema 2, with a checksum of its rows."""
     crc = 0
     with apsw.Connection(target) as connection:
         for table in dropped:
