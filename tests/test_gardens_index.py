@@ -14,6 +14,7 @@ from signet_sync.contracts.observed import Signature
 from signet_sync.contracts.timestamps import parse_instant
 from signet_sync.index import backup, gardens
 from signet_sync.index import lines as recall_lines
+from signet_sync.index import recall as door
 from signet_sync.index.database import Database
 from signet_sync.index.gardens import Chain, Drift, GardenFile
 
@@ -117,6 +118,15 @@ def test_an_entity_is_one_though_its_folder_was_copied(database):
     assert [hit.path for hit in recall(database, "inner critic", agent_id="default")] == [CRITIC.path]
     forget(database, CRITIC)
     assert told(database) == [("default", "entity", CRITIC.id, "Inner Critic\nCopied.")]
+
+
+def test_an_entity_is_looked_at_once_whatever_files_it_has(database):
+    made = [profile(f"Critic {number}", updated_us=number) for number in range(15)]
+    copied = made[0]._replace(path=names.profile_path("default", "part", "zz-copy", made[0].id))
+    put(database, *made, copied, *(profile(one.title, text="", file="notes") for one in made))
+    rows = [row[0] for row in database.execute("select rowid from recall_lines")]
+    ids = [one.id for one in reversed(made)]
+    assert door.first(database, "default", "entity", [rows], 20, private=True) == ids
 
 
 def test_entities_stand_by_kind_and_title(database):

@@ -212,7 +212,7 @@ def test_a_weak_fact_does_not_push_the_summary_that_answers():
 
 def test_each_tier_that_answers_as_well_is_among_the_first():
     found = [candidate(tier, 1.0, f"{n}") for tier in TIERS for n in range(20)]
-    assert {hit.tier for hit in choose(found, len(TIERS))} == set(TIERS)
+    assert [hit.tier for hit in choose(found, 5)] == list(TIERS[:5])
     assert [hit.tier for hit in choose(found, 10)[:6]] == list(TIERS)
     two = [candidate("fact", 1.0, f"{n}") for n in range(20)] + [candidate("node", 0.9, f"{n}") for n in range(20)]
     assert [hit.tier for hit in choose(two, 10)] == ["fact"] * 4 + ["node"] * 6

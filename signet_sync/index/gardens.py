@@ -140,10 +140,9 @@ def lines(database: Database) -> list[Line]:
 
 def signatures(database: Database, agent_id: str | None = None) -> dict[str, Signature | None]:
     """Path and signature of every file that is known, of all agents or of one: what did not move is not read again."""
+    where, bindings = ("", ()) if agent_id is None else (" where agent_id = ?", (agent_id,))
     rows = database.execute(
-        "select path, size, mtime_ns, ctime_ns, inode from garden_files where coalesce(?, agent_id) = agent_id"
-        " order by path",
-        (agent_id,),
+        f"select path, size, mtime_ns, ctime_ns, inode from garden_files{where} order by path", bindings
     )
     return {path: _signature(signature) for path, *signature in rows}
 
@@ -161,7 +160,7 @@ def entities(database: Database, agent_id: str) -> list[GardenFile]:
 
 def files_of(database: Database, agent_id: str, entity_id: str) -> list[GardenFile]:
     """Every file of an entity, by path; more than two where somebody copied its folder."""
-    return list(_files(database, "agent_id = ? and id = ?", (agent_id, entity_id)))
+    return list(_files(database, "agent_id = ? and file in ('profile', 'notes') and id = ?", (agent_id, entity_id)))
 
 
 def find(database: Database, agent_id: str, ref: str) -> list[GardenFile]:
@@ -172,12 +171,22 @@ def find(database: Database, agent_id: str, ref: str) -> list[GardenFile]:
     wanted, folded = ref.strip(), _folded(ref)
     if ENTITY_ID.fullmatch(wanted):
         return list(_profiles(database, "agent_id = ? and id = ?", (agent_id, wanted)))
-    known = entities(database, agent_id)
-    return (
-        [one for one in known if one.slug == wanted]
-        or [one for one in known if _folded(one.title) == folded]
-        or [one for one in known if len(wanted) >= SHORTEST and one.id.startswith(wanted)]
+    # Without their texts, which are most of what is kept.
+    names = list(
+        database.execute(
+            "select id, slug, title from garden_files where agent_id = ? and file = 'profile'", (agent_id,)
+        )
     )
+    ids = (
+        {entity_id for entity_id, slug, _ in names if slug == wanted}
+        or {entity_id for entity_id, _, title in names if _folded(title) == folded}
+        or {entity_id for entity_id, *_ in names if len(wanted) >= SHORTEST and entity_id.startswith(wanted)}
+    )
+    return [
+        one
+        for entity_id in sorted(ids)
+        for one in _profiles(database, "agent_id = ? and id = ?", (agent_id, entity_id))
+    ]
 
 
 def _folded(name: str) -> str:
@@ -216,11 +225,10 @@ def chain(database: Database, agent_id: str) -> Chain | None:
 
 def set_chain(database: Database, agent_id: str, known: Chain) -> None:
     """Remembers the end of an agent's ledger. In the caller's transaction."""
-    if chain(database, agent_id) != known:
-        database.execute(
-            "insert or replace into garden_chain(agent_id, last_hash, last_id, events) values(?, ?, ?, ?)",
-            (agent_id, *known),
-        )
+    database.execute(
+        "insert or replace into garden_chain(agent_id, last_hash, last_id, events) values(?, ?, ?, ?)",
+        (agent_id, *known),
+    )
 
 
 # ── drift ──

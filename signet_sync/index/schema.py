@@ -203,7 +203,7 @@ DERIVED_DDL: tuple[str, ...] = (
         file text not null, title text not null, status text not null, type text, line text not null,
         participants text not null, text text not null, sha256 text not null, updated_us integer not null,
         size integer, mtime_ns integer, ctime_ns integer, inode integer) without rowid""",
-    "create index garden_files_id on garden_files(agent_id, id, file)",
+    "create index garden_files_id on garden_files(agent_id, file, id)",
     # What the history took of each file when it last looked, so that only what moved is read again.
     """create table history_files(
         path text primary key, size integer not null, mtime_ns integer not null, ctime_ns integer not null,

@@ -153,7 +153,7 @@ def _placed(candidates: Sequence[Candidate], limit: int) -> list[Candidate]:
                 # One of each tier before a second of any, then the better one.
                 shown[min(waiting, key=lambda t: (shown[t] > 0, -tiers[t][shown[t]].score, TIERS.index(t)))] += 1
 
-    first = min(limit, max(_FIRST, limit // 2, sum(map(bool, tiers.values()))))
+    first = min(limit, max(_FIRST, limit // 2))
     fill(first, TIERS)
     fill(limit - first, _behind(tiers))
     return [candidate for tier in TIERS for candidate in tiers[tier][: shown[tier]]]
