@@ -19,7 +19,7 @@ from signet_sync.index.database import Database
 from signet_sync.index.gardens import Chain, Drift, GardenFile
 
 NOW_US = parse_instant("2026-11-20T10:00:00Z") or 0
-DRIFT = Drift("default", "p-aaaaaaaaaaaa", "profile", "section-missing",
+DRIFT = Drift("entities/parts/a--p-aaaaaaaaaaaa/profile.md", "default", "p-aaaaaaaaaaaa", "profile", "section-missing",
               "the section `role` is gone", "put it back", "2026-11-20T10:00:00.000Z", "0" * 64)  # fmt: skip
 
 
@@ -270,16 +270,14 @@ def test_the_end_of_each_ledger_is_known_and_backed_up(database, tmp_path):
 
 
 def test_what_drifted_is_queued_once_until_it_changes(database):
-    other = DRIFT._replace(agent_id="scout", found_at="2026-11-19T00:00:00.000Z")
+    other = DRIFT._replace(path="agents/scout/x", agent_id="scout", found_at="2026-11-19T00:00:00.000Z")
     assert gardens.put_drift(database, DRIFT) and gardens.put_drift(database, other)
     assert not gardens.put_drift(database, DRIFT._replace(found_at="2026-11-21T10:00:00.000Z"))
     assert gardens.drift(database) == [other, DRIFT] and gardens.drift(database, "default") == [DRIFT]
     changed = DRIFT._replace(found_sha256="1" * 64, found_at="2026-11-22T10:00:00.000Z")
     assert gardens.put_drift(database, changed) and gardens.drift(database, "default") == [changed]
-    assert gardens.put_drift(database, changed._replace(file="notes"))
-    assert gardens.clear_drift(database, "default", DRIFT.entity_id, ["profile"]) == 1
-    assert gardens.clear_drift(database, "default", DRIFT.entity_id) == 1
-    assert gardens.clear_drift(database, "default", DRIFT.entity_id) == 0 and gardens.drift(database) == [other]
+    assert gardens.clear_drift(database, [DRIFT.path, "elsewhere"]) == 1
+    assert gardens.clear_drift(database, [DRIFT.path]) == 0 and gardens.drift(database) == [other]
 
 
 def test_a_rebuild_forgets_the_files_and_nothing_else(database):

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
 from typing import Any, NamedTuple
 
-from signet_sync.contracts.gardens import ENTITY_ID, FILES, KINDS, File, Kind
+from signet_sync.contracts.gardens import ENTITY_ID, KINDS, File, Kind
 from signet_sync.contracts.observed import Signature
 from signet_sync.index import lines as recall_lines
 from signet_sync.index.database import Database
@@ -22,8 +22,7 @@ _COLUMNS = (
     " mtime_ns, ctime_ns, inode"
 )
 _PUT = f"insert or replace into garden_files({_COLUMNS}) values({', '.join('?' * 18)})"
-_DRIFT = "agent_id, entity_id, file, code, message, hint, found_at, found_sha256"
-_ONE = "agent_id = ? and entity_id = ? and file = ?"
+_DRIFT = "path, agent_id, entity_id, file, code, message, hint, found_at, found_sha256"
 
 
 class GardenFile(NamedTuple):
@@ -67,11 +66,12 @@ class Chain(NamedTuple):
 
 
 class Drift(NamedTuple):
-    """A file that is not what its events say, as `entities.drift.judge` put it. Keyed by agent, entity and file.
+    """A file that is not what its events say, as `entities.drift.judge` put it. Keyed by `path`.
 
     `found_at` is ISO 8601 UTC; `found_sha256` is that of the bytes that were found, empty where the file was gone.
     """
 
+    path: str
     agent_id: str
     entity_id: str
     file: File
@@ -239,27 +239,24 @@ def drift(database: Database, agent_id: str | None = None) -> list[Drift]:
     where, bindings = ("", ()) if agent_id is None else (" where agent_id = ?", (agent_id,))
     return [
         Drift(*row)
-        for row in database.execute(
-            f"select {_DRIFT} from garden_drift{where} order by found_at, agent_id, entity_id, file", bindings
-        )
+        for row in database.execute(f"select {_DRIFT} from garden_drift{where} order by found_at, path", bindings)
     ]
 
 
 def put_drift(database: Database, found: Drift) -> bool:
     """Queues a file; False where it stands there with the same code and bytes already. In the caller's transaction."""
     known = database.value(
-        f"select exists(select 1 from garden_drift where {_ONE} and code = ? and found_sha256 = ?)",
-        (*found[:4], found.found_sha256),
+        "select exists(select 1 from garden_drift where path = ? and code = ? and found_sha256 = ?)",
+        (found.path, found.code, found.found_sha256),
     )
     if known:
         return False
-    database.execute(f"insert or replace into garden_drift({_DRIFT}) values(?, ?, ?, ?, ?, ?, ?, ?)", found)
+    database.execute(f"insert or replace into garden_drift({_DRIFT}) values(?, ?, ?, ?, ?, ?, ?, ?, ?)", found)
     return True
 
 
-def clear_drift(database: Database, agent_id: str, entity_id: str, files: Sequence[File] = FILES) -> int:
-    """Takes files of an entity (both) from the queue; gives how many stood there. In the caller's transaction."""
+def clear_drift(database: Database, paths: Iterable[str]) -> int:
+    """Takes files from the queue; gives how many stood there. In the caller's transaction."""
     return sum(
-        len(list(database.execute(f"delete from garden_drift where {_ONE} returning 1", (agent_id, entity_id, file))))
-        for file in files
+        len(list(database.execute("delete from garden_drift where path = ? returning 1", (path,)))) for path in paths
     )

@@ -306,9 +306,9 @@ NATIVE_DDL: tuple[str, ...] = (
         events integer not null) without rowid""",
     # Entity files that are not what their events say, for a maintainer to look at.
     """create table garden_drift(
-        agent_id text not null, entity_id text not null, file text not null, code text not null, message text not null,
-        hint text not null, found_at text not null, found_sha256 text not null,
-        primary key(agent_id, entity_id, file)) without rowid""",
+        path text primary key, agent_id text not null, entity_id text not null, file text not null, code text not null,
+        message text not null, hint text not null, found_at text not null, found_sha256 text not null) without rowid""",
+    "create index garden_drift_agent on garden_drift(agent_id, found_at)",
     "create table meta(key text primary key, value text not null) without rowid",
 )
 
