@@ -84,7 +84,10 @@ class Listed(NamedTuple):
 
 
 class Proposal(NamedTuple):
-    """A text that an agent would like a section to have; `op` is `set` or `append_item`, `at` ISO 8601 UTC."""
+    """A text that an agent would like a section to have; `op` is `set` or `append_item`, `at` ISO 8601 UTC.
+
+    `source` is `PATH#LINE` of the artifact that it rests on.
+    """
 
     id: str
     entity_id: str
@@ -93,6 +96,7 @@ class Proposal(NamedTuple):
     text: str
     at: str
     rationale: str | None
+    source: str | None = None
 
 
 class Remark(NamedTuple):

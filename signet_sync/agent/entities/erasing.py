@@ -2,10 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Collection, Iterable
+from dataclasses import replace
 
+from signet_sync.agent.entities import observing, saga
 from signet_sync.agent.entities.answers import Erased
+from signet_sync.agent.entities.garden import Entity, Garden, Seen, folder_of, parsed, path_of
+from signet_sync.agent.entities.ledger import new_ulid
+from signet_sync.agent.entities.saga import Plan, Stamp
+from signet_sync.agent.traces import Sieve
 from signet_sync.agent.workspace import Workspace
+from signet_sync.contracts.bodies import utf8
+from signet_sync.contracts.gardens import FILES, File, Place
+from signet_sync.contracts.timestamps import iso
+from signet_sync.entities import chain, edits
+from signet_sync.entities.documents import Document, DocumentProblem, reread
+from signet_sync.entities.events import Event, encode
+from signet_sync.entities.evidence import token_for
+from signet_sync.errors import WorkspaceError
+from signet_sync.index import gardens
+from signet_sync.vault import files
+
+_TRIES = 3
 
 
 def erase(
@@ -19,6 +37,171 @@ def erase(
 ) -> Erased:
     """Takes what rests on these artifacts (paths), or holds one of the words, out of an agent's entities.
 
-    `tombstone` is the path of the removal's tombstone; the workspace's lock is held. Again changes nothing.
+    `tombstone` is the path of the removal's tombstone; the workspace's lock is held. Again changes nothing. Raises
+    `WorkspaceError`, `OSError`: then the same again goes on.
     """
-    raise NotImplementedError
+    garden = Garden(workspace, agent_id, now_us)
+    observing.tend(garden)
+    observing.look(garden, None)
+    told = _Told([*(utf8(path) for path in paths), *needles])
+    gone = _events(garden, told)
+    told = told.with_tokens(event.token for event in gone)
+    gone = _events(garden, told)
+    cleaned = _clean_files(garden, told, gone, tombstone)
+    if not gone and not told.in_ledger(garden):
+        return Erased(tuple(cleaned), ())
+    ids = {event.id for event in gone}
+    _record(garden, tombstone, sorted(ids))
+    # What rests on words that are gone goes; so does a line that nobody can read and that holds them.
+    lines = chain.erase(
+        garden.ledger.lines(),
+        lambda entry: entry.id in ids if isinstance(entry, Event) else told.holds(entry),
+        tombstone,
+    )
+    garden.ledger.rewrite(lines)
+    garden.forget_told(None)
+    saga.mirror(garden)
+    return Erased(tuple(cleaned), tuple(sorted(ids)))
+
+
+class _Told:
+    """By what the removed text is known."""
+
+    def __init__(self, words: Collection[bytes]) -> None:
+        self._words = [word for word in dict.fromkeys(words) if word]
+        self._sieve = Sieve(self._words)
+
+    def with_tokens(self, tokens: Iterable[str]) -> _Told:
+        """And by the tokens of events that rest on it: evidence names them."""
+        return _Told([*self._words, *(utf8(token) for token in tokens)])
+
+    def holds(self, text: str) -> bool:
+        """Whether a text holds any of it."""
+        return bool(self._sieve.caught(text.encode("utf-8", "surrogateescape")))
+
+    def in_ledger(self, garden: Garden) -> bool:
+        """Whether a line that cannot be read holds any of it."""
+        readable = {encode(entry) for entry in garden.ledger.entries()}
+        return any(line.text not in readable and self.holds(line.text) for line in garden.ledger.lines())
+
+
+def _events(garden: Garden, told: _Told) -> list[Event]:
+    """Events that say, or rest on, what was removed. An event's own token is no word of it."""
+    found = []
+    for entry in garden.ledger.entries():
+        if isinstance(entry, Event) and entry.erased is None:
+            bare = replace(entry, id=_NOBODY, token="")
+            if told.holds(encode(bare)):
+                found.append(entry)
+    return found
+
+
+_NOBODY = "0" * 26
+
+
+def _clean_files(garden: Garden, told: _Told, gone: list[Event], tombstone: str) -> list[str]:
+    """Every file that holds any of it is written without it, and every file whose events lose texts is told anew."""
+    cleaned = []
+    wanted = {(event.entity_id, event.file) for event in gone if event.file_after is not None}
+    named = {event.entity_id for event in gone if "slug" in (event.payload or {})}
+    for entity_id, places in garden.places().items():
+        for place in places:
+            for file in FILES:
+                again = (entity_id, file) in wanted or (file == "profile" and entity_id in named)
+                path = _clean_file(garden, place._replace(file=file), told, again=again, tombstone=tombstone)
+                if path is not None:
+                    cleaned.append(path)
+    return cleaned
+
+
+def _clean_file(garden: Garden, place: Place, told: _Told, *, again: bool, tombstone: str) -> str | None:
+    for _ in range(_TRIES):
+        seen = garden.seen(place)
+        document = parsed(seen.text) if seen.text is not None else None
+        if not isinstance(document, Document) or _waits(garden, place):
+            return _clean_bytes(garden, seen, told)
+        after = _without(document, place, told)
+        if after == document and not again:
+            return None
+        slug = f"{place.kind}" if told.holds(place.slug) else place.slug
+        plan = Plan(op="erase", file=place.file, after=after, extra={"tombstone": tombstone}, slug=slug, stated=True)
+        documents: dict[File, Document] = {place.file: document}
+        others = {place.file: seen}
+        if slug != place.slug:
+            whole_one = saga.load(garden, place)
+            if whole_one is not None:
+                documents, others = dict(whole_one.documents), dict(whole_one.seen)
+        entity = Entity(place.id, place.kind, place.slug, others, documents)
+        try:
+            saga.write(garden, entity, plan, Stamp(ulid=new_ulid(garden.now_us), actor="observer"))
+        except saga.Raced:
+            continue
+        return seen.path if after != document else None
+    raise WorkspaceError("it is being saved again and again", path=folder_of(place), hint="it is tried again by itself")
+
+
+def _waits(garden: Garden, place: Place) -> bool:
+    """Whether a file is drift: what its events tell is not what stands there, and nobody may say it is."""
+    queue = gardens.drift(garden.workspace.database, garden.agent_id)
+    return any(one.path == path_of(place) for one in queue)
+
+
+def _clean_bytes(garden: Garden, seen: Seen, told: _Told) -> str | None:
+    """A file that is no entity file, or waits for a maintainer, loses the lines that hold any of it."""
+    if seen.raw is None:
+        return None
+    kept = [line for line in seen.raw.split(b"\n") if not told.holds(line.decode("utf-8", "surrogateescape"))]
+    data = b"\n".join(kept)
+    if data == seen.raw:
+        return None
+    if files.replace(garden.workspace.root, seen.path, data, seen.raw).displaced is not None:
+        raise WorkspaceError("somebody saved it meanwhile", path=seen.path, hint="it is tried again by itself")
+    return seen.path
+
+
+def _without(document: Document, place: Place, told: _Told) -> Document:
+    """The file without items, lines and fields that hold any of it; titles that do are replaced."""
+    after = document
+    if told.holds(after.title):
+        after = edits.with_title(after, f"{place.kind.capitalize()} {place.id}")
+    fields = {key: None for key, value in after.fields.items() if told.holds(str(value))}
+    if fields:
+        after = edits.with_fields(after, fields)
+    for section in document.sections:
+        if told.holds(section.body):
+            name = section.anchor or section.heading
+            after = edits.put_body(after, name, _body(section.body, told.holds))
+    if told.holds(after.lead):
+        title = next(line for line in after.lead.split("\n") if line.startswith("# "))
+        after = replace(after, lead=f"{title}\n\n")
+    try:
+        return reread(after)
+    except DocumentProblem:
+        # Half a fence or comment is left: then the whole of what is broken goes.
+        for section in after.sections:
+            if section.body != next(one.body for one in document.sections if one.opening == section.opening):
+                after = edits.put_body(after, section.anchor or section.heading, "\n")
+        return after
+
+
+def _body(body: str, holds: Callable[[str], bool]) -> str:
+    """A section without the items and lines that hold any of it."""
+    kept = "\n".join(line for line in body.split("\n") if not holds(line))
+    # A phrase that runs over lines is none that we know of; what is left of one is taken away whole.
+    return "\n" if holds(kept) else kept
+
+
+def _record(garden: Garden, tombstone: str, ids: list[str]) -> None:
+    """Says in the ledger which events lose their texts, and why: sealed, so that nobody else can take one away."""
+    ulid = new_ulid(garden.now_us)
+    event = Event(
+        id=ulid,
+        token=token_for(ulid),
+        at=iso(garden.now_us),
+        agent_id=garden.agent_id,
+        actor="observer",
+        op="erase",
+        payload={"tombstone": tombstone, "events": ids},
+        state="committed",
+    )
+    garden.ledger.add([event], garden.now_us)

@@ -2,9 +2,19 @@
 
 from __future__ import annotations
 
-from signet_sync.agent.entities.answers import Done
+from dataclasses import replace
+
+from signet_sync.agent.entities import drafting, operations, proposing
+from signet_sync.agent.entities.answers import Done, Proposal
+from signet_sync.agent.entities.garden import Entity, Garden, words
+from signet_sync.agent.entities.performing import Ask, carry_out, load, perform
+from signet_sync.agent.entities.saga import Plan, write
 from signet_sync.agent.workspace import Workspace
-from signet_sync.entities.events import Actor
+from signet_sync.contracts.gardens import anchor_of
+from signet_sync.entities import edits
+from signet_sync.entities.events import Actor, Event, Operation
+from signet_sync.entities.evidence import token_for
+from signet_sync.errors import UsageError
 
 
 def pin(
@@ -21,7 +31,7 @@ def pin(
 
     Raises `UsageError`: `actor-refused` for an agent, and as `operations.set_section`.
     """
-    raise NotImplementedError
+    return _guard(workspace, agent_id, ref, section, "pin", actor=actor, now_us=now_us, key=key)
 
 
 def unpin(
@@ -35,7 +45,7 @@ def unpin(
     key: str | None = None,
 ) -> Done:
     """Takes a pin away. Raises as `pin`."""
-    raise NotImplementedError
+    return _guard(workspace, agent_id, ref, section, "unpin", actor=actor, now_us=now_us, key=key)
 
 
 def lock(
@@ -49,7 +59,7 @@ def lock(
     key: str | None = None,
 ) -> Done:
     """Keeps a section (None: the whole entity) from an agent's writes. Raises as `pin`."""
-    raise NotImplementedError
+    return _guard(workspace, agent_id, ref, section, "lock", actor=actor, now_us=now_us, key=key)
 
 
 def unlock(
@@ -63,7 +73,7 @@ def unlock(
     key: str | None = None,
 ) -> Done:
     """Takes a lock away. Raises as `pin`."""
-    raise NotImplementedError
+    return _guard(workspace, agent_id, ref, section, "unlock", actor=actor, now_us=now_us, key=key)
 
 
 def propose(
@@ -83,7 +93,27 @@ def propose(
 
     A narrative section would be set to it, a list get it as an item. Raises as `operations.set_section`.
     """
-    raise NotImplementedError
+    said = drafting.clean(text)
+    request = {"ref": ref, "section": section, "text": said.text, "rationale": rationale, "evidence": evidence}
+    ask = Ask(op="propose", actor=actor, now_us=now_us, key=key, request=request, redactions=said.redactions)
+
+    def plan(garden: Garden, entity: Entity, ulid: str) -> Plan:
+        where = drafting.spot(garden, entity, section)
+        # What it would come to says now whether it can.
+        if where.form == "narrative":
+            wanted: Operation = "set"
+            plan = operations.setting(
+                garden, entity, where, said.text, actor=actor, rationale=rationale, evidence=evidence
+            )
+        else:
+            wanted = "append_item"
+            plan = operations.adding(
+                garden, entity, where, said.text, token_for(ulid), actor=actor, rationale=rationale, evidence=evidence
+            )
+        extra = {"op": wanted, "text": said.text, "source": evidence}
+        return replace(plan, op="propose", after=None, lint=(), extra=extra)
+
+    return perform(workspace, agent_id, ref, ask, plan)
 
 
 def approve(
@@ -99,7 +129,17 @@ def approve(
 
     Raises `UsageError`: `unknown-proposal`, `actor-refused`, and as `operations.set_section`.
     """
-    raise NotImplementedError
+    _require_person(actor, "approve")
+    ask = Ask(op="approve", actor=actor, now_us=now_us, key=key, request={"proposal": proposal})
+
+    def act(garden: Garden) -> tuple[Event, Entity]:
+        found = proposing.one(garden, proposal)
+        entity = load(garden, found.entity_id)
+        where = drafting.spot(garden, entity, found.section)
+        stamp = ask.stamp(agent_id)
+        return write(garden, entity, _plan(garden, entity, where, found, actor), stamp), entity
+
+    return carry_out(workspace, agent_id, ask, act)
 
 
 def reject(
@@ -113,4 +153,66 @@ def reject(
     key: str | None = None,
 ) -> Done:
     """Ends a proposal; it stays in the ledger. Raises as `approve`."""
-    raise NotImplementedError
+    _require_person(actor, "reject")
+    why = drafting.said(reason)
+    ask = Ask(op="reject", actor=actor, now_us=now_us, key=key, request={"proposal": proposal, "reason": why})
+
+    def act(garden: Garden) -> tuple[Event, Entity]:
+        found = proposing.one(garden, proposal)
+        entity = load(garden, found.entity_id)
+        where = drafting.spot(garden, entity, found.section)
+        plan = Plan(op="reject", file=where.file, section=where.name, extra={"proposal": found.id}, reason=why)
+        return write(garden, entity, plan, ask.stamp(agent_id)), entity
+
+    return carry_out(workspace, agent_id, ask, act)
+
+
+def _plan(garden: Garden, entity: Entity, where: drafting.Spot, found: Proposal, actor: Actor) -> Plan:
+    """What was proposed, as it was proposed: an item of Evidence names the proposal's event."""
+    extra = {"proposal": found.id}
+    if found.op == "set":
+        return operations.setting(
+            garden, entity, where, found.text, actor=actor, rationale=found.rationale, evidence=found.source,
+            op="approve", extra=extra,
+        )  # fmt: skip
+    return operations.adding(
+        garden, entity, where, found.text, token_for(found.id), actor=actor, rationale=found.rationale,
+        evidence=found.source, op="approve", extra=extra,
+    )  # fmt: skip
+
+
+def _guard(
+    workspace: Workspace,
+    agent_id: str,
+    ref: str,
+    section: str | None,
+    op: Operation,
+    *,
+    actor: Actor,
+    now_us: int,
+    key: str | None,
+) -> Done:
+    _require_person(actor, op)
+    field = "pins" if op.endswith("pin") else "locks"
+    ask = Ask(op=op, actor=actor, now_us=now_us, key=key, request={"ref": ref, "section": section})
+
+    def plan(garden: Garden, entity: Entity, ulid: str) -> Plan:
+        everything = section is None or section.strip() == drafting.WHOLE
+        where = None if everything or section is None else drafting.spot(garden, entity, section)
+        name = drafting.guard_name(where)
+        kept = [one for one in words(entity.profile.fields.get(field)) if anchor_of(one) != anchor_of(name)]
+        after = edits.with_fields(entity.profile, {field: kept if op.startswith("un") else [*kept, name]})
+        return Plan(
+            op=op,
+            file="profile",
+            section=where.name if where is not None and where.file == "profile" else None,
+            after=drafting.finished(garden, after, "profile", []),
+            extra={"name": name},
+        )
+
+    return perform(workspace, agent_id, ref, ask, plan)
+
+
+def _require_person(actor: Actor, what: str) -> None:
+    if actor not in ("person", "maintainer"):
+        raise UsageError(f"{what} is a person's word, not an agent's", hint="--actor person", code="actor-refused")

@@ -2,20 +2,445 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import re
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
 
+from signet_sync.agent.entities import saga
 from signet_sync.agent.entities.answers import Observed
+from signet_sync.agent.entities.garden import Entity, Garden, Seen, agents, folder_of, parsed, path_of
+from signet_sync.agent.entities.ledger import new_ulid, outcome
 from signet_sync.agent.workspace import Workspace
+from signet_sync.contracts.gardens import FILES, File, Place, kind_of, ledger_page, parse_ledger_page, parse_path
+from signet_sync.contracts.places import DEFAULT_AGENT
+from signet_sync.contracts.timestamps import iso
+from signet_sync.entities.changes import apply, file_sha256, whole
+from signet_sync.entities.documents import Document, render
+from signet_sync.entities.drift import Judgement, judge
+from signet_sync.entities.events import Actor, Event, Operation, Outcome
+from signet_sync.entities.evidence import token_for
+from signet_sync.entities.replay import settle
+from signet_sync.errors import WorkspaceError
+from signet_sync.index import gardens
+from signet_sync.index.gardens import Drift, GardenFile
+from signet_sync.vault import files
+
+# What the queue says of the ledger itself stands under no entity.
+LEDGER = ""
+_GARDEN = re.compile(r"(?:agents/([a-z0-9][a-z0-9_-]{0,63})/)?entities(?:/|$)", re.ASCII)
 
 
 def observe(workspace: Workspace, paths: Iterable[str] | None, now_us: int) -> Observed:
     """Looks at entity files and ledger pages (None: those of all agents), by somebody who holds the workspace's lock.
 
-    Settles first (`resume`). A file that is as it was known costs one read.
+    Settles first (`resume`). A file whose signature is known is not read again.
     """
-    raise NotImplementedError
+    found = _Found()
+    for agent_id, ids in sorted(_asked(workspace, paths).items()):
+        garden = Garden(workspace, agent_id, now_us)
+        ended = settle_open(garden)
+        found.settled += ended or []
+        look(garden, None if ended is not None else ids, found)
+    return found.observed()
 
 
 def resume(workspace: Workspace, now_us: int, agent_id: str | None = None) -> Observed:
     """Settles writes that a crash cut off, of one agent or all, by somebody who holds the workspace's lock."""
-    raise NotImplementedError
+    found = _Found()
+    for each in [agent_id] if agent_id is not None else agents(workspace.root):
+        tend(Garden(workspace, each, now_us), found)
+    return found.observed()
+
+
+@dataclass(slots=True)
+class _Found:
+    """What looks have found so far."""
+
+    edited: list[str] = field(default_factory=list)
+    healed: list[str] = field(default_factory=list)
+    drifted: list[str] = field(default_factory=list)
+    settled: list[Outcome] = field(default_factory=list)
+    changed: set[str] = field(default_factory=set)
+
+    def observed(self) -> Observed:
+        return Observed(
+            tuple(self.edited),
+            tuple(self.healed),
+            tuple(self.drifted),
+            tuple(self.settled),
+            frozenset(self.changed),
+        )
+
+
+def tend(garden: Garden, found: _Found | None = None) -> None:
+    """Brings a garden in step where something is unsettled: what every command on entities does first."""
+    ended = settle_open(garden)
+    if ended is None:
+        return
+    found = found or _Found()
+    found.settled += ended
+    look(garden, None, found)
+
+
+def _asked(workspace: Workspace, paths: Iterable[str] | None) -> dict[str, set[str] | None]:
+    """For each agent the ids of entities to look at, None: all."""
+    if paths is None:
+        known = (parse_path(path) for path in gardens.signatures(workspace.database))
+        return dict.fromkeys([*agents(workspace.root), *(place.agent_id for place in known if place is not None)])
+    asked: dict[str, set[str] | None] = {}
+    for path in paths:
+        place = parse_path(path)
+        match = _GARDEN.match(path)
+        if place is not None:
+            ids = asked.setdefault(place.agent_id, set())
+            if ids is not None:
+                ids.add(place.id)
+        elif parse_ledger_page(path) is not None:
+            asked.setdefault(match[1] or DEFAULT_AGENT if match else DEFAULT_AGENT, set())
+        elif match is not None:
+            # A folder, or a file beside ours: what became of which entity is seen by looking.
+            asked[match[1] or DEFAULT_AGENT] = None
+    return asked
+
+
+# ── what a crash left ──
+
+
+def settle_open(garden: Garden) -> list[Outcome] | None:
+    """Settles open writes and mirrors the ledger's end; None where the ledger is as it was left."""
+    database = garden.workspace.database
+    known = gardens.chain(database, garden.agent_id)
+    last = garden.ledger.last()
+    if (known.last_hash if known else None) == (last.hash if last else None):
+        return None
+    cut = known is not None and not garden.ledger.holds(f'"hash":"{known.last_hash}"')
+    ended = [_settled(garden, event) for event in garden.ledger.unsettled()]
+    with database.transaction(durable=True):
+        if cut and known is not None:
+            gardens.put_drift(database, _truncated(garden, known.last_hash))
+        garden.remember_chain()
+    return ended
+
+
+def _truncated(garden: Garden, last_hash: str) -> Drift:
+    """Said to the maintainer once: the next write moves the mirror on, and nothing else would remember it."""
+    return Drift(
+        ledger_page(garden.agent_id, iso(garden.now_us)[:7]),
+        garden.agent_id,
+        LEDGER,
+        "profile",
+        "truncated",
+        "the end of the ledger is gone: the index knew of a later line",
+        "compare the pages with a backup or with the workspace's history",
+        iso(garden.now_us),
+        last_hash,
+    )
+
+
+def _settled(garden: Garden, event: Event) -> Outcome:
+    """Goes on with a write that was cut off: forward where its file is as before, or done; else it failed."""
+    done = event.file_after is None or _carried_out(garden, event)
+    if done:
+        entries: list[Event | Outcome] = [outcome(event, "written", garden.now_us)]
+        if garden.ledger.state_of(event) == "written":
+            entries = []
+        entries.append(outcome(event, "committed", garden.now_us))
+    else:
+        entries = [outcome(event, "failed", garden.now_us)]
+    sealed = garden.ledger.add(entries, garden.now_us)
+    garden.forget_told(event.entity_id)
+    last = sealed[-1]
+    if not isinstance(last, Outcome):
+        raise TypeError("the ledger gave back another entry")
+    return last
+
+
+def _carried_out(garden: Garden, event: Event) -> bool:
+    place = _place_of(garden, event)
+    if place is None:
+        return False
+    seen = garden.seen(place)
+    ended = settle(event, seen.text, saga.section_sha(seen.text, event.section))
+    if ended == "failed" and seen.code in ("", "gone"):
+        text = apply(seen.text, event.payload or {})
+        if text is None or file_sha256(text) != event.file_after:
+            return False
+        try:
+            saga.put(garden, seen, text)
+        except (saga.Raced, WorkspaceError):
+            return False
+    elif ended != "written":
+        return False
+    slug = (event.payload or {}).get("slug")
+    if isinstance(slug, str):
+        saga.move(garden, place, slug)
+    return True
+
+
+def _place_of(garden: Garden, event: Event) -> Place | None:
+    """Where the file of an event stands, or was to stand."""
+    if event.entity_id is None or event.file is None:
+        return None
+    for place in garden.places().get(event.entity_id, []):
+        return place._replace(file=event.file)
+    kind, slug = kind_of(event.entity_id), (event.payload or {}).get("slug")
+    if kind is None or not isinstance(slug, str):
+        return None
+    return Place(garden.agent_id, kind, slug, event.entity_id, event.file)
+
+
+# ── what stands there ──
+
+
+def look(garden: Garden, ids: Collection[str] | None, found: _Found | None = None) -> None:
+    """Looks at some entities (None: all), and records what became of their files."""
+    found = found if found is not None else _Found()
+    database = garden.workspace.database
+    rows: dict[str, dict[str, Any]] = {}
+    for path, signature in gardens.signatures(database, garden.agent_id).items():
+        place = parse_path(path)
+        if place is not None:
+            rows.setdefault(place.id, {})[path] = signature
+    queued = {drift.entity_id for drift in gardens.drift(database, garden.agent_id)} - {LEDGER}
+    places = garden.places()
+    if ids is None:
+        ids = places.keys() | rows.keys() | queued | _created(garden, rows)
+    current = files.signatures(
+        garden.workspace.root,
+        (path_of(place._replace(file=file)) for each in ids for place in places.get(each, ()) for file in FILES),
+    )
+    for each in sorted(ids):
+        standing = places.get(each, [])
+        expected = rows.get(each, {})
+        if len(standing) == 1 and each not in queued and expected and None not in expected.values():
+            now = {path: sign for path, sign in current.items() if parse_path(path) == _with(standing[0], path)}
+            if now == expected:
+                continue
+        _Look(garden, each, standing, expected.keys(), found).walk()
+
+
+def _with(place: Place, path: str) -> Place | None:
+    other = parse_path(path)
+    return place._replace(file=other.file) if other is not None else None
+
+
+def _created(garden: Garden, rows: Mapping[str, object]) -> set[str]:
+    """Entities that the ledger tells of, asked only where the index knows none: then it is new, or was lost."""
+    if rows:
+        return set()
+    return {
+        entry.entity_id
+        for entry in garden.ledger.holding('"op":"create"')
+        if isinstance(entry, Event) and entry.entity_id is not None
+    }
+
+
+class _Look:
+    """One look at one entity: `rows` are the paths that the index has of it."""
+
+    def __init__(
+        self, garden: Garden, entity_id: str, standing: list[Place], rows: Collection[str], found: _Found
+    ) -> None:
+        self.garden = garden
+        self.id = entity_id
+        self.standing = standing
+        self.rows = rows
+        self.found = found
+        self.database = garden.workspace.database
+        self.events: list[Event] = []
+        self.put: list[GardenFile] = []
+        self.queue: dict[str, Drift] = {}
+        self.shown: set[str] = set()
+
+    def walk(self) -> None:
+        if not self.standing:
+            self._gone()
+        else:
+            self._stands()
+        self._record()
+        self._close()
+
+    def _gone(self) -> None:
+        """The folder is gone: nobody deletes an entity so, and its events can write it again."""
+        told = self.garden.told(self.id)
+        if told.texts or told.trouble:
+            self._queue(self._profile(), "file-missing", "the files of the entity are gone", _PUT_BACK, "")
+
+    def _stands(self) -> None:
+        told = self.garden.told(self.id)
+        place = next((place for place in self.standing if place.slug == told.slug), self.standing[0])
+        twins = [other for other in self.standing if other != place]
+        changed = False
+        for file in FILES:
+            seen = self.garden.seen(place._replace(file=file))
+            self.shown.add(seen.path)
+            changed |= self._file(seen, told.texts.get(file), {each.file: each.code for each in told.trouble}.get(file))
+        for twin in twins:
+            hint = "take one of the folders away; a copy that is to stay needs an id of its own"
+            self._queue(twin, "id-twice", f"the entity stands also in {folder_of(place)}", hint, "")
+        if not twins and told.slug is not None and place.slug != told.slug:
+            self._add("human_edit", "person", None, {"slug": place.slug})
+            changed = True
+        if changed:
+            self.found.changed.add(self.garden.agent_id)
+
+    def _file(self, seen: Seen, told: str | None, trouble: str | None) -> bool:
+        """What became of a file; gives whether its row moved."""
+        file = seen.place.file
+        if told is None and trouble is None:
+            return seen.code != "gone" and self._adopt(seen)
+        if seen.code not in ("", "gone"):
+            self._queue(seen.place, seen.code, seen.message, "make it a readable file again", seen.sha256)
+            return False
+        replayed = parsed(told) if told is not None else None
+        if not isinstance(replayed, Document):
+            message = "its events do not tell the file to its end"
+            self._queue(seen.place, f"events-{trouble or 'unreadable'}", message, _KEEP, seen.sha256)
+            return self._take_row(seen)
+        shapes = self.garden.shapes_of(seen.place.kind, file, replayed)
+        judgement = judge(seen.text, replayed, shapes, similarity=self.garden.similarity)
+        if judgement.verdict == "drift":
+            self._queue(seen.place, judgement.code, judgement.message, judgement.hint, seen.sha256)
+            return False
+        if judgement.verdict == "same":
+            return self._take_row(seen)
+        return self._edited(seen, replayed, judgement)
+
+    def _edited(self, seen: Seen, replayed: Document, judgement: Judgement) -> bool:
+        """A person's own edit becomes an event; an anchor that it took away is put back by another."""
+        file = seen.place.file
+        text = seen.text or ""
+        if text != render(replayed):
+            payload = dict(judgement.payload or {})
+            sections = payload.get("sections") or []
+            section = sections[0] if len(sections) == 1 and not payload.get("fields") else None
+            before, after = saga.section_sha(render(replayed), section), saga.section_sha(text, section)
+            self._add(
+                "human_edit", "person", file, payload, section=section, before=before, after=after,
+                file_before=file_sha256(render(replayed)), file_after=file_sha256(text),
+            )  # fmt: skip
+            self.found.edited.append(seen.path)
+        if judgement.healed is None:
+            return self._take_row(seen)
+        self._record()
+        return self._heal(seen, judgement.healed)
+
+    def _heal(self, seen: Seen, healed: Document) -> bool:
+        """The one bounded re-anchoring (decision 6)."""
+        document = parsed(seen.text or "")
+        if not isinstance(document, Document):
+            return False
+        place, file = seen.place, seen.place.file
+        entity = Entity(place.id, place.kind, place.slug, {file: seen}, {file: document})
+        plan = saga.Plan(op="set", file=file, after=healed, reason="re-anchored")
+        stamp = saga.Stamp(ulid=new_ulid(self.garden.now_us), actor="observer")
+        try:
+            saga.write(self.garden, entity, plan, stamp)
+        except saga.Raced:
+            return False  # somebody is at it: the next look comes with their next save
+        self.found.healed.append(seen.path)
+        return True
+
+    def _adopt(self, seen: Seen) -> bool:
+        """A file that nobody's events tell of: a person's, or one from a backup; it counts if it says who it is."""
+        place = seen.place
+        document = parsed(seen.text) if seen.text is not None else None
+        if not isinstance(document, Document):
+            message = document.message if document is not None else seen.message
+            self._queue(place, "not-adopted", message, "make it an entity file, or move it away", seen.sha256)
+            return False
+        wanted = {"kind": place.kind, "id": place.id, "agent_id": place.agent_id}
+        wrong = [key for key, value in wanted.items() if document.fields.get(key) != value]
+        if wrong:
+            message = f"`{wrong[0]}` is not what the folder says"
+            self._queue(place, "not-adopted", message, "correct the frontmatter, or move it away", seen.sha256)
+            return False
+        text = seen.text or ""
+        payload = {**whole(text), "slug": place.slug}
+        self._add("create", "person", place.file, payload, file_after=file_sha256(text))
+        self.found.edited.append(seen.path)
+        return self._take_row(seen)
+
+    def _take_row(self, seen: Seen) -> bool:
+        """Puts the file's row; one that is drift keeps what was known, but for the bytes."""
+        document = parsed(seen.text) if seen.text is not None else None
+        if not isinstance(document, Document):
+            return False
+        row = self.garden.row(seen, document)
+        known = gardens.file(self.database, seen.path)
+        if known == row:
+            return False
+        self.put.append(row)
+        return known is None or known._replace(signature=None) != row._replace(signature=None)
+
+    def _add(
+        self,
+        op: Operation,
+        actor: Actor,
+        file: File | None,
+        payload: Mapping[str, Any],
+        *,
+        section: str | None = None,
+        before: str | None = None,
+        after: str | None = None,
+        file_before: str | None = None,
+        file_after: str | None = None,
+    ) -> None:
+        """What stands in the file already needs no outcome."""
+        ulid = new_ulid(self.garden.now_us)
+        self.events.append(
+            Event(
+                id=ulid, token=token_for(ulid), at=iso(self.garden.now_us), agent_id=self.garden.agent_id,
+                entity_id=self.id, actor=actor, op=op, file=file, section=section, payload=payload, before=before,
+                after=after, file_before=file_before, file_after=file_after, state="committed",
+            )
+        )  # fmt: skip
+
+    def _queue(self, place: Place, code: str, message: str, hint: str, sha256: str) -> None:
+        path = path_of(place)
+        at = iso(self.garden.now_us)
+        self.queue[path] = Drift(path, self.garden.agent_id, self.id, place.file, code, message, hint, at, sha256)
+
+    def _record(self) -> None:
+        """Events first: rows say what they come to."""
+        garden = self.garden
+        if self.events:
+            garden.ledger.add(self.events, garden.now_us)
+            garden.forget_told(self.id)
+        with self.database.transaction(durable=True):
+            gardens.put_files(self.database, self.put)
+            if self.events:
+                garden.remember_chain()
+        self.events, self.put = [], []
+
+    def _close(self) -> None:
+        """What is not drift any more leaves the queue, and rows of files that are gone go."""
+        gone = [path for path in self.rows if path not in self.shown]
+        if gone:
+            self.found.changed.add(self.garden.agent_id)
+        known = gardens.drift(self.database, self.garden.agent_id)
+        over = [each.path for each in known if each.entity_id == self.id and each.path not in self.queue]
+        if not (gone or over or self.queue):
+            return
+        with self.database.transaction(durable=True):
+            gardens.forget_files(self.database, gone)
+            gardens.clear_drift(self.database, over)
+            for path, drift in self.queue.items():
+                if gardens.put_drift(self.database, drift):
+                    self.found.drifted.append(path)
+
+    def _profile(self) -> Place:
+        """Where the profile of an entity that is gone was to stand."""
+        for path in self.rows:
+            place = parse_path(path)
+            if place is not None:
+                return place._replace(file="profile")
+        kind, slug = kind_of(self.id), self.garden.told(self.id).slug
+        if kind is None:
+            raise ValueError(self.id)
+        return Place(self.garden.agent_id, kind, slug or "unnamed", self.id, "profile")
+
+
+_PUT_BACK = "put the folder back, or let it be written again from its events"
+_KEEP = "a maintainer says what counts: the file as it stands, or what its events tell"

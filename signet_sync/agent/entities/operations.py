@@ -2,12 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
+from signet_sync.agent.entities import drafting, planting
 from signet_sync.agent.entities.answers import Done
+from signet_sync.agent.entities.garden import Entity, Garden
+from signet_sync.agent.entities.performing import Ask, carry_out, perform
+from signet_sync.agent.entities.saga import Plan
 from signet_sync.agent.workspace import Workspace
-from signet_sync.contracts.gardens import Kind
-from signet_sync.entities.events import Actor
+from signet_sync.contracts.gardens import Kind, slug_of
+from signet_sync.contracts.sentences import flatten
+from signet_sync.contracts.timestamps import iso
+from signet_sync.entities import edits
+from signet_sync.entities.documents import text_of
+from signet_sync.entities.events import Actor, Operation
+from signet_sync.entities.evidence import token_for
+from signet_sync.entities.fitting import fit_item
+from signet_sync.errors import UsageError
+
+_STATUS_LENGTH = 40
+DEPRECATED = "deprecated"
 
 
 def create(
@@ -26,7 +41,16 @@ def create(
 
     Raises `UsageError`: `entity-exists`, `text-empty`, `relation-needed`, `unknown-entity`, `idempotency-conflict`.
     """
-    raise NotImplementedError
+    title = drafting.clean_line(name)
+    kind_of_edge = None if relation is None else flatten(drafting.clean_line(relation).text, 60)
+    request = {"kind": kind, "name": title.text, "relation": kind_of_edge, "between": list(between)}
+    ask = Ask(op="create", actor=actor, now_us=now_us, key=key, request=request, redactions=title.redactions)
+    return carry_out(
+        workspace,
+        agent_id,
+        ask,
+        lambda garden: planting.plant(garden, kind, title.text, kind_of_edge, between, ask.stamp(agent_id)),
+    )
 
 
 def set_section(
@@ -48,7 +72,16 @@ def set_section(
     Raises `UsageError`: `unknown-entity`, `ambiguous-entity`, `section-unknown`, `section-form` (a list or log),
     `section-locked`, `section-pinned`, `section-cap` (no rationale), `entity-drifted`, `idempotency-conflict`.
     """
-    raise NotImplementedError
+    said = drafting.clean(text)
+    request = {"ref": ref, "section": section, "text": said.text, "rationale": rationale, "evidence": evidence}
+    ask = Ask(op="set", actor=actor, now_us=now_us, key=key, request=request, redactions=said.redactions)
+
+    def plan(garden: Garden, entity: Entity, ulid: str) -> Plan:
+        where = drafting.spot(garden, entity, section)
+        drafting.refuse_guarded(entity, where, actor)
+        return setting(garden, entity, where, said.text, actor=actor, rationale=rationale, evidence=evidence)
+
+    return perform(workspace, agent_id, ref, ask, plan)
 
 
 def append(
@@ -68,7 +101,18 @@ def append(
 
     Raises as `set_section`, and `UsageError` `evidence-cap` for an eighth item of Evidence without a rationale.
     """
-    raise NotImplementedError
+    said = drafting.clean(text)
+    request = {"ref": ref, "section": section, "text": said.text, "rationale": rationale, "evidence": evidence}
+    ask = Ask(op="append", actor=actor, now_us=now_us, key=key, request=request, redactions=said.redactions)
+
+    def plan(garden: Garden, entity: Entity, ulid: str) -> Plan:
+        where = drafting.spot(garden, entity, section)
+        drafting.refuse_guarded(entity, where, actor)
+        return adding(
+            garden, entity, where, said.text, token_for(ulid), actor=actor, rationale=rationale, evidence=evidence
+        )
+
+    return perform(workspace, agent_id, ref, ask, plan)
 
 
 def prune(
@@ -84,7 +128,31 @@ def prune(
     key: str | None = None,
 ) -> Done:
     """Takes an item (its key or number) out of a list section; the event keeps it. Raises as `set_section`."""
-    raise NotImplementedError
+    why = drafting.needed(reason)
+    ask = Ask(
+        op="prune",
+        actor=actor,
+        now_us=now_us,
+        key=key,
+        request={"ref": ref, "section": section, "item": item, "reason": why},
+    )
+
+    def plan(garden: Garden, entity: Entity, ulid: str) -> Plan:
+        where = drafting.spot(garden, entity, section)
+        drafting.refuse_guarded(entity, where, actor)
+        if where.form != "list":
+            raise UsageError(
+                f"{where.section.heading} is no list",
+                hint="only items of lists are pruned; a narrative is set anew, and a log only grows",
+                code="section-form",
+            )
+        after, gone = edits.prune_item(where.document, where.name, item)
+        draft = drafting.Draft(fit_item(why))
+        return drafting.edit(
+            garden, entity, where, after, draft, op="prune_item", actor=actor, reason=why, extra={"gone": gone}
+        )
+
+    return perform(workspace, agent_id, ref, ask, plan)
 
 
 def deprecate(
@@ -98,7 +166,19 @@ def deprecate(
     key: str | None = None,
 ) -> Done:
     """Marks an entity as no longer in use, with the reason; its files stay. Raises as `set_section`."""
-    raise NotImplementedError
+    why = drafting.needed(reason)
+    ask = Ask(op="deprecate", actor=actor, now_us=now_us, key=key, request={"ref": ref, "reason": why})
+
+    def plan(garden: Garden, entity: Entity, ulid: str) -> Plan:
+        drafting.refuse_guarded(entity, None, actor)
+        fields = {"status": DEPRECATED, "deprecated_at": iso(now_us), "deprecated_reason": why}
+        after = edits.with_fields(entity.profile, fields)
+        line = f"Deprecated: {why}"
+        return Plan(
+            op="deprecate", file="profile", after=drafting.finished(garden, after, "profile", [line]), reason=why
+        )
+
+    return perform(workspace, agent_id, ref, ask, plan)
 
 
 def set_status(
@@ -113,7 +193,27 @@ def set_status(
     key: str | None = None,
 ) -> Done:
     """Gives an entity another status: a word or a few. Raises as `set_section`."""
-    raise NotImplementedError
+    wanted = flatten(drafting.clean_line(status).text, _STATUS_LENGTH).casefold()
+    why = drafting.said(reason)
+    if not any(map(str.isalnum, wanted)):
+        raise UsageError("the status says nothing", hint="use a word: active, resting, …", code="text-empty")
+    if wanted == DEPRECATED:
+        return deprecate(workspace, agent_id, ref, reason=reason or "", actor=actor, now_us=now_us, key=key)
+    request = {"ref": ref, "status": wanted, "reason": why}
+    ask = Ask(op="status", actor=actor, now_us=now_us, key=key, request=request)
+
+    def plan(garden: Garden, entity: Entity, ulid: str) -> Plan:
+        drafting.refuse_guarded(entity, None, actor)
+        before = str(entity.profile.fields.get("status") or "active")
+        fields: dict[str, str | None] = {"status": wanted}
+        if "deprecated_at" in entity.profile.fields:
+            fields |= {"deprecated_at": None, "deprecated_reason": None}
+        after = edits.with_fields(entity.profile, fields)
+        line = f"Status: {before} → {wanted}" + (f" ({why})" if why else "")
+        lines = [line] if before != wanted else []
+        return Plan(op="status", file="profile", after=drafting.finished(garden, after, "profile", lines), reason=why)
+
+    return perform(workspace, agent_id, ref, ask, plan)
 
 
 def rename(
@@ -127,4 +227,80 @@ def rename(
     key: str | None = None,
 ) -> Done:
     """Gives an entity another title, and its folder the slug of it; the id stays. Raises as `set_section`."""
-    raise NotImplementedError
+    title = drafting.clean_line(name)
+    ask = Ask(
+        op="rename",
+        actor=actor,
+        now_us=now_us,
+        key=key,
+        request={"ref": ref, "name": title.text},
+        redactions=title.redactions,
+    )
+
+    def plan(garden: Garden, entity: Entity, ulid: str) -> Plan:
+        drafting.refuse_guarded(entity, None, actor)
+        after = edits.with_title(entity.profile, title.text)
+        lines = [f"Renamed: {entity.profile.title} → {after.title}"] if after.title != entity.profile.title else []
+        return Plan(
+            op="rename",
+            file="profile",
+            after=drafting.finished(garden, after, "profile", lines),
+            slug=slug_of(after.title),
+        )
+
+    return perform(workspace, agent_id, ref, ask, plan)
+
+
+# ── what proposals do too, once a person says so ──
+
+
+def setting(
+    garden: Garden,
+    entity: Entity,
+    where: drafting.Spot,
+    text: str,
+    *,
+    actor: Actor,
+    rationale: str | None,
+    evidence: str | None,
+    op: Operation = "set",
+    extra: Mapping[str, Any] | None = None,
+) -> Plan:
+    """The plan of another text for a narrative section. Raises `UsageError`."""
+    if where.form != "narrative":
+        raise UsageError(
+            f"{where.section.heading} is a {where.form}",
+            hint="append an item, or prune one",
+            code="section-form",
+        )
+    draft = drafting.narrative(garden, text, evidence)
+    after = edits.replace(where.document, where.name, draft.text)
+    # Its first words are no change of what was said.
+    material = f"{where.section.heading} rewritten" if where.is_core and text_of(where.section) else None
+    return drafting.edit(
+        garden, entity, where, after, draft, op=op, actor=actor, rationale=rationale, material=material, extra=extra
+    )
+
+
+def adding(
+    garden: Garden,
+    entity: Entity,
+    where: drafting.Spot,
+    text: str,
+    token: str,
+    *,
+    actor: Actor,
+    rationale: str | None,
+    evidence: str | None,
+    op: Operation | None = None,
+    extra: Mapping[str, Any] | None = None,
+) -> Plan:
+    """The plan of one more paragraph of a narrative, or one more item of a list or log. Raises `UsageError`."""
+    if where.form == "narrative":
+        draft = drafting.narrative(garden, text, evidence)
+        after = edits.append(where.document, where.name, draft.text)
+    else:
+        draft = drafting.item(garden, where, text, evidence, token)
+        after = edits.append_item(where.document, where.name, draft.text)
+    done: Operation = op or ("append" if where.form == "narrative" else "append_item")
+    return drafting.edit(garden, entity, where, after, draft, op=done, actor=actor, rationale=rationale, extra=extra)

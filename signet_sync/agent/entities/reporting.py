@@ -2,51 +2,250 @@
 
 from __future__ import annotations
 
-from signet_sync.agent.entities.answers import Listed, Logged, Proposal, Remark, Replay, Shown, Source
+from signet_sync import state
+from signet_sync.agent import projection
+from signet_sync.agent.entities import observing, performing, proposing
+from signet_sync.agent.entities.answers import (
+    Listed,
+    Logged,
+    Proposal,
+    Remark,
+    Replay,
+    Shown,
+    ShownItem,
+    ShownSection,
+    Source,
+)
+from signet_sync.agent.entities.garden import Garden, Seen, parsed, words
 from signet_sync.agent.workspace import Workspace
-from signet_sync.contracts.gardens import Kind
+from signet_sync.contracts.gardens import FILES, File, Kind, kind_of, parse_path
+from signet_sync.entities import chain, linting
+from signet_sync.entities.documents import Document, Section, text_of
+from signet_sync.entities.edits import items
+from signet_sync.entities.events import Event, states_of
+from signet_sync.entities.evidence import read_token
+from signet_sync.errors import UsageError, WorkspaceError
+from signet_sync.index import gardens
+from signet_sync.index.gardens import GardenFile
 
 
 def show(workspace: Workspace, agent_id: str, ref: str, *, now_us: int) -> Shown:
     """An entity with its sections. Raises `UsageError` (`unknown-entity`, `ambiguous-entity`)."""
-    raise NotImplementedError
+    with state.workspace_lock(workspace.state):
+        garden, row = _looked_at(workspace, agent_id, ref, now_us)
+        seen = _files(garden, row)
+        drifted = any(one.entity_id == row.id for one in gardens.drift(workspace.database, agent_id))
+        profile = parsed(seen["profile"].text or "")
+        fields = profile.fields if isinstance(profile, Document) else {}
+        return Shown(
+            id=row.id,
+            agent_id=agent_id,
+            kind=row.kind,
+            title=row.title,
+            path=row.path,
+            status=row.status,
+            type=row.type,
+            participants=row.participants,
+            sections=tuple(one for file in FILES for one in _sections(garden, row, seen[file])),
+            pins=words(fields.get("pins")),
+            locks=words(fields.get("locks")),
+            proposals=tuple(proposing.waiting(garden, row.id)),
+            drifted=drifted,
+        )
 
 
 def listing(workspace: Workspace, agent_id: str, *, kind: Kind | None = None, now_us: int) -> list[Listed]:
     """The entities of an agent, by kind and title."""
-    raise NotImplementedError
+    with state.workspace_lock(workspace.state):
+        garden = Garden(workspace, agent_id, now_us)
+        observing.tend(garden)
+        observing.look(garden, None)
+    rows = gardens.entities(workspace.database, agent_id)
+    return [
+        Listed(row.id, row.kind, row.title, row.status, row.type, row.path, row.line)
+        for row in rows
+        if kind in (None, row.kind)
+    ]
 
 
 def lint(workspace: Workspace, agent_id: str, ref: str | None = None, *, now_us: int) -> list[Remark]:
     """What is untidy about an entity's files (None: those of all). Raises as `show`."""
-    raise NotImplementedError
+    with state.workspace_lock(workspace.state):
+        if ref is None:
+            garden = Garden(workspace, agent_id, now_us)
+            observing.tend(garden)
+            observing.look(garden, None)
+            rows = gardens.entities(workspace.database, agent_id)
+        else:
+            garden, row = _looked_at(workspace, agent_id, ref, now_us)
+            rows = [row]
+        found = [remark for row in rows for file in FILES for remark in _untidy(garden, row, file)]
+    wanted = {row.id for row in rows}
+    return found + [remark for remark in drift(workspace, agent_id) if remark.id in wanted or ref is None]
 
 
 def verify(workspace: Workspace, agent_id: str) -> list[Remark]:
     """What is wrong with an agent's ledger: edits, gaps, a lost end; nothing where it stands as it was written."""
-    raise NotImplementedError
+    with state.workspace_lock(workspace.state):
+        garden = _open(workspace, agent_id)
+        lines = garden.ledger.lines()
+        known = gardens.chain(workspace.database, agent_id)
+        founded = {
+            str((entry.payload or {}).get("tombstone"))
+            for entry in garden.ledger.holding('"op":"erase"')
+            if isinstance(entry, Event)
+        }
+        found = chain.verify(
+            lines, known_last=known.last_hash if known else None, agent_id=agent_id, tombstones=founded
+        )
+        pages = garden.ledger.pages()
+        queued = [one for one in gardens.drift(workspace.database, agent_id) if one.entity_id == observing.LEDGER]
+    remarks = [
+        Remark(
+            one.id,
+            one.code,
+            f"line {one.number}: {one.message}" if one.number else one.message,
+            one.hint,
+            pages.get(one.month, ""),
+        )
+        for one in found
+    ]
+    said = {remark.code for remark in remarks}
+    return remarks + [Remark("", one.code, one.message, one.hint, one.path) for one in queued if one.code not in said]
 
 
 def replay(workspace: Workspace, agent_id: str, ref: str) -> Replay:
-    """An entity as its events tell it, compared with its files; writes nothing. Raises as `show`."""
-    raise NotImplementedError
+    """An entity as its events tell it, compared with its files after a look at them. Raises as `show`."""
+    with state.workspace_lock(workspace.state):
+        garden = _open(workspace, agent_id)
+        entity_id, _ = _named(garden, ref)
+        observing.look(garden, {entity_id})
+        row = garden.find(entity_id)
+        told = garden.told(entity_id)
+        place = parse_path(row.path) if row is not None else None
+        found = [
+            Remark(one.event_id, f"events-{one.code}", one.message, "signet-sync entity log", row.path if row else "")
+            for one in told.trouble
+        ]
+        troubled = {one.file for one in told.trouble}
+        for file in FILES:
+            seen = garden.seen(place._replace(file=file)) if place is not None else None
+            text = seen.text if seen is not None else None
+            if file not in troubled and text != told.texts.get(file):
+                where = seen.path if seen is not None else ""
+                found.append(Remark(entity_id, *_difference(text, told.texts.get(file)), where))
+        for event in told.unsettled:
+            found.append(Remark(event.id, "unsettled", "a write was cut off", "the next command settles it"))
+    return Replay(entity_id, told.texts, tuple(found))
 
 
 def drift(workspace: Workspace, agent_id: str) -> list[Remark]:
     """The maintainer's queue: files that differ from their events in a way that nobody may settle by himself."""
-    raise NotImplementedError
+    return [
+        Remark(one.entity_id, one.code, one.message, one.hint, one.path)
+        for one in gardens.drift(workspace.database, agent_id)
+    ]
 
 
 def log(workspace: Workspace, agent_id: str, ref: str | None = None, *, limit: int = 0) -> list[Logged]:
     """The events of an entity (None: of all), newest first; `limit` 0: every one. Raises as `show`."""
-    raise NotImplementedError
+    with state.workspace_lock(workspace.state):
+        garden = _open(workspace, agent_id)
+        entries = garden.ledger.entries() if ref is None else garden.ledger.of(_named(garden, ref)[0])
+    states = states_of(entries)
+    found = [Logged(entry, states[entry.id]) for entry in reversed(entries) if isinstance(entry, Event)]
+    return found[:limit] if limit else found
 
 
 def proposals(workspace: Workspace, agent_id: str, ref: str | None = None) -> list[Proposal]:
     """Proposals that wait for a person's word, oldest first. Raises as `show`."""
-    raise NotImplementedError
+    with state.workspace_lock(workspace.state):
+        garden = _open(workspace, agent_id)
+        return proposing.waiting(garden, None if ref is None else _named(garden, ref)[0])
 
 
 def source(workspace: Workspace, agent_id: str, token: str) -> Source:
     """What an `ev:…` leads to. Raises `UsageError` (`token-invalid`, `unknown-event`)."""
-    raise NotImplementedError
+    read = read_token(token.strip())
+    if read is None:
+        raise UsageError(
+            f"{token.strip()[:60]!r} is no event token", hint="ev:20260328T223406Z-…", code="token-invalid"
+        )
+    with state.workspace_lock(workspace.state):
+        garden = _open(workspace, agent_id)
+        event = garden.ledger.event(read.ulid)
+        row = garden.find(event.entity_id) if event is not None and event.entity_id is not None else None
+    if event is None:
+        raise UsageError(
+            f"agent {agent_id} has no event {read.text}", hint="--agent chooses another agent", code="unknown-event"
+        )
+    path, _, line = (event.evidence[0] if event.evidence else "").rpartition("#")
+    return Source(event, row.path if row is not None else "", path or None, int(line) if line.isdigit() else None)
+
+
+def _open(workspace: Workspace, agent_id: str) -> Garden:
+    return Garden(workspace, agent_id, projection.now_us())
+
+
+def _looked_at(workspace: Workspace, agent_id: str, ref: str, now_us: int) -> tuple[Garden, GardenFile]:
+    """The row of an entity after a look at its files. The workspace's lock is held. Raises `UsageError`."""
+    garden = Garden(workspace, agent_id, now_us)
+    observing.tend(garden)
+    row = performing.located(garden, ref)
+    observing.look(garden, {row.id})
+    return garden, garden.find(row.id) or row
+
+
+def _named(garden: Garden, ref: str) -> tuple[str, GardenFile | None]:
+    """The id that a name means, and its row; what is gone is known by its id in full. Raises `UsageError`."""
+    row = garden.find(ref)
+    if row is None and kind_of(ref.strip()) is not None and garden.ledger.of(ref.strip()):
+        return ref.strip(), None
+    row = row or performing.located(garden, ref)
+    return row.id, row
+
+
+def _files(garden: Garden, row: GardenFile) -> dict[File, Seen]:
+    place = parse_path(row.path)
+    if place is None:
+        raise WorkspaceError("the index names a file that is none of an entity", path=row.path)
+    return garden.both(place)
+
+
+def _sections(garden: Garden, row: GardenFile, seen: Seen) -> list[ShownSection]:
+    document = parsed(seen.text) if seen.text is not None else None
+    if document is None:
+        return []
+    if not isinstance(document, Document):
+        return [ShownSection("", None, "", seen.text or "", None)]
+    forms = {shape.anchor: shape.form for shape in garden.shapes_of(row.kind, seen.place.file, document)}
+    return [
+        _shown(section, forms.get(section.anchor or "", "narrative"), seen.place.file) for section in document.sections
+    ]
+
+
+def _shown(section: Section, form: str, file: File) -> ShownSection:
+    name = section.anchor or section.heading
+    listed = None
+    if form != "narrative":
+        listed = tuple(ShownItem(item.number, item.key, item.text) for item in items(section))
+    return ShownSection(
+        f"notes/{name}" if file == "notes" else name, section.anchor, section.heading, text_of(section), listed
+    )
+
+
+def _untidy(garden: Garden, row: GardenFile, file: File) -> list[Remark]:
+    seen = _files(garden, row)[file]
+    document = parsed(seen.text) if seen.text is not None else None
+    if not isinstance(document, Document):
+        return []  # it stands in the queue
+    shapes = garden.shapes_of(row.kind, file, document)
+    return [Remark(row.id, one.code, one.message, one.hint, seen.path) for one in linting.lint(document, shapes)]
+
+
+def _difference(text: str | None, told: str | None) -> tuple[str, str, str]:
+    if text is None:
+        return "file-missing", "the file is gone; its events tell it", "signet-sync entity drift"
+    if told is None:
+        return "not-told", "no events tell this file", "signet-sync reindex takes it up"
+    return "differs", "the file is not what its events tell", "signet-sync reindex records a person's edit"

@@ -2,10 +2,30 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterator
+from dataclasses import replace
+
+from signet_sync import state
+from signet_sync.agent.entities import drafting, observing, performing, saga
 from signet_sync.agent.entities.answers import Promoted
+from signet_sync.agent.entities.garden import Entity, Garden, version_of
+from signet_sync.agent.entities.ledger import new_ulid
+from signet_sync.agent.entities.saga import Plan, Raced, Stamp
 from signet_sync.agent.workspace import Workspace
-from signet_sync.contracts.gardens import Kind
-from signet_sync.entities.events import Actor
+from signet_sync.contracts.gardens import COMMON, KINDS, Kind, Shape, anchor_of, shapes
+from signet_sync.contracts.sentences import flatten
+from signet_sync.contracts.timestamps import iso
+from signet_sync.entities import edits
+from signet_sync.entities.documents import Document, Section, blank, find
+from signet_sync.entities.events import Actor, Event
+from signet_sync.entities.evidence import token_for
+from signet_sync.entities.fitting import Fitted, blocks
+from signet_sync.errors import UsageError
+from signet_sync.index import gardens
+
+_EXTENSIONS = "extensions"
+_ANCHOR = re.compile(r"[a-z0-9][a-z0-9-]{0,63}", re.ASCII)
 
 
 def promote(
@@ -21,4 +41,171 @@ def promote(
 
     Raises `UsageError`: `actor-refused` unless a maintainer asks, `unknown-field`, `ambiguous-field`, `field-exists`.
     """
-    raise NotImplementedError
+    if actor != "maintainer":
+        raise UsageError("the schema is a maintainer's to change", hint="--actor maintainer", code="actor-refused")
+    wanted = " ".join(drafting.clean_line(field).text.lstrip("#").split())
+    with state.workspace_lock(workspace.state):
+        garden = Garden(workspace, agent_id, now_us)
+        observing.tend(garden)
+        observing.look(garden, None)
+        entities = list(_entities(garden))
+        kind, heading = _meant(entities, wanted, kind)
+        rule = _rule(garden, kind, heading)
+        event_id = rule[1] if rule else _record(garden, kind, heading)
+        version, shape = _shape(garden, kind, heading)
+        migrated = [
+            entity.seen["profile"].path for entity in entities if _migrate(garden, entity, kind, version, shape)
+        ]
+        if rule and not migrated:
+            raise UsageError(
+                f"{heading} is a section of every {kind} already", hint="set it like any other", code="field-exists"
+            )
+        return Promoted(event_id, kind, shape.anchor, heading, version, tuple(migrated))
+
+
+def _entities(garden: Garden) -> Iterator[Entity]:
+    """Every entity that waits for nobody."""
+    waiting = {one.entity_id for one in gardens.drift(garden.workspace.database, garden.agent_id)}
+    for row in gardens.entities(garden.workspace.database, garden.agent_id):
+        if row.id not in waiting:
+            yield performing.load(garden, row.id)
+
+
+def _meant(entities: list[Entity], field: str, kind: Kind | None) -> tuple[Kind, str]:
+    """The kind and the heading as it is mostly written. Raises `UsageError`."""
+    found: dict[Kind, str] = {}
+    for entity in entities:
+        name = next((name for name, *_ in fields_of(entity.profile) if name.casefold() == field.casefold()), None)
+        if name is not None and kind in (None, entity.kind):
+            found.setdefault(entity.kind, name)
+        for shape in entity.profile.sections:
+            if shape.heading.casefold() == field.casefold() and kind in (None, entity.kind):
+                found.setdefault(entity.kind, shape.heading)
+    if len(found) == 1:
+        return next(iter(found.items()))
+    if found:
+        kinds = ", ".join(one for one in KINDS if one in found)
+        raise UsageError(
+            f"several kinds have {field[:60]!r}: {kinds}", hint="say which: --kind", code="ambiguous-field"
+        )
+    raise UsageError(
+        f"no entity has `### {field[:60]}` under Extensions",
+        hint="agents write new fields there first",
+        code="unknown-field",
+    )
+
+
+def fields_of(document: Document) -> list[tuple[str, int, int]]:
+    """Name and lines (from, to) of each `###` field of Extensions, as they lie in the section's body."""
+    try:
+        body = find(document, _EXTENSIONS).body
+    except UsageError:
+        return []
+    tokens = blocks(body)
+    heads = [
+        (tokens[at + 1].content.strip(), token.map[0])
+        for at, token in enumerate(tokens)
+        if token.type == "heading_open" and token.tag == "h3" and not token.level and token.map
+    ]
+    ends = [start for _, start in heads[1:]] + [len(body.split("\n"))]
+    return [(name, start, end) for (name, start), end in zip(heads, ends, strict=True)]
+
+
+def _rule(garden: Garden, kind: Kind, heading: str) -> tuple[int, str] | None:
+    """Version and event of the rule that there is already: the migration goes on where it was cut off."""
+    for entry in garden.ledger.holding('"op":"schema"'):
+        if isinstance(entry, Event) and entry.entity_id is None:
+            payload = entry.payload or {}
+            if payload.get("kind") == kind and payload.get("anchor") == anchor_of(heading):
+                return int(payload["version"]), entry.id
+    return None
+
+
+def _shape(garden: Garden, kind: Kind, heading: str) -> tuple[int, Shape]:
+    return next((version, shape) for version, shape in garden.rules(kind) if shape.anchor == anchor_of(heading))
+
+
+def _record(garden: Garden, kind: Kind, heading: str) -> str:
+    anchor = anchor_of(heading)
+    if any(shape.anchor == anchor for shape in shapes(kind)):
+        raise UsageError(f"{heading} is a section of every {kind} already", hint="set it", code="field-exists")
+    if flatten(heading, 60) != heading or anchor.strip("-") != anchor or not _ANCHOR.fullmatch(anchor):
+        raise UsageError(
+            f"{heading[:60]!r} cannot be the heading of a section",
+            hint="name the field in letters, digits and blanks first",
+            code="field-invalid",
+        )
+    ulid = new_ulid(garden.now_us)
+    rule = {
+        "kind": kind, "field": heading, "anchor": anchor, "heading": heading, "version": garden.version(kind) + 1
+    }  # fmt: skip
+    event = Event(
+        id=ulid,
+        token=token_for(ulid),
+        at=iso(garden.now_us),
+        agent_id=garden.agent_id,
+        actor="maintainer",
+        op="schema",
+        payload=rule,
+        state="committed",
+    )
+    garden.ledger.add([event], garden.now_us)
+    saga.mirror(garden)
+    return ulid
+
+
+def _migrate(garden: Garden, entity: Entity, kind: Kind, version: int, shape: Shape) -> bool:
+    """Gives a file the section, with what stood under Extensions; by an ordinary event."""
+    if entity.kind != kind or version_of(entity.profile) >= version:
+        return False
+    after = edits.with_fields(_moved(entity, shape), {"schema_version": version})
+    lines = [f"Schema {version}: {shape.heading} became a section"]
+    plan = Plan(
+        op="schema",
+        file="profile",
+        section=shape.anchor,
+        after=drafting.finished(garden, after, "profile", lines),
+        extra={"version": version},
+    )
+    try:
+        saga.write(garden, entity, plan, Stamp(ulid=new_ulid(garden.now_us), actor="maintainer"))
+    except Raced:
+        return False  # the same command again goes on
+    return True
+
+
+def _moved(entity: Entity, shape: Shape) -> Document:
+    document = entity.profile
+    text = ""
+    named = [one for one in fields_of(document) if one[0].casefold() == shape.heading.casefold()]
+    if named:
+        _, start, end = named[0]
+        lines = find(document, _EXTENSIONS).body.split("\n")
+        text = "\n".join(lines[start + 1 : end]).strip("\n")
+        body = "\n".join([*lines[:start], *lines[end:]])
+        document = edits.put_body(document, _EXTENSIONS, body)
+    document = replace(document, sections=tuple(_with_section(document, shape)))
+    return edits.replace(document, shape.anchor, Fitted(text)) if text.strip() else document
+
+
+def _with_section(document: Document, shape: Shape) -> Iterator[Section]:
+    """The sections with the new one behind those of its kind; one that has its heading already is given its anchor."""
+    fresh = blank("part", title="x", entity_id="", agent_id="", created_at="", sections=(shape, shape)).sections[0]
+    standing = [one for one in document.sections if one.heading.casefold() == shape.heading.casefold()]
+    if standing:
+        for one in document.sections:
+            yield (
+                replace(one, anchor=shape.anchor, opening=fresh.opening, heading=shape.heading)
+                if one is standing[0]
+                else one
+            )
+        return
+    common = {one.anchor for one in COMMON}
+    placed = False
+    for one in document.sections:
+        if not placed and one.anchor in common:
+            placed = True
+            yield fresh
+        yield one
+    if not placed:
+        yield fresh

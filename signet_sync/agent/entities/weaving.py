@@ -2,9 +2,20 @@
 
 from __future__ import annotations
 
+from signet_sync.agent.entities import drafting, observing, saga
+from signet_sync.agent.entities.garden import Entity, Garden
+from signet_sync.agent.entities.ledger import new_ulid
+from signet_sync.agent.entities.saga import Plan, Raced, Stamp
 from signet_sync.agent.workspace import Workspace
+from signet_sync.contracts.gardens import parse_path
+from signet_sync.entities import edits
+from signet_sync.entities.fitting import Fitted, fit_item
+from signet_sync.entities.patterns import Edge, Member, patterns
+from signet_sync.errors import UsageError
+from signet_sync.index import gardens
 
 PREFIX = "pattern: "
+_HIGHLIGHTS = "highlights"
 
 
 def weave(workspace: Workspace, agent_id: str, now_us: int) -> tuple[str, ...]:
@@ -12,4 +23,66 @@ def weave(workspace: Workspace, agent_id: str, now_us: int) -> tuple[str, ...]:
 
     Nothing is done without a user, or where a person has locked or pinned the highlights. The workspace's lock is held.
     """
-    raise NotImplementedError
+    garden = Garden(workspace, agent_id, now_us)
+    observing.tend(garden)
+    return weave_in(garden)
+
+
+def weave_in(garden: Garden) -> tuple[str, ...]:
+    """The same in a garden that is open."""
+    wanted = _wanted(garden)
+    done: list[str] = []
+    while True:
+        entity = _user(garden)
+        plan = _next(garden, entity, wanted) if entity is not None else None
+        if entity is None or plan is None:
+            return tuple(done)
+        try:
+            event = saga.write(garden, entity, plan, Stamp(ulid=new_ulid(garden.now_us), actor="observer"))
+        except Raced:
+            return tuple(done)  # somebody writes in it: the next change of an edge comes by here again
+        done.append(event.id)
+
+
+def _wanted(garden: Garden) -> list[Fitted]:
+    """The items of the patterns that there are, the most telling first."""
+    rows = [row for row in gardens.entities(garden.workspace.database, garden.agent_id) if row.status != "deprecated"]
+    members = {row.id: Member(row.id, row.title, row.path) for row in rows if row.kind != "relationship"}
+    edges = [Edge(row.id, row.type, row.participants) for row in rows if row.kind == "relationship"]
+    return [fit_item(PREFIX + pattern.line) for pattern in patterns(edges, members)] if edges else []
+
+
+def _user(garden: Garden) -> Entity | None:
+    """The agent's user, the first by title where there are several; None where it cannot be written."""
+    rows = gardens.entities(garden.workspace.database, garden.agent_id)
+    user = next((row for row in rows if row.kind == "user" and row.status != "deprecated"), None)
+    place = parse_path(user.path) if user is not None else None
+    if user is None or place is None:
+        return None
+    observing.look(garden, {user.id})
+    if any(drift.entity_id == user.id for drift in gardens.drift(garden.workspace.database, garden.agent_id)):
+        return None
+    return saga.load(garden, place)
+
+
+def _next(garden: Garden, entity: Entity, wanted: list[Fitted]) -> Plan | None:
+    """One item to prune or to add; None where all is as it should be."""
+    try:
+        where = drafting.spot(garden, entity, _HIGHLIGHTS)
+        drafting.refuse_guarded(entity, where, "observer")
+    except UsageError:
+        return None
+    known = [item for item in edits.items(where.section) if item.text.startswith(PREFIX)]
+    texts = [item.text for item in known]
+    for item in known:
+        if item.text not in wanted or texts.index(item.text) != known.index(item):
+            after, gone = edits.prune_item(where.document, where.name, str(item.number))
+            return drafting.edit(
+                garden, entity, where, after, drafting.Draft(fit_item(gone)), op="prune_item", actor="observer",
+                reason="no relationships say so any more", extra={"gone": gone},
+            )  # fmt: skip
+    for text in wanted:
+        if text not in texts:
+            after = edits.append_item(where.document, where.name, text)
+            return drafting.edit(garden, entity, where, after, drafting.Draft(text), op="append_item", actor="observer")
+    return None

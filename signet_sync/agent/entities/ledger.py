@@ -1,0 +1,187 @@
+"""An agent's ledger as it stands on disk: read as far as it is asked for, added to at its end."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterable, Sequence
+
+from signet_sync.contracts.gardens import ledger_page
+from signet_sync.contracts.timestamps import iso
+from signet_sync.entities import chain
+from signet_sync.entities.chain import Line
+from signet_sync.entities.events import Entry, Event, Outcome, Problem, State, decode, key_of, states_of
+from signet_sync.entities.evidence import ENTROPY, ulid_at
+from signet_sync.errors import WorkspaceError
+from signet_sync.vault import ledgers
+
+# The end of a page that is looked at first: bytes. A line is rarely longer than a section.
+_END = 128 * 1024
+# Inside a string of JSON no quote stands bare: what matches here are the fields of a line.
+_OF = re.compile(r'"of":"([^"]+)"')
+_ID = re.compile(r'^\{"v":1,"id":"([^"]+)"')
+_DAY = re.compile(r'"at":"(\d{4}-\d\d-\d\d)T')
+_FIXED = ("committed", "failed")
+
+
+class Ledger:
+    """The pages of an agent. Whoever adds to it holds the workspace's lock."""
+
+    def __init__(self, root: str, agent_id: str) -> None:
+        self.root = root
+        self.agent_id = agent_id
+        self._pages: dict[str, str] = dict(ledgers.pages(root, agent_id))
+        self._raw: dict[str, bytes] = {}
+        self._entries: dict[str, Entry | Problem] = {}
+        self._lines: list[Line] | None = None
+
+    # ── reading ──
+
+    def pages(self) -> dict[str, str]:
+        """Months and paths of its pages, the oldest first."""
+        return dict(self._pages)
+
+    def is_empty(self) -> bool:
+        """Whether nothing was ever written into it."""
+        return not any(self._read(month) for month in self._pages)
+
+    def last(self) -> Entry | None:
+        """The last line that can be read; None where there is none."""
+        return next(reversed(self._readable(self._end())), None)
+
+    def holds(self, text: str) -> bool:
+        """Whether these characters stand in it somewhere."""
+        wanted = text.encode()
+        return any(wanted in self._read(month) for month in self._pages)
+
+    def size(self) -> int:
+        """How many lines it has."""
+        return sum(self._read(month).count(b"\n") for month in self._pages)
+
+    def lines(self) -> list[Line]:
+        """Its lines, in the order of the pages."""
+        if self._lines is None:
+            self._lines = [line for month in self._pages for line in chain.lines_of(month, self._read(month))]
+        return self._lines
+
+    def entries(self) -> list[Entry]:
+        """What can be read of it."""
+        return self._readable(self.lines())
+
+    def holding(self, text: str) -> list[Entry]:
+        """Events whose lines hold these characters, with all their outcomes; in their order."""
+        if not self.holds(text):
+            return []
+        chosen = [line for line in self.lines() if text in line.text]
+        ids = {match[1] for line in chosen if (match := _ID.match(line.text))}
+        return self._readable(line for line in self.lines() if text in line.text or _outcome_of(line.text) in ids)
+
+    def of(self, entity_id: str) -> list[Entry]:
+        """The entries of an entity."""
+        return self.holding(f'"entity_id":"{entity_id}"')
+
+    def under(self, key: str) -> list[Entry]:
+        """The entries that were written under a caller's idempotency key."""
+        return self.holding(f'"idempotency_key":"{key_of(self.agent_id, key)}"')
+
+    def event(self, event_id: str) -> Event | None:
+        """The event with this id."""
+        found = (entry for entry in self.holding(f'"id":"{event_id}"') if entry.id == event_id)
+        return next((entry for entry in found if isinstance(entry, Event)), None)
+
+    def unsettled(self) -> list[Event]:
+        """Events of whose writes nobody knows how they ended, or that were written and not committed."""
+        ended = set()
+        waiting = []
+        for line in self.lines():
+            of = _outcome_of(line.text)
+            if of is None and '"state":"pending"' in line.text:
+                waiting.append(line)
+            elif of is not None and any(f'"state":"{state}"' in line.text for state in _FIXED):
+                ended.add(of)
+        open_ones = [line for line in waiting if (match := _ID.match(line.text)) and match[1] not in ended]
+        return [entry for entry in self._readable(open_ones) if isinstance(entry, Event)]
+
+    def days(self) -> list[str]:
+        """The days (`YYYY-MM-DD`, UTC) on which something was done, in order."""
+        return sorted({match[1] for line in self.lines() if (match := _DAY.search(line.text))})
+
+    def state_of(self, event: Event) -> State:
+        """How far the write of an event has come."""
+        return states_of(self.holding(f'"id":"{event.id}"'))[event.id]
+
+    # ── writing ──
+
+    def add(self, entries: Sequence[Entry], now_us: int) -> tuple[Entry, ...]:
+        """Adds entries at the end, durably; gives them sealed. Raises `WorkspaceError`, `OSError`."""
+        addition = chain.add(self._end(), entries, outcome_id=new_ulid(now_us), at=iso(now_us))
+        try:
+            for month, text in addition.writes:
+                path = self._pages.get(month) or ledger_page(self.agent_id, month)
+                raw = self._read(month) if month in self._pages else b""
+                ledgers.append(self.root, path, text, len(raw))
+                self._pages[month] = path
+                self._raw[month] = raw + text.encode()
+        except (OSError, WorkspaceError):
+            self._forget()
+            raise
+        self._lines = None
+        return addition.sealed[len(addition.sealed) - len(entries) :]
+
+    def rewrite(self, lines: Iterable[Line]) -> None:
+        """Puts other lines in place of those of its pages, for what a removal erases."""
+        by_month: dict[str, list[Line]] = {month: [] for month in self._pages}
+        for line in lines:
+            by_month[line.month].append(line)
+        for month, kept in by_month.items():
+            data = chain.page_of(kept)
+            if data != self._read(month):
+                ledgers.rewrite(self.root, self._pages[month], data, self._read(month))
+        self._forget()
+
+    def _forget(self) -> None:
+        self._pages = dict(ledgers.pages(self.root, self.agent_id))
+        self._raw.clear()
+        self._lines = None
+
+    def _read(self, month: str) -> bytes:
+        if month not in self._raw:
+            self._raw[month] = ledgers.read(self.root, self._pages[month])
+        return self._raw[month]
+
+    def _end(self) -> list[Line]:
+        """The last lines, at least from the last that can be read."""
+        if not self._pages:
+            return []
+        month = list(self._pages)[-1]
+        page = self._read(month)
+        start = page.find(b"\n", len(page) - _END) + 1 if len(page) > _END else 0
+        lines = chain.lines_of(month, page[start:])
+        if any(not isinstance(self._entry(line.text), Problem) for line in reversed(lines)):
+            return lines
+        return self.lines()
+
+    def _readable(self, lines: Iterable[Line]) -> list[Entry]:
+        found = (self._entry(line.text) for line in lines)
+        return [entry for entry in found if not isinstance(entry, Problem)]
+
+    def _entry(self, text: str) -> Entry | Problem:
+        known = self._entries.get(text)
+        if known is None:
+            known = self._entries[text] = decode(text)
+        return known
+
+
+def new_ulid(now_us: int) -> str:
+    """A ULID of this instant that nobody has had."""
+    return ulid_at(now_us, os.urandom(ENTROPY))
+
+
+def outcome(event: Event, state: State, now_us: int) -> Outcome:
+    """How the write of an event went on."""
+    return Outcome(id=new_ulid(now_us), at=iso(now_us), of=event.id, state=state)
+
+
+def _outcome_of(text: str) -> str | None:
+    match = _OF.search(text)
+    return match[1] if match else None
