@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
@@ -40,7 +41,10 @@ from signet_sync.index.gardens import Chain, GardenFile
 from signet_sync.vault import files
 
 _BYTES = SIZE_LIMIT * 4
+_LINK = re.compile(r"\[\[(?:[^\[\]|]*\|)?([^\[\]|]*)\]\]")
 _MARKUP = "#>-*+ \t"
+# Who takes part is no sentence about a relationship.
+_MEMBERS = "participants"
 _NARROW = 240  # characters of the one line about an entity
 
 
@@ -185,7 +189,7 @@ class Garden:
         """What the index knows of a file; its texts are without secrets."""
         fields = document.fields
         place = seen.place
-        core = self._core(place, document) if place.file == "profile" else []
+        core = self._core(place, document) if place.file == "profile" else {}
         return GardenFile(
             path=seen.path,
             agent_id=self.agent_id,
@@ -196,19 +200,19 @@ class Garden:
             title=flatten(document.title, 120) or place.id,
             status=flatten(_text(fields.get("status")), 60) or "active",
             type=flatten(_text(fields.get("type")), 120) or None,
-            line=_line(core),
+            line=_line(text for anchor, text in core.items() if anchor != _MEMBERS),
             participants=words(fields.get("participants")),
-            text="\n".join(core),
+            text="\n".join(core.values()),
             sha256=seen.sha256,
             updated_us=parse_instant(_text(fields.get("updated_at"))) or self.now_us,
             signature=seen.signature,
         )
 
-    def _core(self, place: Place, document: Document) -> list[str]:
+    def _core(self, place: Place, document: Document) -> dict[str, str]:
         common = {shape.anchor for shape in COMMON}
         wanted = {shape.anchor for shape in self.shapes_of(place.kind, "profile", document)} - common
-        found = (text_of(section) for section in document.sections if section.anchor in wanted)
-        return [text for text in found if text]
+        found = {section.anchor or "": text_of(section) for section in document.sections if section.anchor in wanted}
+        return {anchor: text for anchor, text in found.items() if text}
 
     def remember_chain(self) -> None:
         """Mirrors the end of the ledger. In the caller's transaction."""
@@ -263,7 +267,7 @@ def _line(core: Iterable[str]) -> str:
     """What an entity is, in one line: the first words of its first section that says anything."""
     for text in core:
         for line in text.split("\n"):
-            said = flatten(line.lstrip(_MARKUP), _NARROW)
+            said = flatten(_LINK.sub(r"\1", line).lstrip(_MARKUP), _NARROW)
             if any(map(str.isalnum, said)):
                 return said
     return ""

@@ -8,7 +8,7 @@ from typing import Any
 
 from signet_sync import state
 from signet_sync.agent import graph, reconcile
-from signet_sync.agent.entities import observing, saga, weaving
+from signet_sync.agent.entities import observing, relinking, saga, weaving
 from signet_sync.agent.entities.answers import Done
 from signet_sync.agent.entities.garden import Entity, Garden
 from signet_sync.agent.entities.ledger import new_ulid
@@ -22,6 +22,8 @@ from signet_sync.index import gardens
 from signet_sync.index.gardens import GardenFile
 
 _TRIES = 3
+# What patterns say of a part.
+_SHOWN = ("rename", "deprecate", "status")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,7 +79,9 @@ def carry_out(workspace: Workspace, agent_id: str, ask: Ask, act: Callable[[Gard
                 event, entity = act(garden)
             except Raced:
                 continue
-            if entity.kind != "part" or event.op == "rename":
+            if event.op == "rename":
+                relinking.relink(garden, entity)
+            if entity.kind != "part" or event.op in _SHOWN:
                 weaving.weave_in(garden)
             return _done(garden, ask, event, before)
     raise WorkspaceError(

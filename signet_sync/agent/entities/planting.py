@@ -19,7 +19,7 @@ from signet_sync.entities.changes import file_sha256, whole
 from signet_sync.entities.documents import Document, blank, render
 from signet_sync.entities.events import Event
 from signet_sync.entities.fitting import Fitted, fit_title
-from signet_sync.errors import UsageError
+from signet_sync.errors import UsageError, WorkspaceError
 from signet_sync.index import gardens
 from signet_sync.index.gardens import GardenFile
 
@@ -59,7 +59,7 @@ def _write(garden: Garden, entity: Entity, documents: dict[File, Document], stam
             written.append(
                 (replace(seen, raw=utf8(text), text=text, sha256=file_sha256(text), signature=signature), file)
             )
-    except saga.Raced:
+    except (saga.Raced, WorkspaceError, OSError):
         failed = events[len(written) :]
         garden.ledger.add([outcome(event, "failed", garden.now_us) for event in failed], garden.now_us)
         raise

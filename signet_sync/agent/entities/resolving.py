@@ -2,12 +2,27 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from collections.abc import Mapping
+from typing import Any, Literal
 
+from signet_sync import state
+from signet_sync.agent.entities import observing, performing, saga
 from signet_sync.agent.entities.answers import Done
+from signet_sync.agent.entities.garden import Garden, Seen, parsed
+from signet_sync.agent.entities.ledger import new_ulid
 from signet_sync.agent.workspace import Workspace
-from signet_sync.contracts.gardens import File
-from signet_sync.entities.events import Actor
+from signet_sync.contracts.gardens import File, Place, kind_of
+from signet_sync.contracts.sanitizer import redact
+from signet_sync.contracts.timestamps import iso
+from signet_sync.entities.changes import file_sha256, whole
+from signet_sync.entities.documents import Document
+from signet_sync.entities.events import Actor, Event
+from signet_sync.entities.evidence import token_for
+from signet_sync.errors import UsageError, WorkspaceError
+from signet_sync.index import gardens
+
+# What a maintainer calls the ledger itself where its end was gone.
+LEDGER = "ledger"
 
 
 def resolve(
@@ -25,4 +40,106 @@ def resolve(
     Raises `UsageError`: `actor-refused` unless a maintainer asks, `not-drifted`, `file-unreadable` (the file is no
     entity file of this id and cannot be kept), `events-incomplete` (the events do not tell it).
     """
-    raise NotImplementedError
+    if actor != "maintainer":
+        raise UsageError("drift is a maintainer's to settle", hint="--actor maintainer", code="actor-refused")
+    with state.workspace_lock(workspace.state):
+        before = performing.heads(workspace, agent_id)
+        garden = Garden(workspace, agent_id, now_us)
+        observing.tend(garden)
+        observing.look(garden, None)
+        entity_id = _meant(garden, ref)
+        queue = [one for one in gardens.drift(workspace.database, agent_id) if one.entity_id == entity_id]
+        if not any(one.file == file for one in queue):
+            raise UsageError("it does not wait for a maintainer", hint="signet-sync entity drift", code="not-drifted")
+        if entity_id == observing.LEDGER:
+            event = _record(garden, None, None, {"accepted": [one.found_sha256 for one in queue]})
+            with workspace.database.transaction(durable=True):
+                gardens.clear_drift(workspace.database, [one.path for one in queue])
+        elif keep == "file":
+            event = _keep_file(garden, _seen(garden, entity_id, file))
+        else:
+            event = _keep_events(garden, _seen(garden, entity_id, file))
+        if entity_id != observing.LEDGER:
+            observing.look(garden, {entity_id})
+        waiting = performing.follow(workspace, agent_id, before, now_us)
+        done = performing.done(garden, event)
+        return Done(done.id, done.event_id, done.token, done.path, waiting=waiting)
+
+
+def _meant(garden: Garden, ref: str) -> str:
+    """The id that a name means; what is gone is known by its id in full. Raises `UsageError`."""
+    if ref.strip() == LEDGER:
+        return observing.LEDGER
+    if kind_of(ref.strip()) is not None:
+        return ref.strip()
+    return performing.located(garden, ref).id
+
+
+def _seen(garden: Garden, entity_id: str, file: File) -> Seen:
+    """The file where it stands, or where its events say that it should. Raises `UsageError`."""
+    places = garden.places().get(entity_id, [])
+    if len(places) > 1:
+        raise UsageError("the entity stands in two folders", hint="take one of them away", code="file-unreadable")
+    kind, slug = kind_of(entity_id), garden.told(entity_id).slug
+    if places:
+        return garden.seen(places[0]._replace(file=file))
+    if kind is None or slug is None:
+        raise UsageError("nothing is known of it", hint="signet-sync entity log", code="events-incomplete")
+    return garden.seen(Place(garden.agent_id, kind, slug, entity_id, file))
+
+
+def _keep_file(garden: Garden, seen: Seen) -> Event:
+    document = parsed(seen.text) if seen.text is not None else None
+    place = seen.place
+    wanted = {"kind": place.kind, "id": place.id, "agent_id": place.agent_id}
+    if not isinstance(document, Document) or any(document.fields.get(key) != value for key, value in wanted.items()):
+        raise UsageError(
+            "the file cannot be kept: it is no entity file of this id",
+            path=seen.path,
+            hint="correct it first, or keep what its events tell",
+            code="file-unreadable",
+        )
+    text = seen.text or ""
+    return _record(garden, place, file_sha256(text), {**whole(text), "slug": place.slug})
+
+
+def _keep_events(garden: Garden, seen: Seen) -> Event:
+    text = garden.told(seen.place.id).texts.get(seen.place.file)
+    if text is None:
+        raise UsageError(
+            "its events do not tell it to the end",
+            path=seen.path,
+            hint="keep the file, or bring the ledger back from a copy",
+            code="events-incomplete",
+        )
+    if seen.code not in ("", "gone", "not-utf8"):
+        raise WorkspaceError(seen.message, path=seen.path, hint="move it away", code=seen.code)
+    displaced = None if seen.raw is None else redact(seen.raw.decode("utf-8", "replace"))[0]
+    event = _record(garden, seen.place, None, {"displaced": displaced})
+    try:
+        saga.put(garden, seen, text)
+    except saga.Raced:
+        raise WorkspaceError("somebody saved it meanwhile", path=seen.path, hint="try again", code="busy") from None
+    return event
+
+
+def _record(garden: Garden, place: Place | None, file_after: str | None, payload: Mapping[str, Any]) -> Event:
+    """What the maintainer said. It needs no outcome: the file stands, or its events tell it already."""
+    ulid = new_ulid(garden.now_us)
+    event = Event(
+        id=ulid,
+        token=token_for(ulid),
+        at=iso(garden.now_us),
+        agent_id=garden.agent_id,
+        entity_id=place.id if place is not None else None,
+        actor="maintainer",
+        op="human_edit",
+        file=place.file if place is not None else None,
+        payload=payload,
+        file_after=file_after,
+        state="committed",
+    )
+    garden.ledger.add([event], garden.now_us)
+    garden.forget_told(event.entity_id)
+    saga.mirror(garden)
+    return event

@@ -23,6 +23,9 @@ from signet_sync.errors import UsageError, WorkspaceError
 from signet_sync.index import gardens
 from signet_sync.vault import files, moving
 
+# Of these the ledger holds what was set as a whole.
+_STATED = ("set", "approve", "schema")
+
 
 class Raced(Exception):
     """Somebody saved the file between our look and our write: nothing was written, and it is looked at again."""
@@ -73,7 +76,7 @@ def write(garden: Garden, entity: Entity, plan: Plan, stamp: Stamp) -> Event:
     text = render(plan.after)
     try:
         signature = put(garden, seen, text)
-    except (Raced, WorkspaceError):
+    except (Raced, WorkspaceError, OSError):
         garden.ledger.add([outcome(event, "failed", garden.now_us)], garden.now_us)
         raise
     if plan.slug is not None:
@@ -92,7 +95,11 @@ def event_of(garden: Garden, entity: Entity, plan: Plan, stamp: Stamp) -> Event:
     payload = dict(plan.extra)
     before = after = None
     if plan.after is not None and document is not None:
-        said = whole(render(plan.after)) if plan.stated else change(document, plan.after, stated=plan.section)
+        said = (
+            whole(render(plan.after))
+            if plan.stated
+            else change(document, plan.after, stated=plan.section if plan.op in _STATED else None)
+        )
         payload = {**payload, **said}
         before, after = _section(document, plan.section), _section(plan.after, plan.section)
     if plan.warnings:
