@@ -39,9 +39,8 @@ def observe(workspace: Workspace, paths: Iterable[str] | None, now_us: int) -> O
     found = _Found()
     for agent_id, ids in sorted(_asked(workspace, paths).items()):
         garden = Garden(workspace, agent_id, now_us)
-        ended = settle_open(garden)
-        found.settled += ended or []
-        look(garden, None if ended is not None else ids, found)
+        tend(garden, found)
+        look(garden, ids, found)
     return found.observed()
 
 
@@ -74,13 +73,25 @@ class _Found:
 
 
 def tend(garden: Garden, found: _Found | None = None) -> None:
-    """Brings a garden in step where something is unsettled: what every command on entities does first."""
-    ended = settle_open(garden)
-    if ended is None:
+    """Brings a garden in step where its ledger is not as it was left: what every command on entities does first."""
+    known, last = gardens.chain(garden.workspace.database, garden.agent_id), garden.ledger.last()
+    if (known.last_hash if known else None) == (last.hash if last else None):
         return
-    found = found or _Found()
-    found.settled += ended
-    look(garden, None, found)
+    found = found if found is not None else _Found()
+    doubtful = _since(garden, known.last_hash) if known is not None else None
+    found.settled += _settle_open(garden, known.last_hash if known is not None and doubtful is None else None)
+    look(garden, None, found, doubtful=doubtful)
+
+
+def _since(garden: Garden, last_hash: str) -> set[str] | None:
+    """Entities of which the ledger tells more than was known; None where it does not hold what was known (all)."""
+    entries = garden.ledger.entries()
+    place = next((at for at, entry in enumerate(entries) if entry.hash == last_hash), None)
+    if place is None:
+        return None
+    owners = {entry.id: entry.entity_id for entry in entries if isinstance(entry, Event)}
+    later = (owners.get(entry.id if isinstance(entry, Event) else entry.of) for entry in entries[place + 1 :])
+    return {entity_id for entity_id in later if entity_id is not None}
 
 
 def _asked(workspace: Workspace, paths: Iterable[str] | None) -> dict[str, set[str] | None]:
@@ -107,18 +118,13 @@ def _asked(workspace: Workspace, paths: Iterable[str] | None) -> dict[str, set[s
 # ── what a crash left ──
 
 
-def settle_open(garden: Garden) -> list[Outcome] | None:
-    """Settles open writes and mirrors the ledger's end; None where the ledger is as it was left."""
+def _settle_open(garden: Garden, lost: str | None) -> list[Outcome]:
+    """Settles open writes and mirrors the ledger's end; `lost` is the hash of the line that it ended with and lacks."""
     database = garden.workspace.database
-    known = gardens.chain(database, garden.agent_id)
-    last = garden.ledger.last()
-    if (known.last_hash if known else None) == (last.hash if last else None):
-        return None
-    cut = known is not None and not garden.ledger.holds(f'"hash":"{known.last_hash}"')
     ended = [_settled(garden, event) for event in garden.ledger.unsettled()]
     with database.transaction(durable=True):
-        if cut and known is not None:
-            gardens.put_drift(database, _truncated(garden, known.last_hash))
+        if lost is not None:
+            gardens.put_drift(database, _truncated(garden, lost))
         garden.remember_chain()
     return ended
 
@@ -193,8 +199,17 @@ def _place_of(garden: Garden, event: Event) -> Place | None:
 # ── what stands there ──
 
 
-def look(garden: Garden, ids: Collection[str] | None, found: _Found | None = None) -> None:
-    """Looks at some entities (None: all), and records what became of their files."""
+def look(
+    garden: Garden,
+    ids: Collection[str] | None,
+    found: _Found | None = None,
+    *,
+    doubtful: Collection[str] | None = frozenset(),
+) -> None:
+    """Looks at some entities (None: all), and records what became of their files.
+
+    Files that stand as they were known are read only where their events are not (`doubtful`, None: all).
+    """
     found = found if found is not None else _Found()
     database = garden.workspace.database
     rows: dict[str, dict[str, Any]] = {}
@@ -213,7 +228,8 @@ def look(garden: Garden, ids: Collection[str] | None, found: _Found | None = Non
     for each in sorted(ids):
         standing = places.get(each, [])
         expected = rows.get(each, {})
-        if len(standing) == 1 and each not in queued and expected and None not in expected.values():
+        certain = doubtful is not None and each not in doubtful and each not in queued
+        if certain and len(standing) == 1 and expected and None not in expected.values():
             now = {path: sign for path, sign in current.items() if parse_path(path) == _with(standing[0], path)}
             if now == expected:
                 continue

@@ -107,7 +107,7 @@ def fields_of(document: Document) -> list[tuple[str, int, int]]:
         for at, token in enumerate(tokens)
         if token.type == "heading_open" and token.tag == "h3" and not token.level and token.map
     ]
-    ends = [start for _, start in heads[1:]] + [len(body.split("\n"))]
+    ends = [*(start for _, start in heads[1:]), len(body.split("\n"))][: len(heads)]
     return [(name, start, end) for (name, start), end in zip(heads, ends, strict=True)]
 
 
