@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from signet_sync import __version__
-from signet_sync.errors import SignetSyncError
+from signet_sync.errors import SignetSyncError, UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -48,6 +48,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "unpin": ("memory", "Unpin it: decay and budget decide again."),
     "dream": ("dream", "Promote what was recalled often into MEMORY.md."),
     "stats": ("dream", "How much is remembered, recalled and promoted."),
+    "entity": ("entity", "Keep curated files about the user, parts and relationships."),
     "session": ("session", "Write a session's end or compaction into the vault."),
     "transcript": ("transcript", "Keep what is said in a session while it runs."),
     "hooks": ("hooks", "Let coding agents hand their sessions over."),
@@ -300,6 +301,21 @@ def agreed(question: str, *, yes: bool, as_json: bool) -> None:
     if as_json or not sys.stdin.isatty():
         raise click.UsageError("this asks first; give --yes where nobody can answer")
     click.confirm(question, abort=True, err=True)
+
+
+def stdin_text(limit: int) -> str:
+    """What stands on stdin, UTF-8 with or without a byte order mark; of more than `limit` bytes the first ones.
+
+    Raises `UsageError` (`input-invalid`).
+    """
+    raw = sys.stdin.buffer.read(limit)
+    try:
+        # Cut off inside a letter, it is too long all the same.
+        return raw.decode("utf-8-sig", "strict" if len(raw) < limit else "replace")
+    except UnicodeDecodeError as error:
+        raise UsageError(
+            f"the text is not UTF-8: byte {error.start}", hint="convert it first", code="input-invalid"
+        ) from None
 
 
 now_option = click.option("--now", metavar="TIME", help="Take this as the present (ISO 8601).")

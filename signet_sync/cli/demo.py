@@ -21,7 +21,7 @@ _QUESTION = "who is Priya"
 def demo(context: Context, path: str, as_json: bool) -> int:
     """Make a workspace of sample sessions in PATH (default ./signet-demo), index it, and show what comes of it."""
     from signet_sync.agent import demo as agent
-    from signet_sync.agent import report
+    from signet_sync.agent import demo_garden, report
     from signet_sync.agent.reconcile import Request, run_pass
     from signet_sync.agent.workspace import opened
     from signet_sync.cli.reindex import show
@@ -33,6 +33,7 @@ def demo(context: Context, path: str, as_json: bool) -> int:
     settings, _ = load(root)
     with opened(root, settings) as workspace:
         outcome = run_pass(workspace, Request(now_us=instant))
+        planted = demo_garden.plant(workspace, instant)
         document = report.reindexed(workspace, outcome, instant)
     if as_json:
         emit(document)
@@ -45,6 +46,10 @@ def demo(context: Context, path: str, as_json: bool) -> int:
     click.echo()
     click.secho("what was found", bold=True)
     show(document)
+    click.echo()
+    click.secho(f"{len(planted)} entities beside it, files to read and edit", bold=True)
+    for profile in planted:
+        click.echo(f"  {profile}")
     command = shlex.join([*_program(), "--workspace", os.path.relpath(root)])
     click.echo()
     click.secho("three things to try", bold=True)

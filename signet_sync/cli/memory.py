@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import sys
 from typing import TYPE_CHECKING
 
 import click
 
-from signet_sync.cli import Context, agent_option, emit, json_option, now_option, pass_context, resolve_now
+from signet_sync.cli import Context, agent_option, emit, json_option, now_option, pass_context, resolve_now, stdin_text
 from signet_sync.errors import UsageError
 from signet_sync.temporal.memories import LONGEST, TYPES
 
@@ -86,7 +85,7 @@ def remember(
     from signet_sync.agent import memories
 
     instant = resolve_now(now)
-    said = _stdin() if text == ("-",) else " ".join(text)
+    said = stdin_text(_ENOUGH) if text == ("-",) else " ".join(text)
     with _opened(context) as workspace:
         done = memories.remember(
             workspace, agent, said, kind=kind, tags=tags, private=private, session=session, now_us=instant
@@ -198,14 +197,3 @@ def _tell(done: Pinned, as_json: bool, *, pinned: bool) -> None:
         click.echo(f"{'pinned' if done.changed else 'pinned already:'} ^{done.id}")
     else:
         click.echo(f"{'unpinned' if done.changed else 'was not pinned:'} ^{done.id}")
-
-
-def _stdin() -> str:
-    raw = sys.stdin.buffer.read(_ENOUGH)
-    try:
-        # Cut off inside a letter, it is too long all the same.
-        return raw.decode("utf-8-sig", "strict" if len(raw) < _ENOUGH else "replace")
-    except UnicodeDecodeError as error:
-        raise UsageError(
-            f"the text is not UTF-8: byte {error.start}", hint="convert it first", code="input-invalid"
-        ) from None

@@ -1,4 +1,4 @@
-"""`open`: one session with its segments, paths and lineage."""
+"""`open`: one session with its segments, paths and lineage, or what an event token leads to."""
 
 from __future__ import annotations
 
@@ -22,9 +22,14 @@ from signet_sync.cli.search import count_access, database_for_reading
 @json_option
 @pass_context
 def open_(context: Context, session: str, wanted: str | None, agent: str, as_json: bool) -> int:
-    """Show a session by key, id, token or unambiguous prefix."""
+    """Show a session by key, id, token or unambiguous prefix; of a token ev:… its event and the line it rests on."""
     from signet_sync.errors import UsageError
 
+    if session.startswith("ev:"):
+        from signet_sync.cli.entity_reading import show_source
+
+        show_source(context, agent, session, wanted, as_json)
+        return 0
     with database_for_reading(context) as database:
         document = running(database, agent, session) or describe(database, agent, session)
     paths = newest_paths(document)

@@ -107,7 +107,7 @@ def take_spool(context: Context, sweep: bool) -> None:
 
 
 def _write(context: Context, source: str, agent: str | None, as_json: bool, *, kind: str) -> None:
-    document = _document(source)
+    document = read_input(source, f"session {kind}")
     if agent is not None and isinstance(document, dict):
         if document.get("agent_id", agent) != agent:
             raise UsageError("--agent and the document name different agents", hint="leave one of them out")
@@ -141,7 +141,8 @@ def _write(context: Context, source: str, agent: str | None, as_json: bool, *, k
     _tell(answer)
 
 
-def _document(source: str) -> Any:
+def read_input(source: str, command: str) -> Any:
+    """The JSON document of a file, or of stdin for `-`. Raises `UsageError`; the help of `command` has its shape."""
     try:
         if source == "-":
             raw = sys.stdin.buffer.read()
@@ -165,7 +166,7 @@ def _document(source: str) -> Any:
     raise UsageError(
         problem,
         path=None if source == "-" else source,
-        hint="see signet-sync session end --help for its shape",
+        hint=f"see signet-sync {command} --help for its shape",
         code="input-invalid",
     )
 

@@ -1,0 +1,51 @@
+"""The entities of the sample workspace: made by ordinary operations, so that their ledger tells how."""
+
+from __future__ import annotations
+
+import os
+import tomllib
+from importlib.resources import files as package_files
+from typing import Any
+
+from signet_sync.agent.entities import guarding, operations
+from signet_sync.agent.workspace import Workspace
+from signet_sync.contracts.places import DEFAULT_AGENT, MEMORY
+
+
+def plant(workspace: Workspace, now_us: int) -> list[str]:
+    """Makes the sample entities of an indexed sample workspace; gives the paths of their profiles."""
+    samples = tomllib.loads((package_files("signet_sync.agent") / "demo_entities.toml").read_text("utf-8"))
+    return [_plant(workspace, sample, now_us) for sample in samples["entity"]]
+
+
+def _plant(workspace: Workspace, sample: dict[str, Any], now_us: int) -> str:
+    made = operations.create(
+        workspace,
+        DEFAULT_AGENT,
+        sample["kind"],
+        sample["name"],
+        relation=sample.get("type"),
+        between=sample.get("between", ()),
+        now_us=now_us,
+    )
+    for section, text in sample["sections"].items():
+        operations.set_section(workspace, DEFAULT_AGENT, made.id, section, text, now_us=now_us)
+    for item in sample.get("items", ()):
+        operations.append(workspace, DEFAULT_AGENT, made.id, item["section"], item["text"], now_us=now_us)
+    for item in sample.get("evidence", ()):
+        source = _line(workspace.root, item["says"])
+        operations.append(workspace, DEFAULT_AGENT, made.id, "evidence", item["why"], evidence=source, now_us=now_us)
+    for section in sample.get("pins", ()):
+        guarding.pin(workspace, DEFAULT_AGENT, made.id, section, now_us=now_us)
+    return made.path
+
+
+def _line(root: str, words: str) -> str:
+    """`PATH#LINE` of the newest summary that says this. Names sort by time."""
+    for name in sorted(os.listdir(os.path.join(root, MEMORY)), reverse=True):
+        if name.endswith("--summary.md"):
+            with open(os.path.join(root, MEMORY, name), encoding="utf-8") as handle:
+                for number, line in enumerate(handle, 1):
+                    if words in line and not line.startswith("memory_sentence"):
+                        return f"{MEMORY}/{name}#{number}"
+    raise LookupError(f"no sample says {words!r}")
