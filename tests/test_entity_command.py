@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 import sys
 from io import BytesIO, TextIOWrapper
 from pathlib import Path
@@ -313,6 +314,16 @@ def test_a_field_becomes_a_section_of_the_schema(garden: Garden, critic: str) ->
     assert garden.entity("lint", critic).code == 0
 
 
+def test_the_demo_has_a_garden_that_is_whole_however_often_it_is_made(tmp_path: Path) -> None:
+    root = tmp_path / "demo"
+    for again in range(2):
+        assert "4 entities beside it" in call("demo", str(root)).out
+        for command in (("verify",), ("lint",), ("replay", "jo", "--check"), ("drift",)):
+            assert call("--workspace", root, "entity", *command).code == 0, (again, command)
+        assert call("--workspace", root, "entity", "set", "mira", "preferences", "--text", "Mine.").code == 2
+        shutil.rmtree(root)
+
+
 # ── what is written about it ──
 
 
@@ -320,11 +331,9 @@ def test_every_decision_has_a_row_and_every_row_a_test() -> None:
     page = (ROOT / "docs/entities.md").read_text("utf-8")
     rows = re.findall(r"^\| (\d+) \|.*\|(.*)\|$", page, re.MULTILINE)
     assert [int(number) for number, _ in rows] == list(range(1, 17))
-    for number, cell in rows:
-        named = re.findall(r"`(\w+)::(\w+)`", cell)
-        assert named, number
-        for file, test in named:
-            assert f"def {test}(" in (ROOT / f"tests/{file}.py").read_text("utf-8"), (number, file, test)
+    assert all("::" in cell for _, cell in rows)
+    for file, test in re.findall(r"`(\w+)::(\w+)`", page):
+        assert f"def {test}(" in (ROOT / f"tests/{file}.py").read_text("utf-8"), (file, test)
 
 
 def test_every_command_is_in_the_page_and_its_help_fits() -> None:

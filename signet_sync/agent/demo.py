@@ -28,8 +28,10 @@ MARKER = ".signet-demo"
 def make(root: str, now_us: int) -> list[str]:
     """Writes the sample workspace; gives its artifact paths.
 
-    Raises `UsageError` for a folder that is neither empty nor an earlier demo; an earlier one is made anew.
+    Raises `UsageError` for a folder that is neither empty nor an earlier demo; an earlier one is made anew, and
+    what is remembered of one that was deleted by hand is forgotten.
     """
+    known = state.locate(root).path
     if os.path.isdir(root) and os.listdir(root):
         if not os.path.isfile(os.path.join(root, MARKER)):
             raise UsageError(
@@ -38,8 +40,10 @@ def make(root: str, now_us: int) -> list[str]:
                 hint="give another: signet-sync demo PATH",
                 code="not-empty",
             )
-        shutil.rmtree(state.locate(root).path, ignore_errors=True)
+        shutil.rmtree(known, ignore_errors=True)
         shutil.rmtree(root)
+    elif os.path.isfile(os.path.join(known, MARKER)):
+        shutil.rmtree(known, ignore_errors=True)
     os.makedirs(root, mode=0o700, exist_ok=True)
     files.create_once(root, MARKER, b"A demo workspace of signet-sync; delete it whenever you like.\n")
     samples = tomllib.loads((package_files("signet_sync.agent") / "demo_sessions.toml").read_text("utf-8"))
@@ -52,6 +56,11 @@ def make(root: str, now_us: int) -> list[str]:
     _break(root, samples["broken"], by_session)
     _copy(root, samples["conflict"], by_session)
     return written
+
+
+def mark(folder: state.StateFolder) -> None:
+    """Says in a state folder that it is a demo's."""
+    state.write_json(os.path.join(folder.path, MARKER), {})
 
 
 def _session(root: str, sample: dict[str, Any], now_us: int) -> dict[str, str]:

@@ -33,6 +33,7 @@ def demo(context: Context, path: str, as_json: bool) -> int:
     settings, _ = load(root)
     with opened(root, settings) as workspace:
         outcome = run_pass(workspace, Request(now_us=instant))
+        agent.mark(workspace.state)
         planted = demo_garden.plant(workspace, instant)
         document = report.reindexed(workspace, outcome, instant)
     if as_json:
