@@ -62,14 +62,16 @@ ALL_DIRTY = Hint(frozenset(), everything=True)
 
 
 class Watcher:
-    """Watches some folders of a workspace, none of them recursively, and tells what to look at.
+    """Watches some folders of a workspace and tells what to look at.
 
     `root` is the workspace's path and may be a symlink, missing, or replaced while watching. `folders()`
     gives the workspace-relative folders that should be watched (`""` is the root); it is asked at the start
-    and in each `check`. An absolute path (a real one) names a folder outside the workspace: what happens in
-    it is hinted at by absolute paths, nothing above it is watched. A folder that is missing, unreadable or
-    reached through a symlink below the root is not watched until that changes. `mode` is one of `MODES` (else
-    `ConfigError`); `poll_interval` is in seconds and counts from the end of one pass to the next tick.
+    and in each `check`. One that ends with `/` is watched with all below it: what happens to a folder in
+    there is hinted at by the folder's path. An absolute path (a real one) names a folder outside the
+    workspace: what happens in it is hinted at by absolute paths, nothing above it is watched. A folder that is
+    missing, unreadable or reached through a symlink below the root is not watched until that changes. `mode`
+    is one of `MODES` (else `ConfigError`); `poll_interval` is in seconds and counts from the end of one pass
+    to the next tick.
 
     `start`, `check`, `gather` and `stop` belong to one thread; `wake` may be called from any, and from a
     signal handler. Folders between the root and a watched one are watched too, only for the coming and going
@@ -263,18 +265,21 @@ class _Inbox:
 class _Survey:
     """What there is to be watched: equal surveys need no new watches.
 
-    `base` is the root's real path, `wanted` the folders whose files are of interest, `found` these and all
-    folders above them with their identity, parents first, None where nothing can be watched.
+    `base` is the root's real path, `wanted` the folders whose files are of interest, `deep` those with all
+    below them, `found` these and all folders above them with their identity, parents first, None where
+    nothing can be watched.
     """
 
     base: str
     wanted: frozenset[str]
+    deep: frozenset[str]
     found: dict[str, Identity | None]
 
 
 def _survey(root: str, folders: Sequence[str]) -> _Survey:
     base = os.path.realpath(root)
     found = {"": _identity(base)}
+    deep = frozenset(folder.rstrip("/") for folder in folders if folder.endswith("/"))
     for folder in folders:
         if os.path.isabs(folder):
             found[folder] = _identity(folder)
@@ -286,7 +291,7 @@ def _survey(root: str, folders: Sequence[str]) -> _Survey:
                 # A path through a symlink would be watched at the place it leads to.
                 found[path] = None if found[parent] is None else _identity(os.path.join(base, path))
             parent = path
-    return _Survey(base, frozenset(folders), found)
+    return _Survey(base, frozenset(folders) - {f"{folder}/" for folder in deep}, deep, found)
 
 
 def _identity(path: str) -> Identity | None:
@@ -340,7 +345,7 @@ class _Watches:
                 continue
             path = os.path.join(self.survey.base, folder) if folder else self.survey.base
             try:
-                self._observer.schedule(listener, path, recursive=False, event_filter=accepted)
+                self._observer.schedule(listener, path, recursive=folder in self.survey.deep, event_filter=accepted)
             except (FileNotFoundError, NotADirectoryError):
                 self._missed = True
 
@@ -383,6 +388,7 @@ def _listener(survey: _Survey, inbox: _Inbox) -> FileSystemEventHandler:
     from watchdog.events import FileSystemEventHandler
 
     inside = survey.base.rstrip("/") + "/"
+    below = tuple(f"{folder}/" for folder in survey.deep)
 
     class Listener(FileSystemEventHandler):
         def dispatch(self, event: FileSystemEvent) -> None:
@@ -400,7 +406,9 @@ def _listener(survey: _Survey, inbox: _Inbox) -> FileSystemEventHandler:
                     continue  # most events have no destination
                 if relative in survey.found:
                     inbox.add_everything()
-                elif not event.is_directory and relative.rpartition("/")[0] in survey.wanted:
+                elif relative.startswith(below) or (
+                    not event.is_directory and relative.rpartition("/")[0] in survey.wanted
+                ):
                     paths.append(relative)
             if paths:
                 inbox.add(paths)

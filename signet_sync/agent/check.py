@@ -1,4 +1,4 @@
-"""`check`: the same judgements over the files alone; nothing is written, no database opened unless asked."""
+"""`check`: the same judgements over the files alone, and entities; nothing is written, no index opened unless asked."""
 
 from __future__ import annotations
 
@@ -19,18 +19,19 @@ from signet_sync.errors import SignetSyncError, WorkspaceError
 from signet_sync.index import artifacts, tombstones
 from signet_sync.index.database import Database
 from signet_sync.reconcile import Bench, CliffRule, Judgement, Known, Seal, Tombstones
-from signet_sync.vault import files, scan, versions
+from signet_sync.vault import files, gardens, scan, versions
 from signet_sync.vault.layout import folder
 
 
 @dataclass(slots=True)
 class Checked:
-    """Every judgement of a check, and the notes that need more than one file to be seen."""
+    """Every judgement of a check, the notes that need more than one file to be seen, and problems of entities."""
 
     judgements: list[Judgement] = field(default_factory=list)
     notes: list[dict[str, str]] = field(default_factory=list)
     counts: dict[str, int] = field(default_factory=dict)
     strict_notes: int = 0
+    problems: list[dict[str, str]] = field(default_factory=list)
 
 
 def check(
@@ -87,7 +88,23 @@ def check(
         "tombstones": verdicts["tombstone"],
         "removed_rows": 0,
     }
+    if any(gardens.stands(root, owner) for owner in gardens.owners(root)):
+        _entities(root, settings, checked, agent, database, now_us)
     return checked
+
+
+def _entities(
+    root: str, settings: Settings, checked: Checked, agent: str | None, database: Database | None, now_us: int
+) -> None:
+    from signet_sync.agent.entities import checking
+
+    remarks = checking.check(root, settings, agent, database, now_us)
+    checked.problems += remarks.problems
+    for entry in remarks.problems:
+        checked.counts[entry["verdict"]] += 1
+    checked.notes += remarks.notes
+    checked.notes.sort(key=lambda n: (n["path"], n["code"], n["message"]))
+    checked.strict_notes += len(remarks.notes)
 
 
 def _light(judgement: Judgement) -> Judgement:
@@ -174,7 +191,7 @@ def document(root: str, checked: Checked, now_us: int, *, strict: bool) -> dict[
     """The document of `check --json`."""
     problems = [
         problem(j.path, j.verdict, j.code, j.message)
-        for j in sorted(checked.judgements, key=lambda j: j.path)
+        for j in checked.judgements
         if j.verdict not in ("indexed", "tombstone")
     ]
     return {
@@ -182,7 +199,7 @@ def document(root: str, checked: Checked, now_us: int, *, strict: bool) -> dict[
         "now": iso(now_us),
         "ok": ok(checked, strict=strict),
         "counts": checked.counts,
-        "problems": problems,
+        "problems": sorted([*problems, *checked.problems], key=lambda p: p["path"]),
         "notes": checked.notes,
     }
 

@@ -13,6 +13,7 @@ from signet_sync.agent.traces import Sieve
 from signet_sync.agent.workspace import Workspace
 from signet_sync.contracts.artifacts import Tombstone
 from signet_sync.contracts.frontmatter import FrontmatterProblem, parse
+from signet_sync.contracts.gardens import parse_ledger_page, parse_path
 from signet_sync.contracts.names import artifact_name, carried_token
 from signet_sync.contracts.places import KEPT_COPY, MEMORY, TOMBSTONES, display, page_agent
 from signet_sync.errors import SignetSyncError
@@ -105,7 +106,7 @@ class Verdicts:
 
     def _cleaned(self, path: str, raw: bytes) -> bytes:
         name = artifact_name(path.rpartition("/")[2])
-        if (name is not None and name.kind == "manifest") or _is_kept_page(path):
+        if (name is not None and name.kind == "manifest") or _is_kept_page(path) or _is_of_entity(path):
             told = self._sieve.caught(raw)
             return b"\n".join(line for line in raw.split(b"\n") if not self._line_goes(line, told))
         if page_agent(path) is not None:
@@ -115,6 +116,11 @@ class Verdicts:
 
     def _line_goes(self, line: bytes, told: Iterable[bytes]) -> bool:
         return any(needle in line for needle in told) or not self._handles.isdisjoint(_HANDLE.findall(line))
+
+
+def _is_of_entity(path: str) -> bool:
+    """Whether a file is an entity's, or a page of their ledger: what rests on a removed session leaves it, too."""
+    return parse_path(path) is not None or parse_ledger_page(path) is not None
 
 
 def _is_kept_page(path: str) -> bool:

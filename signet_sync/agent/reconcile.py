@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 from signet_sync import journal, state
 from signet_sync import reconcile as desk
 from signet_sync.agent import flows, graph, projection, purge, scrub
+from signet_sync.agent.entities import tending
 from signet_sync.agent.flows import Flow
 from signet_sync.agent.garbage import uncollected
 from signet_sync.agent.manifests import rebuild_missing
@@ -157,9 +158,12 @@ def _pass(workspace: Workspace, request: Request) -> Outcome:
         _mend_text(workspace)
     if not workspace.touch_nothing:
         if outcome.cliff is None:
+            _tend(workspace, request, outcome)
             _clean_up(workspace, request, outcome)
         if request.project:
             _project(workspace, request, outcome)
+    elif outcome.full and outcome.cliff is None:
+        tending.mirror(workspace, request.now_us)
     if outcome.full and outcome.cliff is None:
         _remember_pass(workspace, request, outcome)
     return outcome
@@ -458,6 +462,8 @@ def _apply(
                 projection.project(workspace, agents=None, days=(), touched=(), now_us=request.now_us)
             # While rows tell what the removed sessions said.
             scrub.clean_kept_copies(workspace, bench.tombstones.stones)
+        with suppress(OSError, WorkspaceError):
+            scrub.clean_gardens(workspace, bench.tombstones.stones, request.now_us)
     asked = scrub.queries_of_removed(database, bench.tombstones.stones) if pending else set()
     with database.transaction():
         events.forget_queries(database, asked)
@@ -791,6 +797,20 @@ def _mend_text(workspace: Workspace) -> None:
         with database.transaction():
             artifacts.rebuild_text(database)
         workspace.events.append("full text was out of step with its rows and is built anew")
+
+
+def _tend(workspace: Workspace, request: Request, outcome: Outcome) -> None:
+    """Entity files follow people's hands, and their pages follow them."""
+    tended = tending.tend(
+        workspace,
+        None if outcome.full else request.paths,
+        request.now_us,
+        settle_seconds=request.settle_seconds,
+        confirmed=request.confirmed,
+    )
+    outcome.change.agents |= tended.agents
+    outcome.unsettled |= tended.unsettled
+    outcome.trouble += tended.trouble
 
 
 def _clean_up(workspace: Workspace, request: Request, outcome: Outcome) -> None:

@@ -23,9 +23,10 @@ from signet_sync.agent.reconcile import Outcome, Request
 from signet_sync.agent.worker import Worker, at_work, due
 from signet_sync.agent.workspace import Workspace
 from signet_sync.config import asks_anybody
-from signet_sync.contracts.places import MEMORY, TOMBSTONES, agent_folder, head_page
+from signet_sync.contracts.places import DEFAULT_AGENT, MEMORY, TOMBSTONES, agent_folder, head_page
 from signet_sync.contracts.timestamps import SECOND, iso
 from signet_sync.index import artifacts, overview
+from signet_sync.vault.gardens import garden
 from signet_sync.watcher import Hint, Watcher
 
 # Above this many hinted paths one look at everything is cheaper.
@@ -105,8 +106,9 @@ class Rounds:
 
     def _folders(self) -> list[str]:
         pages = [agent_folder(agent).rstrip("/") for agent in self._agents]
+        gardens = [f"{garden(agent)}/" for agent in {DEFAULT_AGENT, *self._agents}]
         spooled = os.path.realpath(self.workspace.state.spool)
-        return ["", MEMORY, TOMBSTONES, *(page for page in pages if page), spooled]
+        return ["", MEMORY, TOMBSTONES, *(page for page in pages if page), *sorted(gardens), spooled]
 
     # ── what is to be done ──
 

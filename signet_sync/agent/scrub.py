@@ -1,4 +1,4 @@
-"""After a removal no byte of what was removed stays in a file that we write: database, WAL, backups, kept copies."""
+"""After a removal no byte of it stays in a file that we write: database, WAL, backups, kept copies, entities."""
 
 from __future__ import annotations
 
@@ -9,10 +9,12 @@ from typing import TYPE_CHECKING, Any
 
 from signet_sync import journal, spool, state
 from signet_sync.agent import projection, traces
+from signet_sync.agent.entities import tending
 from signet_sync.agent.traces import Sieve
 from signet_sync.agent.workspace import Workspace, back_up
+from signet_sync.contracts.names import artifact_name
 from signet_sync.contracts.observed import Found
-from signet_sync.contracts.places import KEPT_COPY
+from signet_sync.contracts.places import KEPT_COPY, MEMORY
 from signet_sync.contracts.timestamps import parse_instant
 from signet_sync.contracts.tokens import token_of
 from signet_sync.errors import WorkspaceError
@@ -20,6 +22,7 @@ from signet_sync.index import memories, tombstones
 from signet_sync.index.traces import names, used_elsewhere
 from signet_sync.spool import Job
 from signet_sync.vault import files
+from signet_sync.vault.tombstones import path_of
 
 if TYPE_CHECKING:
     from signet_sync.contracts.artifacts import Tombstone
@@ -41,6 +44,7 @@ def scrub(workspace: Workspace, now_iso: str) -> None:
             projection.withdraw_strays(workspace)
         left = projection.clean_diaries(workspace, parse_instant(now_iso) or 0)
         clean_kept_copies(workspace, stones)
+        clean_gardens(workspace, stones, parse_instant(now_iso) or 0)
         back_up(workspace, now_iso, force=True)
         _drop_set_aside(workspace.database.path)
     except (OSError, WorkspaceError) as error:
@@ -99,6 +103,31 @@ def clean_kept_copies(workspace: Workspace, stones: Sequence[Tombstone]) -> None
     handles = {memory_id.encode() for _, memory_id in memories.forgotten(workspace.database)}
     if (stones or handles) and (copies := kept_copies(workspace.root)):
         _take_out(workspace, copies, (_needles(workspace, stones) if stones else set()) | handles)
+
+
+def clean_gardens(workspace: Workspace, stones: Sequence[Tombstone], now_us: int) -> None:
+    """Takes what rests on newly removed sessions, or says what they said, out of their agents' entities.
+
+    While the sessions have rows it is told by their words too, afterwards by paths, ids and names. Raises `OSError`,
+    `WorkspaceError`.
+    """
+    fresh = tombstones.pending(workspace.database)
+    for stone in stones:
+        if (stone.agent_id, stone.session_token) not in fresh or not tending.has_garden(workspace, stone.agent_id):
+            continue
+        from signet_sync.agent.entities import erasing
+
+        scope = (stone.agent_id, stone.session_token, stone.session_ids)
+        known = (name for name in names(workspace.database, scope) if artifact_name(name) is not None)
+        paths = {*stone.removed_paths, *(f"{MEMORY}/{name}" for name in known)}
+        erasing.erase(
+            workspace,
+            stone.agent_id,
+            paths=sorted(paths),
+            needles=_needles(workspace, [stone]),
+            tombstone=path_of(stone.agent_id, stone.session_token),
+            now_us=now_us,
+        )
 
 
 def queries_of_removed(database: Database, stones: Sequence[Tombstone]) -> set[str]:

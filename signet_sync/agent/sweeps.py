@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from signet_sync.agent.entities import tending
 from signet_sync.agent.workspace import Workspace
 from signet_sync.contracts.names import artifact_name, tombstone_name
 from signet_sync.contracts.observed import STRANGE_NAME, Signature, Snapshot
@@ -21,7 +22,9 @@ def worth(workspace: Workspace, hinted: frozenset[str]) -> frozenset[str]:
     foreign = [path for path in vault if not _is_ours(path)]
     known = artifacts.known_files(workspace.database, foreign)
     dull = {path for path, before in known.items() if before.verdict == "ignored" and files.look(workspace.root, path)}
-    others = {path for path in hinted - vault if path == MEMORY or page_agent(path) is not None}
+    others = {
+        path for path in hinted - vault if path == MEMORY or page_agent(path) is not None or tending.is_worth(path)
+    }
     return (vault - dull) | others
 
 
@@ -39,13 +42,18 @@ class Poll:
 
     def __init__(self) -> None:
         self._seen: Snapshot | None = None
+        self._entities: dict[str, Signature | None] = {}
 
     def moved(self, workspace: Workspace) -> frozenset[str] | None:
-        """Paths whose file came, went or moved in size, time or inode, pages too; None: look at everything."""
+        """Paths whose file came, went or moved in size, time or inode, pages and entities too; None: all of them."""
         snapshot = scan.scan(workspace.root)
         if snapshot.ground != "present":
             return None
         moved = _pages(workspace)
+        entities = tending.differing(workspace)
+        # One that waits for a maintainer differs for as long as he lets it wait.
+        moved |= dict(entities.items() - self._entities.items()).keys()
+        self._entities = entities
         if snapshot != self._seen:
             moved |= _differences(workspace, snapshot)
         self._seen = snapshot

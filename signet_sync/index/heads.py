@@ -12,7 +12,7 @@ from signet_sync.contracts.timestamps import day_of, parse_instant
 from signet_sync.facts.records import SECTION_OF
 from signet_sync.index import ahead, promotions
 from signet_sync.index.database import Database
-from signet_sync.projection.head import FactView, MemoryView, PinnedView, Seen, ThreadView
+from signet_sync.projection.head import EntityView, FactView, MemoryView, PinnedView, Seen, ThreadView
 from signet_sync.projection.render import Lineage, NodeView
 from signet_sync.temporal.score import Use
 from signet_sync.temporal.threads import HEAD_SESSIONS, Thread, head, session_from
@@ -20,6 +20,7 @@ from signet_sync.temporal.threads import HEAD_SESSIONS, Thread, head, session_fr
 THREADS = 40
 FACTS_OF_AN_ASPECT = 24
 MEMORIES_OF_A_TYPE = 24
+ENTITIES = 40
 PINS = 500
 USED = 200
 # Children of a node that are counted, and those that are named.
@@ -40,6 +41,10 @@ _PINNED = (
     "select id, source_type, label, (select project from memory_thread_heads h where h.agent_id = n.agent_id"
     " and h.thread_id = n.thread_id), latest_us, source_ref from session_summaries n"
     " where agent_id = ? and thread_id is not null"
+)
+_ENTITY = (
+    "select id, kind, title, type, status, line, max(updated_us, 0), path from garden_files"
+    " where agent_id = ? and file = 'profile' and status <> 'deprecated'"
 )
 # What the lineage lists: condensations, or what stands in a file.
 _LISTED = (
@@ -83,7 +88,15 @@ def seen(database: Database, agent_id: str, now_us: int) -> Seen:
         [PinnedView(*row) for row in _each(database, f"{_PINNED} and id = ?", pinned, agent_id).values()],
         uses,
         risen,
+        [EntityView(*row) for row in _entities(database, agent_id)],
     )
+
+
+def _entities(database: Database, agent_id: str) -> Iterable[tuple[Any, ...]]:
+    """The entities that changed last, each once: of a folder that somebody copied the first by path."""
+    # As dicts keep the last one of a key.
+    newest = f"{_ENTITY} order by updated_us desc, path desc limit ?"
+    return _rows(database, newest, agent_id, ENTITIES).values()
 
 
 def _as_of(database: Database, agent_id: str, view: ThreadView, now_us: int) -> ThreadView | None:

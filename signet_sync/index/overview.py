@@ -7,10 +7,11 @@ from typing import NamedTuple
 
 from signet_sync.index.database import Database
 
-# Each half is one step in an index, however many rows an agent has.
+# Each part is one step in an index, however many rows an agent has.
 _NEXT_AGENT = """select min(agent_id) from (
     select min(agent_id) as agent_id from memory_artifacts where agent_id > ?1
-    union all select min(agent_id) from memories where agent_id > ?1)"""
+    union all select min(agent_id) from memories where agent_id > ?1
+    union all select min(agent_id) from garden_files where agent_id > ?1)"""
 
 
 class Problem(NamedTuple):
@@ -84,7 +85,7 @@ def notes(database: Database, now_us: int) -> list[StoredNote]:
 
 
 def agents(database: Database) -> list[str]:
-    """Every agent with an artifact or a memory, `default` first."""
+    """Every agent with an artifact, a memory or an entity, `default` first."""
     found: list[str] = []
     agent: str | None = ""
     while True:

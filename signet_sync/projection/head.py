@@ -13,7 +13,7 @@ from signet_sync.contracts.timestamps import DAY, day_of
 from signet_sync.contracts.tokencount import estimate_tokens
 from signet_sync.contracts.wikilinks import wikilink
 from signet_sync.facts.records import SECTION_OF
-from signet_sync.temporal.ids import handle
+from signet_sync.temporal.ids import LETTERS, handle
 from signet_sync.temporal.score import UNUSED, Use, day_start, rank, score
 
 SECTIONS: tuple[tuple[str, str], ...] = (
@@ -93,6 +93,19 @@ class PinnedView(NamedTuple):
     path: str | None
 
 
+class EntityView(NamedTuple):
+    """A curated entity; `says` is one sentence about it, empty where its profile says nothing yet."""
+
+    id: str
+    kind: str
+    title: str
+    type: str | None
+    status: str
+    says: str
+    updated_us: int
+    path: str
+
+
 class Seen(NamedTuple):
     """All that may be shown in an agent's head, in any order; by id, what was used or pinned and what was promoted."""
 
@@ -102,6 +115,7 @@ class Seen(NamedTuple):
     nodes: Sequence[PinnedView] = ()
     uses: Mapping[str, Use] = {}
     dreamed: Mapping[str, DreamedView] = {}
+    entities: Sequence[EntityView] = ()
 
 
 class Line(NamedTuple):
@@ -175,6 +189,7 @@ def candidates(seen: Seen, now_us: int, half_lives: Mapping[str, float]) -> list
         *(valued(v.aspect, _section(v.aspect), v.id, v.latest_us, partial(_of_fact, v)) for v in seen.facts),
         *(_memory(v, seen.dreamed.get(v.id), valued) for v in seen.memories),
         *(valued("node", "projects", v.id, v.latest_us, partial(_of_node, v)) for v in seen.nodes),
+        *(valued("person", "people", v.id, v.updated_us, partial(_of_entity, v)) for v in seen.entities),
     ]
 
 
@@ -210,6 +225,11 @@ def _of_dream(view: MemoryView, dreamed: DreamedView) -> Line:
 
 def _of_node(view: PinnedView) -> Line:
     text = pinned_line(view)
+    return Line((view.id,), text, text)
+
+
+def _of_entity(view: EntityView) -> Line:
+    text = entity_line(view)
     return Line((view.id,), text, text)
 
 
@@ -250,6 +270,13 @@ def pinned_line(view: PinnedView) -> str:
     return f"{plain(view.label)} ({where}){f' {link_to(view.path)}' if view.path else ''}"
 
 
+def entity_line(view: EntityView) -> str:
+    """`**Inner Critic** (part, protector, active): … [[…/profile.md|profile]]`."""
+    about = _listed(view.kind, _cell(view.type or "", 40), _cell(view.status, 40))
+    says = f": {plain(view.says)}" if view.says else ""
+    return f"**{_cell(view.title, 80)}** ({about}){says} {wikilink(view.path, 'profile')}"
+
+
 def link_to(path: str) -> str:
     """A wikilink to an artifact, with its kind as label."""
     name = artifact_name(path.rpartition("/")[2])
@@ -257,7 +284,9 @@ def link_to(path: str) -> str:
 
 
 def fill(entries: Iterable[Candidate], budget: int) -> Head:
-    """Lines within a budget of tokens: the first of the ranking, each with its handle, the same saying once.
+    """Lines within a budget of tokens: the first of the ranking, the same saying once.
+
+    Each has its handle, but for what `expand` does not take because its link leads to all of it.
 
     Pins come first, then the highest score, then the newest, then ids. A line that even alone is over the budget is
     passed over; the first that does not fit any more ends the head, so that nothing of less worth takes its place.
@@ -275,7 +304,9 @@ def fill(entries: Iterable[Candidate], budget: int) -> Head:
         says, text, short = entry.tell()
         if says[0] in said:
             continue
-        line = f"{entry.bullet}{text if said.isdisjoint(says) else short} {handle(entry.id)}"
+        line = f"{entry.bullet}{text if said.isdisjoint(says) else short}"
+        if entry.id[:1] in LETTERS:
+            line += f" {handle(entry.id)}"
         heading = _HEADING_COSTS[entry.section]
         cost = estimate_tokens(line) + 1
         if entry.group not in groups:

@@ -1,0 +1,218 @@
+"""Entities in a pass: what people changed since the last one, writes that were cut off, days that are over.
+
+Nothing is opened but what moved: files and ledgers are told by their stats, and what reads them is imported only where
+there is something to read.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterable
+from contextlib import suppress
+from dataclasses import dataclass, field
+from hashlib import sha256
+
+from signet_sync.agent.workspace import Workspace
+from signet_sync.contracts.gardens import parse_ledger_page, parse_path
+from signet_sync.contracts.observed import Signature
+from signet_sync.contracts.places import DEFAULT_AGENT
+from signet_sync.contracts.timestamps import day_of
+from signet_sync.errors import UsageError, WorkspaceError
+from signet_sync.index import gardens as rows
+from signet_sync.vault import files, gardens
+
+# Where entities stand, and every folder in there: one that came or went takes its files with it.
+_FOLDER = re.compile(
+    r"(?:agents/([a-z0-9][a-z0-9_-]{0,63})/)?entities(?:/(?:user|parts|relationships)(?:/[^/]+)?)?", re.ASCII
+)
+# A clock that was set back makes files of the future; such a file would be young for ever.
+_FUTURE_NS = 3600 * 10**9
+_DAY, _LEDGER = "entities_day", "entities_ledger:"
+
+
+@dataclass(slots=True)
+class Tended:
+    """What a pass did for entities: agents whose page may have to follow, paths for another look, and trouble."""
+
+    agents: set[str] = field(default_factory=set)
+    unsettled: set[str] = field(default_factory=set)
+    trouble: list[str] = field(default_factory=list)
+
+
+def is_worth(path: str) -> bool:
+    """Whether a hinted path can mean something to entities."""
+    return _agent_of(path) is not None
+
+
+def tend(
+    workspace: Workspace,
+    paths: Collection[str] | None,
+    now_us: int,
+    *,
+    settle_seconds: float = 0.0,
+    confirmed: Collection[str] = frozenset(),
+) -> Tended:
+    """Looks at hinted paths (None: at every entity file), by somebody who holds the workspace's lock.
+
+    A file that is younger than `settle_seconds`, or gone, is looked at once more (`confirmed`): a person who types
+    saves every few seconds, and a rename takes two steps.
+    """
+    tended = Tended()
+    if paths is not None and not any(map(is_worth, paths)):
+        return tended
+    known = rows.signatures(workspace.database)
+    for agent_id, asked in _asked(workspace, paths, known).items():
+        try:
+            moved = _moved(workspace.root, agent_id, asked, known)
+            if moved is None:
+                continue
+            doubtful = {} if settle_seconds <= 0 else _doubtful(moved, now_us, settle_seconds)
+            tended.unsettled.update(path for path in doubtful if path not in confirmed)
+            _agent(workspace, agent_id, sorted(moved.keys() - tended.unsettled), now_us, tended)
+        except (OSError, UsageError, WorkspaceError) as error:
+            tended.trouble.append(f"the entities of agent {agent_id} were not looked at: {error}")
+    if paths is None and known:
+        _close_days(workspace, now_us, tended)
+    return tended
+
+
+def has_garden(workspace: Workspace, agent_id: str) -> bool:
+    """Whether there is anything of an agent's entities: files, a ledger, or rows of what was there."""
+    return gardens.stands(workspace.root, agent_id) or bool(rows.signatures(workspace.database, agent_id))
+
+
+def differing(workspace: Workspace) -> dict[str, Signature | None]:
+    """Entity files that are not as the index knows them, and their signatures now (None: gone); nothing is read."""
+    known = rows.signatures(workspace.database)
+    found: dict[str, Signature | None] = {}
+    for agent_id in _asked(workspace, None, known):
+        with suppress(OSError, WorkspaceError):  # a full pass says so
+            found |= _moved(workspace.root, agent_id, None, known) or {}
+    return found
+
+
+def mirror(workspace: Workspace, now_us: int) -> None:
+    """Rows of what stands in entity files, for a pass that may write nothing else: what people did is not recorded.
+
+    These rows have no signature: whoever may write has yet to look at the files.
+    """
+    moved = differing(workspace)
+    if not moved:
+        return
+    from signet_sync.agent.entities.garden import Garden, parsed
+    from signet_sync.entities.documents import Document
+
+    owners = {place.agent_id: Garden(workspace, place.agent_id, now_us) for place in map(parse_path, moved) if place}
+    found = []
+    for path in sorted(moved):
+        place = parse_path(path)
+        if place is None:
+            continue
+        seen = owners[place.agent_id].seen(place)
+        document = None if seen.text is None else parsed(seen.text)
+        if isinstance(document, Document):
+            found.append(owners[place.agent_id].row(seen, document)._replace(signature=None))
+    with workspace.database.transaction():
+        rows.forget_files(workspace.database, [path for path, signature in moved.items() if signature is None])
+        rows.put_files(workspace.database, found)
+
+
+def _asked(
+    workspace: Workspace, paths: Collection[str] | None, known: Iterable[str]
+) -> dict[str, Collection[str] | None]:
+    """The agents that are concerned, and which of their files (None: all of them)."""
+    if paths is None:
+        owners = {*gardens.owners(workspace.root), *filter(None, map(_agent_of, known))}
+        return dict.fromkeys(sorted(owners))
+    asked: dict[str, Collection[str] | None] = {}
+    for path in sorted(paths):
+        agent_id = _agent_of(path)
+        if agent_id is None:
+            continue
+        if parse_path(path) is None and parse_ledger_page(path) is None:
+            asked[agent_id] = None
+        elif asked.get(agent_id, ()) is not None:
+            asked[agent_id] = [*(asked.get(agent_id) or ()), path]
+    return asked
+
+
+def _agent_of(path: str) -> str | None:
+    if "entities" not in path:
+        return None
+    place = parse_path(path)
+    if place is not None:
+        return place.agent_id
+    page = parse_ledger_page(path)
+    if page is not None:
+        return page[0]
+    match = _FOLDER.fullmatch(path)
+    return None if match is None else match[1] or DEFAULT_AGENT
+
+
+def _moved(
+    root: str, agent_id: str, asked: Collection[str] | None, known: dict[str, Signature | None]
+) -> dict[str, Signature | None] | None:
+    """Files that are not as they were known, and their signatures (None: gone); None where there is no garden."""
+    if asked is None:
+        found = gardens.scan(root, agent_id)
+        mine = {path for path in known if _agent_of(path) == agent_id}
+        if found is None and not mine:
+            return None
+        present = found or {}
+    else:
+        wanted = [path for path in asked if parse_path(path) is not None]
+        present = files.signatures(root, wanted)
+        mine = {path for path in wanted if path in known}
+    moved: dict[str, Signature | None] = {path: sign for path, sign in present.items() if known.get(path) != sign}
+    return moved | dict.fromkeys(mine - present.keys())
+
+
+def _doubtful(moved: dict[str, Signature | None], now_us: int, settle_seconds: float) -> list[str]:
+    now_ns = now_us * 1000
+    young = range(now_ns - int(settle_seconds * 1e9), now_ns + _FUTURE_NS)
+    return [path for path, signature in moved.items() if signature is None or signature.ctime_ns in young]
+
+
+def _agent(workspace: Workspace, agent_id: str, moved: list[str], now_us: int, tended: Tended) -> None:
+    """What moved, and a ledger to which somebody has written, or was writing when it died."""
+    ledger = _ledger_mark(workspace.root, agent_id)
+    if not moved and ledger == (workspace.database.meta(_LEDGER + agent_id) or ""):
+        return
+    from signet_sync.agent.entities import observing, weaving
+
+    look = observing.observe(workspace, moved, now_us) if moved else observing.resume(workspace, now_us, agent_id)
+    tended.agents.update(look.changed)
+    if look.edited or look.healed:
+        weaving.weave(workspace, agent_id, now_us)
+    tended.trouble += [f"{path} is not what its events say: signet-sync entity drift" for path in look.drifted]
+    _remember(workspace, _LEDGER + agent_id, _ledger_mark(workspace.root, agent_id))
+
+
+def _ledger_mark(root: str, agent_id: str) -> str:
+    """Tells one state of an agent's ledger from another; empty where there is none."""
+    pages = gardens.ledger(root, agent_id)
+    return sha256(repr(sorted(pages.items())).encode()).hexdigest()[:16] if pages else ""
+
+
+def _close_days(workspace: Workspace, now_us: int, tended: Tended) -> None:
+    """Once a day what happened on earlier ones is told in change logs."""
+    day = day_of(now_us)
+    if workspace.database.meta(_DAY) == day:
+        return
+    from signet_sync.agent.entities import days
+
+    try:
+        written = days.roll_up(workspace, now_us)
+    except (OSError, UsageError, WorkspaceError) as error:
+        tended.trouble.append(f"the days of entities were not told: {error}")
+        return
+    tended.agents.update(filter(None, map(_agent_of, written)))
+    for agent_id in {agent_id for path in written if (agent_id := _agent_of(path)) is not None}:
+        _remember(workspace, _LEDGER + agent_id, _ledger_mark(workspace.root, agent_id))
+    _remember(workspace, _DAY, day)
+
+
+def _remember(workspace: Workspace, key: str, value: str) -> None:
+    if workspace.database.meta(key) != value:
+        with workspace.database.transaction():
+            workspace.database.set_meta(key, value)
