@@ -158,6 +158,12 @@ def entities(database: Database, agent_id: str) -> list[GardenFile]:
     return sorted(found, key=lambda one: (KINDS.index(one.kind), _folded(one.title), one.id))
 
 
+def heads(database: Database, agent_id: str) -> frozenset[tuple[Any, ...]]:
+    """All that a page may say of an agent's entities: whether it has to follow, as cheaply as it can be told."""
+    sql = "select path, title, status, type, line from garden_files where agent_id = ? and file = 'profile'"
+    return frozenset(database.execute(sql, (agent_id,)))
+
+
 def files_of(database: Database, agent_id: str, entity_id: str) -> list[GardenFile]:
     """Every file of an entity, by path; more than two where somebody copied its folder."""
     return list(_files(database, "agent_id = ? and file in ('profile', 'notes') and id = ?", (agent_id, entity_id)))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 
@@ -95,12 +95,17 @@ class Garden:
 
     # ── files ──
 
-    def places(self) -> dict[str, list[Place]]:
-        """The profiles that stand on disk, or should: for each id one, or more where somebody copied a folder."""
+    def places(self, ids: Collection[str] | None = None) -> dict[str, list[Place]]:
+        """The profiles that stand on disk, or should: for each id one, or more where somebody copied a folder.
+
+        With `ids` only those of some entities.
+        """
         found: dict[str, list[Place]] = {}
         for kind in KINDS:
             folder = f"{agent_folder(self.agent_id)}entities/{FOLDERS[kind]}"
             for name in files.listing(self.workspace.root, folder, ""):
+                if ids is not None and name.rpartition("--")[2] not in ids:
+                    continue
                 place = parse_path(f"{folder}/{name}/profile.md")
                 if place is not None:
                     found.setdefault(place.id, []).append(place)

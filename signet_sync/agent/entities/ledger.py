@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterable, Sequence
+from typing import NamedTuple
 
 from signet_sync.contracts.gardens import ledger_page
 from signet_sync.contracts.timestamps import iso
@@ -17,11 +18,24 @@ from signet_sync.vault import ledgers
 
 # The end of a page that is looked at first: bytes. A line is rarely longer than a section.
 _END = 128 * 1024
-# Inside a string of JSON no quote stands bare: what matches here are the fields of a line.
-_OF = re.compile(r'"of":"([^"]+)"')
-_ID = re.compile(r'^\{"v":1,"id":"([^"]+)"')
+# How a line begins: its id, and the event that it is the outcome of, or the entity that it is about.
+_HEAD = re.compile(
+    r'\{"v":1,"id":"([^"]+)",(?:"token":"[^"]+",)?"at":"[^"]+",'
+    r'(?:"of":"([^"]+)"|"agent_id":"[^"]+",(?:"entity_id":"([^"]+)")?)'
+)
 _DAY = re.compile(r'"at":"(\d{4}-\d\d-\d\d)T')
 _FIXED = ("committed", "failed")
+
+
+class _Head(NamedTuple):
+    """How a line begins; what it does not say is empty."""
+
+    id: str
+    of: str
+    entity_id: str
+
+
+_NO_HEAD = _Head("", "", "")
 
 
 class Ledger:
@@ -34,6 +48,17 @@ class Ledger:
         self._raw: dict[str, bytes] = {}
         self._entries: dict[str, Entry | Problem] = {}
         self._lines: list[Line] | None = None
+        self._known_heads: list[_Head] | None = None
+        self._owned: dict[str, list[int]] | None = None
+
+    def _heads(self) -> list[_Head]:
+        """The beginnings of the lines, without reading them."""
+        if self._known_heads is None:
+            found = (_HEAD.match(line.text) for line in self.lines())
+            self._known_heads = [
+                _NO_HEAD if one is None else _Head(one[1], one[2] or "", one[3] or "") for one in found
+            ]
+        return self._known_heads
 
     # ── reading ──
 
@@ -47,7 +72,8 @@ class Ledger:
 
     def last(self) -> Entry | None:
         """The last line that can be read; None where there is none."""
-        return next(reversed(self._readable(self._end())), None)
+        found = (self._entry(line.text) for line in reversed(self._end()))
+        return next((entry for entry in found if not isinstance(entry, Problem)), None)
 
     def holds(self, text: str) -> bool:
         """Whether these characters stand in it somewhere."""
@@ -72,13 +98,23 @@ class Ledger:
         """Events whose lines hold these characters, with all their outcomes; in their order."""
         if not self.holds(text):
             return []
-        chosen = [line for line in self.lines() if text in line.text]
-        ids = {match[1] for line in chosen if (match := _ID.match(line.text))}
-        return self._readable(line for line in self.lines() if text in line.text or _outcome_of(line.text) in ids)
+        heads = self._heads()
+        chosen = {at for at, line in enumerate(self.lines()) if text in line.text}
+        ids = {heads[at].id for at in chosen}
+        chosen.update(at for at, head in enumerate(heads) if head.of and head.of in ids)
+        return self._readable(self.lines()[at] for at in sorted(chosen))
 
     def of(self, entity_id: str) -> list[Entry]:
         """The entries of an entity."""
-        return self.holding(f'"entity_id":"{entity_id}"')
+        if self._owned is None:
+            self._owned = {}
+            owners: dict[str, str] = {}
+            for at, head in enumerate(self._heads()):
+                owner = head.entity_id or owners.get(head.of)
+                if owner:
+                    owners[head.id] = owner
+                    self._owned.setdefault(owner, []).append(at)
+        return self._readable(self.lines()[at] for at in self._owned.get(entity_id, ()))
 
     def under(self, key: str) -> list[Entry]:
         """The entries that were written under a caller's idempotency key."""
@@ -91,16 +127,15 @@ class Ledger:
 
     def unsettled(self) -> list[Event]:
         """Events of whose writes nobody knows how they ended, or that were written and not committed."""
-        ended = set()
+        ended: set[str] = set()
         waiting = []
-        for line in self.lines():
-            of = _outcome_of(line.text)
-            if of is None and '"state":"pending"' in line.text:
-                waiting.append(line)
-            elif of is not None and any(f'"state":"{state}"' in line.text for state in _FIXED):
-                ended.add(of)
-        open_ones = [line for line in waiting if (match := _ID.match(line.text)) and match[1] not in ended]
-        return [entry for entry in self._readable(open_ones) if isinstance(entry, Event)]
+        for line, head in zip(self.lines(), self._heads(), strict=True):
+            if head.of and any(f'"state":"{state}"' in line.text for state in _FIXED):
+                ended.add(head.of)
+            elif not head.of and '"state":"pending"' in line.text:
+                waiting.append((head.id, line))
+        left = [line for event_id, line in waiting if event_id not in ended]
+        return [entry for entry in self._readable(left) if isinstance(entry, Event)]
 
     def days(self) -> list[str]:
         """The days (`YYYY-MM-DD`, UTC) on which something was done, in order."""
@@ -125,7 +160,7 @@ class Ledger:
         except (OSError, WorkspaceError):
             self._forget()
             raise
-        self._lines = None
+        self._unread()
         return addition.sealed[len(addition.sealed) - len(entries) :]
 
     def rewrite(self, lines: Iterable[Line]) -> None:
@@ -142,7 +177,10 @@ class Ledger:
     def _forget(self) -> None:
         self._pages = dict(ledgers.pages(self.root, self.agent_id))
         self._raw.clear()
-        self._lines = None
+        self._unread()
+
+    def _unread(self) -> None:
+        self._lines = self._known_heads = self._owned = None
 
     def _read(self, month: str) -> bytes:
         if month not in self._raw:
@@ -180,8 +218,3 @@ def new_ulid(now_us: int) -> str:
 def outcome(event: Event, state: State, now_us: int) -> Outcome:
     """How the write of an event went on."""
     return Outcome(id=new_ulid(now_us), at=iso(now_us), of=event.id, state=state)
-
-
-def _outcome_of(text: str) -> str | None:
-    match = _OF.search(text)
-    return match[1] if match else None

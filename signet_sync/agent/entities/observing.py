@@ -13,6 +13,7 @@ from signet_sync.agent.entities.garden import Entity, Garden, Seen, agents, fold
 from signet_sync.agent.entities.ledger import new_ulid, outcome
 from signet_sync.agent.workspace import Workspace
 from signet_sync.contracts.gardens import FILES, File, Place, kind_of, ledger_page, parse_ledger_page, parse_path
+from signet_sync.contracts.observed import Signature
 from signet_sync.contracts.places import DEFAULT_AGENT
 from signet_sync.contracts.timestamps import iso
 from signet_sync.entities.changes import apply, file_sha256, whole
@@ -28,6 +29,8 @@ from signet_sync.vault import files
 
 # What the queue says of the ledger itself stands under no entity.
 LEDGER = ""
+# Up to so many entities are asked for one by one.
+_FEW = 20
 _GARDEN = re.compile(r"(?:agents/([a-z0-9][a-z0-9_-]{0,63})/)?entities(?:/|$)", re.ASCII)
 
 
@@ -188,7 +191,7 @@ def _place_of(garden: Garden, event: Event) -> Place | None:
     """Where the file of an event stands, or was to stand."""
     if event.entity_id is None or event.file is None:
         return None
-    for place in garden.places().get(event.entity_id, []):
+    for place in garden.places([event.entity_id]).get(event.entity_id, []):
         return place._replace(file=event.file)
     kind, slug = kind_of(event.entity_id), (event.payload or {}).get("slug")
     if kind is None or not isinstance(slug, str):
@@ -212,13 +215,9 @@ def look(
     """
     found = found if found is not None else _Found()
     database = garden.workspace.database
-    rows: dict[str, dict[str, Any]] = {}
-    for path, signature in gardens.signatures(database, garden.agent_id).items():
-        place = parse_path(path)
-        if place is not None:
-            rows.setdefault(place.id, {})[path] = signature
+    rows = _rows(garden, ids)
     queued = {drift.entity_id for drift in gardens.drift(database, garden.agent_id)} - {LEDGER}
-    places = garden.places()
+    places = garden.places(ids)
     if ids is None:
         ids = places.keys() | rows.keys() | queued | _created(garden, rows)
     current = files.signatures(
@@ -234,6 +233,20 @@ def look(
             if now == expected:
                 continue
         _Look(garden, each, standing, expected.keys(), found).walk()
+
+
+def _rows(garden: Garden, ids: Collection[str] | None) -> dict[str, dict[str, Signature | None]]:
+    """Path and signature of the files that are known, for each entity."""
+    database, agent_id = garden.workspace.database, garden.agent_id
+    if ids is not None and len(ids) < _FEW:
+        known = {each: gardens.files_of(database, agent_id, each) for each in ids}
+        return {each: {row.path: row.signature for row in rows} for each, rows in known.items() if rows}
+    found: dict[str, dict[str, Signature | None]] = {}
+    for path, signature in gardens.signatures(database, agent_id).items():
+        place = parse_path(path)
+        if place is not None:
+            found.setdefault(place.id, {})[path] = signature
+    return found
 
 
 def _with(place: Place, path: str) -> Place | None:

@@ -144,13 +144,12 @@ def _is_current(garden: Garden, entity: Entity) -> bool:
     return all(known.get(seen.path) == seen.sha256 for seen in entity.seen.values() if seen.raw is not None)
 
 
-def heads(workspace: Workspace, agent_id: str) -> list[tuple[object, ...]]:
+def heads(workspace: Workspace, agent_id: str) -> frozenset[tuple[object, ...]]:
     """What MEMORY.md may show of an agent's entities."""
-    rows = gardens.entities(workspace.database, agent_id)
-    return [(row.id, row.path, row.title, row.status, row.type, row.line) for row in rows]
+    return gardens.heads(workspace.database, agent_id)
 
 
-def follow(workspace: Workspace, agent_id: str, before: list[tuple[object, ...]], now_us: int) -> str:
+def follow(workspace: Workspace, agent_id: str, before: frozenset[tuple[object, ...]], now_us: int) -> str:
     """Lets MEMORY.md follow where its line of an entity moved; gives why it waits, or nothing."""
     if heads(workspace, agent_id) == before:
         return ""
@@ -193,7 +192,7 @@ def done(garden: Garden, event: Event, *, replayed: bool = False) -> Done:
     )
 
 
-def _done(garden: Garden, ask: Ask, event: Event, before: list[tuple[object, ...]]) -> Done:
+def _done(garden: Garden, ask: Ask, event: Event, before: frozenset[tuple[object, ...]]) -> Done:
     waiting = follow(garden.workspace, garden.agent_id, before, ask.now_us)
     return replace(done(garden, event), redactions=dict(ask.redactions), waiting=waiting)
 

@@ -124,7 +124,7 @@ def _id(garden: Garden, kind: Kind, slug: str, relation: str | None, members: Se
     seed = [garden.agent_id, slug] if not members else [garden.agent_id, relation or "", *sorted(r.id for r in members)]
     for number in range(10_000):
         made = new_id(kind, *seed, *([str(number)] if number else []))
-        if not garden.ledger.holds(f'"entity_id":"{made}"') and made not in garden.places():
+        if not garden.ledger.holds(f'"entity_id":"{made}"') and not garden.places([made]):
             return made
     raise UsageError("no id is left for this name", hint="choose another name", code="entity-exists")
 

@@ -77,7 +77,7 @@ def _meant(garden: Garden, ref: str) -> str:
 
 def _seen(garden: Garden, entity_id: str, file: File) -> Seen:
     """The file where it stands, or where its events say that it should. Raises `UsageError`."""
-    places = garden.places().get(entity_id, [])
+    places = garden.places([entity_id]).get(entity_id, [])
     if len(places) > 1:
         raise UsageError("the entity stands in two folders", hint="take one of them away", code="file-unreadable")
     kind, slug = kind_of(entity_id), garden.told(entity_id).slug
