@@ -1,0 +1,135 @@
+"""Replay: the files of an entity, told again from its events byte for byte; and how an unfinished write went."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Literal, NamedTuple
+
+from signet_sync.contracts.gardens import FILES, File
+from signet_sync.entities.changes import WHOLE, apply, file_sha256
+from signet_sync.entities.events import Entry, Event, State, states_of
+
+DONE: frozenset[State] = frozenset({"written", "committed"})
+
+
+class Trouble(NamedTuple):
+    """Why a file cannot be told to its end: `erased` (a removal took a text), `mismatch` (an event does not fit)."""
+
+    event_id: str
+    file: File
+    code: Literal["erased", "mismatch"]
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class Replayed:
+    """What the events of an entity come to.
+
+    `texts` holds the files that can be told, `states` the state of each event, `unsettled` those of which nobody knows
+    whether they were written (`settle`); they are not in the texts. `slug` is what its folder was last called.
+    """
+
+    texts: Mapping[File, str]
+    slug: str | None
+    states: Mapping[str, State]
+    unsettled: tuple[Event, ...]
+    trouble: tuple[Trouble, ...]
+
+
+def by_entity(entries: Iterable[Entry]) -> dict[str, list[Entry]]:
+    """The entries of each entity, in their order; those of no entity are left out."""
+    owners: dict[str, str] = {}
+    groups: dict[str, list[Entry]] = {}
+    for entry in entries:
+        owner = entry.entity_id if isinstance(entry, Event) else owners.get(entry.of)
+        if owner is not None:
+            owners[entry.id] = owner
+            groups.setdefault(owner, []).append(entry)
+    return groups
+
+
+def fold(entries: Iterable[Entry]) -> Replayed:
+    """The files of one entity after all its events, in the order of the ledger.
+
+    Every event says what it found and what it left (`file_before`, `file_after`); where that is not so, its file is
+    told no further, until an event says it as a whole.
+    """
+    known = list(entries)
+    states = states_of(known)
+    files = {file: _File(file) for file in FILES}
+    slug: str | None = None
+    unsettled = []
+    for entry in known:
+        if not isinstance(entry, Event):
+            continue
+        if states[entry.id] == "pending":
+            unsettled.append(entry)
+        elif states[entry.id] in DONE:
+            if entry.file is not None and entry.file_after is not None:
+                files[entry.file].take(entry)
+            named = (entry.payload or {}).get("slug")
+            slug = named if isinstance(named, str) else slug
+    return Replayed(
+        texts={name: file.text for name, file in files.items() if file.text is not None},
+        slug=slug,
+        states=states,
+        unsettled=tuple(unsettled),
+        trouble=tuple(file.trouble for file in files.values() if file.trouble is not None),
+    )
+
+
+class _File:
+    """A file while it is told; `trouble` stands until an event says the file as a whole."""
+
+    def __init__(self, name: File) -> None:
+        self._name = name
+        self._sha: str | None = None
+        self.text: str | None = None
+        self.trouble: Trouble | None = None
+
+    def take(self, event: Event) -> None:
+        if event.erased is not None:
+            if self.trouble is None:
+                self._stop(event, "erased", "a removal took the text of an event, and no later one says the whole file")
+            return
+        payload = event.payload or {}
+        stated = WHOLE in payload
+        if self.trouble is not None and not stated:
+            return
+        if not stated and event.file_before != self._sha:
+            self._stop(event, "mismatch", "the event found another file than the events before it left")
+            return
+        text = apply(self.text, payload)
+        if text is None or file_sha256(text) != event.file_after:
+            self._stop(event, "mismatch", "the event does not lead to the file that it says it left")
+            return
+        self.text, self._sha, self.trouble = text, event.file_after, None
+
+    def _stop(self, event: Event, code: Literal["erased", "mismatch"], message: str) -> None:
+        self.text = self._sha = None
+        self.trouble = Trouble(event.id, self._name, code, message)
+
+
+def settle(
+    event: Event, text: str | None, section_sha256: str | None = None
+) -> Literal["written", "failed", "unknown"]:
+    """How the write of an unsettled event ended, by what stands in its file now (`text`, None: there is none).
+
+    Where a person has changed the file since, the hash of the event's section (`documents.body_sha`) may still tell. An
+    event that changes no file has no write that could fail.
+    """
+    if event.file is None or event.file_after is None:
+        return "written"
+    found = None if text is None else file_sha256(text)
+    # A write that left the file as it was is done, whether or not it came about.
+    if found == event.file_after:
+        return "written"
+    if found == event.file_before:
+        return "failed"
+    if section_sha256 is not None and event.before != event.after:
+        if section_sha256 == event.after:
+            return "written"
+        if section_sha256 == event.before:
+            return "failed"
+    return "unknown"
