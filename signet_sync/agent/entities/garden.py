@@ -32,7 +32,6 @@ from signet_sync.contracts.sanitizer import redact
 from signet_sync.contracts.sentences import flatten
 from signet_sync.contracts.timestamps import parse_instant
 from signet_sync.entities.documents import SIZE_LIMIT, Document, DocumentProblem, parse, text_of
-from signet_sync.entities.drift import SIMILARITY
 from signet_sync.entities.events import Event
 from signet_sync.entities.replay import Replayed, fold
 from signet_sync.errors import UsageError
@@ -90,7 +89,6 @@ class Garden:
         self.agent_id = agent_id
         self.now_us = now_us
         self.ledger = Ledger(workspace.root, agent_id)
-        self.similarity = SIMILARITY
         self._told: dict[str, Replayed] = {}
 
     # ── files ──

@@ -229,7 +229,8 @@ def look(
         expected = rows.get(each, {})
         certain = doubtful is not None and each not in doubtful and each not in queued
         if certain and len(standing) == 1 and expected and None not in expected.values():
-            now = {path: sign for path, sign in current.items() if parse_path(path) == _with(standing[0], path)}
+            paths = [path_of(standing[0]._replace(file=file)) for file in FILES]
+            now = {path: current[path] for path in paths if path in current}
             if now == expected:
                 continue
         _Look(garden, each, standing, expected.keys(), found).walk()
@@ -247,11 +248,6 @@ def _rows(garden: Garden, ids: Collection[str] | None) -> dict[str, dict[str, Si
         if place is not None:
             found.setdefault(place.id, {})[path] = signature
     return found
-
-
-def _with(place: Place, path: str) -> Place | None:
-    other = parse_path(path)
-    return place._replace(file=other.file) if other is not None else None
 
 
 def _created(garden: Garden, rows: Mapping[str, object]) -> set[str]:
@@ -328,7 +324,7 @@ class _Look:
             self._queue(seen.place, f"events-{trouble or 'unreadable'}", message, _KEEP, seen.sha256)
             return self._take_row(seen)
         shapes = self.garden.shapes_of(seen.place.kind, file, replayed)
-        judgement = judge(seen.text, replayed, shapes, similarity=self.garden.similarity)
+        judgement = judge(seen.text, replayed, shapes, similarity=self.garden.workspace.settings.entity_similarity)
         if judgement.verdict == "drift":
             self._queue(seen.place, judgement.code, judgement.message, judgement.hint, seen.sha256)
             return False
