@@ -2,39 +2,36 @@
 
 from __future__ import annotations
 
+import errno
 import os
 
 from signet_sync.errors import WorkspaceError
 from signet_sync.vault import files
 from signet_sync.vault.layout import folder, split_path
 
+_TAKEN = frozenset({errno.ENOTEMPTY, errno.EEXIST, errno.ENOTDIR})
+
 
 def rename_folder(root: str, path: str, name: str) -> bool:
     """Gives a folder another name in its parent, durably; False where it is not there.
 
-    Raises `WorkspaceError` (`name-taken`) where something stands under the new name.
+    An empty folder of that name gives way. Raises `WorkspaceError` (`name-taken`) where anything else stands there.
     """
     where, old = split_path(path)
     split_path(f"{where}/{name}")
     try:
         with folder(root, where) as parent:
-            if _stands(parent, name):
-                raise WorkspaceError(
-                    "a folder of that name stands there already",
-                    path=f"{where}/{name}",
-                    hint="move it away and try again",
-                    code="name-taken",
-                )
             os.rename(old, name, src_dir_fd=parent, dst_dir_fd=parent)
             files.sync_descriptor(parent)
     except FileNotFoundError:
         return False
-    return True
-
-
-def _stands(parent: int, name: str) -> bool:
-    try:
-        os.stat(name, dir_fd=parent, follow_symlinks=False)
-    except FileNotFoundError:
-        return False
+    except OSError as error:
+        if error.errno not in _TAKEN:
+            raise
+        raise WorkspaceError(
+            "something of that name stands there already",
+            path=f"{where}/{name}",
+            hint="move it away and try again",
+            code="name-taken",
+        ) from None
     return True

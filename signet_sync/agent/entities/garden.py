@@ -107,7 +107,17 @@ class Garden:
                 place = parse_path(f"{folder}/{name}/profile.md")
                 if place is not None:
                     found.setdefault(place.id, []).append(place)
-        return found
+        return {each: places if len(places) == 1 else self._filled(places) for each, places in found.items()}
+
+    def _filled(self, places: list[Place]) -> list[Place]:
+        """Of several folders of one entity those that hold a file: a sync may leave an empty one behind."""
+        root = self.workspace.root
+        filled = [
+            place
+            for place in places
+            if any(files.look(root, path_of(place._replace(file=file))) is not None for file in FILES)
+        ]
+        return filled or places[:1]
 
     def seen(self, place: Place) -> Seen:
         """A file as it stands."""

@@ -79,12 +79,11 @@ def write(garden: Garden, entity: Entity, plan: Plan, stamp: Stamp) -> Event:
     except (Raced, WorkspaceError, OSError):
         garden.ledger.add([outcome(event, "failed", garden.now_us)], garden.now_us)
         raise
-    if plan.slug is not None:
-        move(garden, seen.place, plan.slug)
+    slug = move(garden, seen.place, plan.slug) if plan.slug is not None else None
     garden.ledger.add([outcome(event, "committed", garden.now_us)], garden.now_us)
     written = Seen(seen.path, seen.place, utf8(text), text, file_sha256(text), signature)
     after = {**entity.documents, plan.file: plan.after}
-    mirror(garden, [(written, plan.after)], moved=(entity, plan.slug, after) if plan.slug is not None else None)
+    mirror(garden, [(written, plan.after)], moved=(entity, slug, after) if slug is not None else None)
     return _as_event(sealed)
 
 
@@ -147,11 +146,16 @@ def put(garden: Garden, seen: Seen, text: str) -> Signature:
     return replaced.signature
 
 
-def move(garden: Garden, place: Place, slug: str) -> None:
-    """Gives the folder of an entity another slug."""
+def move(garden: Garden, place: Place, slug: str) -> str:
+    """Gives the folder of an entity another slug, where nothing else is called so; gives the one that it has then."""
     if slug != place.slug:
         name = folder_of(place._replace(slug=slug)).rpartition("/")[2]
-        moving.rename_folder(garden.workspace.root, folder_of(place), name)
+        try:
+            moving.rename_folder(garden.workspace.root, folder_of(place), name)
+        except WorkspaceError:
+            # A name that somebody has taken: the title is what counts, and the next look records the slug.
+            return place.slug
+    return slug
 
 
 def mirror(
