@@ -24,7 +24,8 @@ _HEAD = re.compile(
     r'(?:"of":"([^"]+)"|"agent_id":"[^"]+",(?:"entity_id":"([^"]+)")?)'
 )
 _DAY = re.compile(r'"at":"(\d{4}-\d\d-\d\d)T')
-_FIXED = ("committed", "failed")
+# How the line of an outcome ends that is final. One that was torn may hold the word, but not the end.
+_FINAL = re.compile(r'"state":"(?:committed|failed)","prev":"[0-9a-f]{64}","hash":"[0-9a-f]{64}"\}\Z', re.ASCII)
 
 
 class _Head(NamedTuple):
@@ -69,6 +70,12 @@ class Ledger:
     def is_empty(self) -> bool:
         """Whether nothing was ever written into it."""
         return not any(self._read(month) for month in self._pages)
+
+    def is_torn(self) -> bool:
+        """Whether a crash left a part of a line at its end."""
+        lines = self._end()
+        entry = self._entry(lines[-1].text) if lines else None
+        return isinstance(entry, Problem) and entry.code == "not-json"
 
     def last(self) -> Entry | None:
         """The last line that can be read; None where there is none."""
@@ -130,7 +137,7 @@ class Ledger:
         ended: set[str] = set()
         waiting = []
         for line, head in zip(self.lines(), self._heads(), strict=True):
-            if head.of and any(f'"state":"{state}"' in line.text for state in _FIXED):
+            if head.of and _FINAL.search(line.text):
                 ended.add(head.of)
             elif not head.of and '"state":"pending"' in line.text:
                 waiting.append((head.id, line))

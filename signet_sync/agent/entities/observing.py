@@ -78,6 +78,9 @@ class _Found:
 def tend(garden: Garden, found: _Found | None = None) -> None:
     """Brings a garden in step where its ledger is not as it was left: what every command on entities does first."""
     known, last = gardens.chain(garden.workspace.database, garden.agent_id), garden.ledger.last()
+    if garden.ledger.is_torn():
+        garden.ledger.add([], garden.now_us)  # accounts for it
+        last = garden.ledger.last()
     if (known.last_hash if known else None) == (last.hash if last else None):
         return
     found = found if found is not None else _Found()
