@@ -15,6 +15,7 @@ from signet_sync.errors import UsageError
 from signet_sync.index import gardens
 
 PREFIX = "pattern: "
+_MOST = 40
 _HIGHLIGHTS = "highlights"
 
 
@@ -32,7 +33,8 @@ def weave_in(garden: Garden) -> tuple[str, ...]:
     """The same in a garden that is open."""
     wanted = _wanted(garden)
     done: list[str] = []
-    while True:
+    # Bounded: an item that a person's Markdown makes read otherwise must not be added for ever.
+    for _ in range(_MOST):
         entity = _user(garden)
         plan = _next(garden, entity, wanted) if entity is not None else None
         if entity is None or plan is None:
@@ -42,6 +44,7 @@ def weave_in(garden: Garden) -> tuple[str, ...]:
         except Raced:
             return tuple(done)  # somebody writes in it: the next change of an edge comes by here again
         done.append(event.id)
+    return tuple(done)
 
 
 def _wanted(garden: Garden) -> list[Fitted]:
