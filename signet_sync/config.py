@@ -194,7 +194,7 @@ class Settings:
     entity_similarity: float = _setting(
         0.85,
         "entities.similarity",
-        "How alike a section of an entity file that lost its anchor must be to the one that is missing (0 to 1).",
+        "How alike a section of an entity file that lost its anchor must be to the one that is missing (0.5 to 1).",
     )
     history_enabled: bool = _setting(
         False,
@@ -507,7 +507,7 @@ _LIMITS: dict[str, tuple[float, float]] = {
     "dream_min_unique_days": (1, 36500),
     "dream_max_promotions": (0, 10_000),
     **{f"dream_weight_{signal}": (0.0, 1.0) for signal in DREAMT},
-    "entity_similarity": (0.0, 1.0),
+    "entity_similarity": (0.5, 1.0),
     "history_max_file_bytes": (0, 10**9),
     "history_debounce": (0.0, 3600.0),
     "log_rotation_bytes": (10_000, 10**10),

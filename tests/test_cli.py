@@ -525,3 +525,9 @@ def test_doctor_names_a_remedy_for_all_that_is_not_well(vault):
     vault.db.write_bytes(b"no database")
     assert vault.call("doctor").code == 1
     assert json.loads(vault.call("doctor", "--json").out)["ok"] is False
+
+
+def test_a_group_without_a_command_tells_its_commands() -> None:
+    answer = call("entity")
+    assert (answer.code, answer.out) == (2, "")
+    assert answer.err.startswith("Usage: signet-sync entity ") and "\n  create " in answer.err

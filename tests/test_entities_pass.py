@@ -98,7 +98,7 @@ def test_a_persons_edit_is_recorded_by_the_next_pass_and_shown(vault):
     assert operations_of(vault)[0] == "human_edit"
     assert verified(vault) == []
     assert "It whispers before anything can go wrong." in vault.page()
-    assert vault.call("recall", "--json", "whispers").json["hits"][0]["tier"] == "entity"
+    assert vault.call("recall", "--json", "whispers").json["hits"][0]["tier"] == "curated"
 
 
 def test_a_pass_over_nothing_changed_reads_no_entity_file_and_writes_nothing(vault):
@@ -269,7 +269,7 @@ def test_the_page_shows_an_entity_once_and_none_that_is_deprecated(vault):
     entity, path = made(vault)
     vault.reindex()
     section = vault.page().partition("## People & Relationships")[2].partition("\n## ")[0]
-    line = f"- **Inner Critic** (part, active): It warns before anything can go wrong. [[{path}|profile]]"
+    line = f"- **Inner Critic** (part, active): It warns before anything can go wrong. [[{path}|profile]] ^{entity}"
     assert section.strip().split("\n") == [line]
     assert vault.page().count("Inner Critic") == 1
     with at_work(vault) as workspace:

@@ -520,6 +520,13 @@ def test_a_head_that_is_written_anew_keeps_its_marks_and_the_lines_of_others():
     assert after.head == "\ufeff---\r\nmood: 'a\r\n\r\npins: b'\r\npins:\r\n  - \"c\"\r\n---\r\n"
 
 
+@pytest.mark.parametrize("key", ["until", '"until"'])
+def test_a_field_may_leave_and_the_lines_of_others_stay(key):
+    document = parse(f"---\nkind: part\n# mine\n{key}: 'x'\nmood: 'calm'  # today\n---\n# T\n")
+    after = reread(with_fields(document, {"status": "active"}, gone=("until", "since")))
+    assert after.head == "---\nkind: part\n# mine\nmood: 'calm'  # today\nstatus: \"active\"\n---\n"
+
+
 # --- refusals ---
 
 

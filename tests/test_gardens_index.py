@@ -105,7 +105,7 @@ def test_what_stands_there_is_not_written_again(database):
 
 def test_a_profile_is_found_by_its_words_and_notes_by_nobody(database):
     put(database, CRITIC, NOTES._replace(text="secretly", title="Hidden"))
-    assert told(database) == [("default", "entity", CRITIC.id, f"Inner Critic\n{CRITIC.text}")]
+    assert told(database) == [("default", "curated", CRITIC.id, f"Inner Critic\n{CRITIC.text}")]
     put(database, CRITIC._replace(text="It rests."))
     assert words(database) == {"inner", "critic", "it", "rests"}
 
@@ -117,7 +117,7 @@ def test_an_entity_is_one_though_its_folder_was_copied(database):
     assert len(gardens.files_of(database, "default", CRITIC.id)) == 2
     assert [hit.path for hit in recall(database, "inner critic", agent_id="default")] == [CRITIC.path]
     forget(database, CRITIC)
-    assert told(database) == [("default", "entity", CRITIC.id, "Inner Critic\nCopied.")]
+    assert told(database) == [("default", "curated", CRITIC.id, "Inner Critic\nCopied.")]
 
 
 def test_an_entity_is_looked_at_once_whatever_files_it_has(database):
@@ -126,7 +126,7 @@ def test_an_entity_is_looked_at_once_whatever_files_it_has(database):
     put(database, *made, copied, *(profile(one.title, text="", file="notes") for one in made))
     rows = [row[0] for row in database.execute("select rowid from recall_lines")]
     ids = [one.id for one in reversed(made)]
-    assert door.first(database, "default", "entity", [rows], 20, private=True) == ids
+    assert door.first(database, "default", "curated", [rows], 20, private=True) == ids
 
 
 def test_entities_stand_by_kind_and_title(database):
@@ -208,7 +208,7 @@ def test_lines_follow_the_rows_whatever_happens(steps):
 def test_recall_finds_an_entity_and_says_what_it_is(database):
     put(database, CRITIC)
     (hit,) = recall(database, "who fears shame?", agent_id="default")
-    assert hit[:4] == ("entity", CRITIC.id, "Inner Critic: It guards the gate. It fears shame.", CRITIC.path)
+    assert hit[:4] == ("curated", CRITIC.id, "Inner Critic: It guards the gate. It fears shame.", CRITIC.path)
     assert hit.why == "all words, in the part Inner Critic, 2026-11-20"
     (hit,) = recall(database, "inner critic", agent_id="default")
     assert hit.text == "Inner Critic: It guards the gate."
@@ -232,7 +232,7 @@ def test_recall_says_that_an_entity_no_longer_counts(database):
 
 def test_recall_of_another_script(database):
     put(database, profile("内なる批評家", "恥を恐れる。", kind="part"))
-    assert [hit.tier for hit in recall(database, "批評家", agent_id="default")] == ["entity"]
+    assert [hit.tier for hit in recall(database, "批評家", agent_id="default")] == ["curated"]
 
 
 def test_entities_stand_beside_what_else_answers(database):
@@ -242,8 +242,8 @@ def test_entities_stand_beside_what_else_answers(database):
     with database.transaction():
         recall_lines.put(database, [])
     hits = recall(database, "critic shame", agent_id="default")
-    assert [hit for hit in hits if hit.tier != "entity"] == before
-    assert [hit.id for hit in hits if hit.tier == "entity"] == [CRITIC.id]
+    assert [hit for hit in hits if hit.tier != "curated"] == before
+    assert [hit.id for hit in hits if hit.tier == "curated"] == [CRITIC.id]
 
 
 def test_nobody_else_is_told_of_an_entity(database, tmp_path):

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from signet_sync.contracts.places import DEFAULT_AGENT
 from signet_sync.contracts.sentences import basename
 from signet_sync.contracts.timestamps import iso
 from signet_sync.contracts.tokencount import estimate_tokens
@@ -216,9 +217,26 @@ def _entity(database: Database, agent_id: str, entity_id: str, limit: int) -> _F
     )
 
 
+def _curated(database: Database, agent_id: str, entity_id: str, limit: int) -> _Found | None:
+    from signet_sync.index import gardens  # few handles need it
+
+    profile = next(iter(gardens.find(database, agent_id, entity_id)), None)
+    if profile is None:
+        return None
+    whose = "" if agent_id == DEFAULT_AGENT else f" --agent {agent_id}"
+    told = "\n\n".join(filter(None, (profile.text, f"[All of it: signet-sync entity show {entity_id}{whose}]")))
+    about = _about(agent_id, entity_id, profile.kind, profile.title) | {
+        "type": profile.type,
+        "status": profile.status,
+        "path": profile.path,
+        "latest": iso(profile.updated_us),
+    }
+    return _Found(about, Passage(profile.path, told, True), siblings=gardens.beside(database, profile)[: kin.SIBLINGS])
+
+
 _Walk = Callable[[Database, str, str, int], "_Found | None"]
 _WALKS: dict[str, _Walk] = {
-    "node": _node, "thread": _thread, "fact": _fact, "memory": _memory, "entity": _entity,
+    "node": _node, "thread": _thread, "fact": _fact, "memory": _memory, "entity": _entity, "curated": _curated,
 }  # fmt: skip
 
 

@@ -8,6 +8,7 @@ from signet_sync import state
 from signet_sync.agent import flows, graph, purge, reconcile, scrub, traces
 from signet_sync.agent.reconcile import Outcome, Request
 from signet_sync.agent.workspace import Workspace, back_up
+from signet_sync.contracts.gardens import KINDS
 from signet_sync.contracts.identities import require_agent
 from signet_sync.contracts.places import head_page
 from signet_sync.contracts.timestamps import iso
@@ -141,6 +142,12 @@ def pin(workspace: Workspace, agent_id: str, handle: str, now_us: int) -> Pinned
                 hint="pin one of its facts; signet-sync expand shows them",
                 code="not-pinnable",
             )
+        if LETTERS[found[0]] in KINDS:
+            raise UsageError(
+                f"{found} is an entity file, which is ranked and kept by other rules",
+                hint=f"signet-sync entity pin {found} keeps agents from changing it",
+                code="not-pinnable",
+            )
         with workspace.database.transaction(durable=True):
             changed = pins.pin(workspace.database, agent_id, found, iso(now_us))
         return Pinned(found, changed, _settle(workspace, agent_id, now_us))
@@ -183,6 +190,12 @@ def _origin(workspace: Workspace, agent_id: str, name: str) -> Origin:
 def _named(workspace: Workspace, agent_id: str, name: str) -> Memory:
     """The memory that a handle means. Raises `UsageError` where it is none, several, or something else."""
     wanted = name.strip().removeprefix("^")
+    if HANDLE.fullmatch(wanted) and LETTERS[wanted[0]] in KINDS:
+        raise UsageError(
+            f"{name} is an entity file and no memory",
+            hint=f'signet-sync entity deprecate {wanted} --reason "…"',
+            code="not-a-memory",
+        )
     if HANDLE.fullmatch(wanted) and wanted[0] != "m":
         raise UsageError(
             f"{name} is a {LETTERS[wanted[0]]} and no memory: it comes from the markdown of a session",

@@ -29,7 +29,7 @@ _WHAT = {
     "arc": "a week", "epoch": "a quarter", "summary": "a summary", "compaction": "a compaction",
 }  # fmt: skip
 _READERS: dict[Tier, Callable[[Database, str, str], Line | None]] = {
-    "memory": door.memory, "fact": door.fact, "entity": door.entity, "thread": door.thread,
+    "memory": door.memory, "fact": door.fact, "curated": door.curated, "thread": door.thread,
     "node": door.condensation,
 }  # fmt: skip
 _BATCH = 200
@@ -148,7 +148,7 @@ class _Search:
         text = line.shown
         if tier == "node":
             text = told(line.shown, line.text, passage.start)
-        elif tier == "entity":
+        elif tier == "curated":
             text = _of_entity(line, passage.start)
         return self._candidate(tier, line.id, text, line.path, line.at_us, passage, _where(tier, line))
 
@@ -231,7 +231,7 @@ def _where(tier: Tier, line: Line) -> str:
     day = day_of(line.at_us)
     if tier == "memory":
         return f"a remembered {line.kind}, {day}"
-    if tier in ("entity", "thread"):
+    if tier in ("curated", "thread"):
         return f"the {line.kind} {line.about}, {day}"
     return f"{_WHAT[line.kind]}{_of(line.about)}, {day}"
 

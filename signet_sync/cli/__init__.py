@@ -213,6 +213,10 @@ def run(arguments: list[str]) -> int:
     except (click.Abort, KeyboardInterrupt):
         return _fail("interrupted", "interrupted", "", None, 130, wants_json)
     except click.UsageError as error:
+        if error.format_message().startswith("Usage: ") and not wants_json:
+            # Of a group without a command click tells all its help.
+            click.echo(error.format_message(), err=True)
+            return 2
         command = error.ctx.command_path if error.ctx is not None else "signet-sync"
         # click lists choices on lines of their own.
         message = " ".join(error.format_message().split()).removesuffix(".")

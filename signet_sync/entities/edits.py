@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace as but
 from hashlib import sha256
 from typing import Any, NamedTuple
@@ -90,13 +90,14 @@ def prune_item(document: Document, name: str, item: str) -> tuple[Document, str]
     return put_body(document, name, _laid(document, section, _text(before + gap + after))), gone.text
 
 
-def with_fields(document: Document, changes: Mapping[str, Any]) -> Document:
+def with_fields(document: Document, changes: Mapping[str, Any], gone: Collection[str] = ()) -> Document:
     """The document with other values for some keys of its frontmatter; every other line of it stays as it is.
 
-    Values are text, whole numbers, None or sequences of text; keys that are not there come last.
+    Values are text, whole numbers, None or sequences of text; keys that are not there come last. Those in `gone` go.
     """
-    fields = {**document.fields, **{key: heads.as_read(value) for key, value in changes.items()}}
-    return but(document, head=heads.changed(document.head, document.fields, changes), fields=fields)
+    fields = {key: value for key, value in document.fields.items() if key not in gone}
+    fields |= {key: heads.as_read(value) for key, value in changes.items()}
+    return but(document, head=heads.changed(document.head, document.fields, changes, gone), fields=fields)
 
 
 def with_title(document: Document, title: str) -> Document:

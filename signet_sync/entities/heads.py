@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 from signet_sync.contracts.bodies import well_formed
@@ -26,21 +26,27 @@ def as_read(value: object) -> Any:
     return None if value is None else well_formed(str(value))
 
 
-def changed(head: str, fields: Mapping[str, Any], changes: Mapping[str, Any]) -> str:
-    """The head (with its fences, read as `fields`) with other values for some keys; new keys come last.
+def changed(head: str, fields: Mapping[str, Any], changes: Mapping[str, Any], gone: Collection[str] = ()) -> str:
+    """The head (with its fences, read as `fields`) with other values for some keys, and without those in `gone`.
+
+    New keys come last.
 
     Where a reader would understand the lines of others differently than before (values over several lines, in forms of
     YAML that nobody writes by hand), the keys of others are written anew, each with its own lines.
     """
     end = line_end(head)
     lines = LINES.findall(head)
-    wanted = {**fields, **{key: as_read(value) for key, value in changes.items()}}
+    wanted = {key: value for key, value in fields.items() if key not in gone}
+    wanted |= {key: as_read(value) for key, value in changes.items()}
+    for key in gone:
+        start, stop = _lines_of(key, lines)
+        del lines[start:stop]
     for key, value in changes.items():
         fresh = [f"{line}{end}" for line in serialize({key: value}).split("\n")[1:-1]]
         start, stop = _lines_of(key, lines)
         lines[start:stop] = fresh
     text = "".join(lines)
-    return text if _reads_as(text, wanted) else _written_anew(head, changes, end)
+    return text if _reads_as(text, wanted) else _written_anew(head, changes, gone, end)
 
 
 def _lines_of(key: str, lines: list[str]) -> tuple[int, int]:
@@ -73,8 +79,8 @@ def _reads_as(head: str, wanted: Mapping[str, Any]) -> bool:
         return False
 
 
-def _written_anew(head: str, changes: Mapping[str, Any], end: str) -> str:
-    entries: dict[str, Any] = dict(unknown_entries(_inner(head), frozenset()))
+def _written_anew(head: str, changes: Mapping[str, Any], gone: Collection[str], end: str) -> str:
+    entries: dict[str, Any] = dict(unknown_entries(_inner(head), frozenset(gone)))
     text = serialize({**entries, **changes}) + "\n"
     mark = "\ufeff" if head.startswith("\ufeff") else ""
     return mark + text.replace("\n", end)

@@ -14,7 +14,7 @@ from signet_sync.index import lines as recall_lines
 from signet_sync.index.database import Database
 from signet_sync.index.lines import Line
 
-TIER = "entity"
+TIER = "curated"
 SHORTEST = 6  # characters of the beginning of an id that may stand for it
 
 _COLUMNS = (
@@ -193,6 +193,14 @@ def find(database: Database, agent_id: str, ref: str) -> list[GardenFile]:
         for entity_id in sorted(ids)
         for one in _profiles(database, "agent_id = ? and id = ?", (agent_id, entity_id))
     ]
+
+
+def beside(database: Database, profile: GardenFile) -> list[str]:
+    """Ids of who takes part in a relationship, as its profile names them; else the relationships of an entity."""
+    if profile.kind == "relationship":
+        return list(profile.participants)
+    edges = _profiles(database, "agent_id = ? and kind = 'relationship'", (profile.agent_id,))
+    return [edge.id for edge in edges if profile.id in edge.participants]
 
 
 def _folded(name: str) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from signet_sync.contracts.gardens import parse_path
 from signet_sync.contracts.wikilinks import targets
 from signet_sync.errors import UsageError
 from signet_sync.index import sessions
@@ -19,13 +20,17 @@ _PLACES: dict[str, tuple[str, str, str]] = {
     "f": ("fact", "entity_attributes", "id"),
     "m": ("memory", "memories", "id"),
     "x": ("entity", "entities", "id"),
+    **dict.fromkeys("upr", ("curated", "garden_files", "id")),
 }
 _SHOWN = 8
 _LONGEST = 4_096  # characters; keys and paths are far shorter
 
 
 class Resolved(NamedTuple):
-    """What a handle means: an id of `temporal.ids`, and its tier (`node`, `thread`, `fact`, `memory`, `entity`)."""
+    """What a handle means: an id of `temporal.ids` or of an entity file, and its tier.
+
+    `node`, `thread`, `fact`, `memory`, `entity` (what artifacts speak of), `curated` (an entity file).
+    """
 
     id: str
     tier: str
@@ -37,10 +42,11 @@ class Resolved(NamedTuple):
 def resolve(database: Database, agent_id: str, handle: str) -> Resolved:
     """What a handle means to an agent: one thing, never another agent's.
 
-    Taken are an id of the graph, a fact, a thread, a memory or an entity, with or without `^`, in full or its
-    unambiguous beginning; a page's wikilink or the path of an artifact, with or without `memory/`; a thread's key; a
-    session's key, id, token or unambiguous beginning, which mean the session's best node. A key of several sessions
-    means their thread, where they have one in common. Raises `UsageError` (`unknown-handle`, `ambiguous-handle`).
+    Taken are an id of the graph, a fact, a thread, a memory, an entity or an entity file, with or without `^`, in full
+    or its unambiguous beginning; a page's wikilink; the path of an artifact, with or without `memory/`, or of an entity
+    file, though it was renamed meanwhile; a thread's key; a session's key, id, token or unambiguous beginning, which
+    mean the session's best node. A key of several sessions means their thread, where they have one in common. Raises
+    `UsageError` (`unknown-handle`, `ambiguous-handle`).
     """
     wanted = _bare(handle.encode("utf-8", "replace").decode("utf-8"))
     if not wanted or len(wanted) > _LONGEST:
@@ -73,7 +79,7 @@ def _by_id(database: Database, agent_id: str, wanted: str) -> list[Resolved]:
     tier, table, column = _PLACES[start[0]]
     rows = database.execute(
         # `{` comes right behind `z`, the last letter of an id.
-        f"select {column} from {table} where agent_id = ?1 and {column} >= ?2 and {column} < ?2 || '{{'"
+        f"select distinct {column} from {table} where agent_id = ?1 and {column} >= ?2 and {column} < ?2 || '{{'"
         f" order by {column} limit {_SHOWN + 1}",
         (agent_id, start),
     )
@@ -81,7 +87,10 @@ def _by_id(database: Database, agent_id: str, wanted: str) -> list[Resolved]:
 
 
 def _by_path(database: Database, agent_id: str, wanted: str) -> list[Resolved]:
-    """The node of an artifact: of a transcript its first chunk, of a manifest its session's best node."""
+    """The node of an artifact: of a transcript its first chunk, of a manifest its session's best node; or an entity."""
+    place = parse_path(wanted if wanted.endswith(".md") else f"{wanted}.md")
+    if place is not None:
+        return _by_id(database, agent_id, place.id)
     name = wanted.removeprefix("memory/")
     if "--" not in name or "/" in name:
         return []

@@ -13,7 +13,7 @@ _CHUNK = 400
 
 
 class Line(NamedTuple):
-    """What is found: `tier` is `memory`, `fact`, `thread` or `node`; `id` unique within the agent."""
+    """What is found: `tier` is `memory`, `fact`, `curated`, `thread` or `node`; `id` unique within the agent."""
 
     agent_id: str
     tier: str

@@ -29,6 +29,7 @@ _WITH_IDS = {
     "entity_attributes": "id",
     "entities": "id",
     "memories": "id",
+    "garden_files": "id",
 }
 GRAPH = ("session_summaries", "session_summary_children", "thread_sessions", "memory_thread_heads")
 _NODE = ", ".join(Node._fields)

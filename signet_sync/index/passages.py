@@ -96,6 +96,11 @@ _LABELS = {
     " from entity_attributes where agent_id = ? and id = ?",
     "m": "select type, substr(created_at, 1, 10), content from memories where agent_id = ? and id = ?",
     "x": "select kind, latest_us, name from entities where agent_id = ? and id = ?",
+    **dict.fromkeys(
+        "upr",
+        "select iif(status = 'active', kind, status || ' ' || kind), updated_us, title from garden_files"
+        " where agent_id = ? and id = ? and file = 'profile' order by path limit 1",
+    ),
 }
 
 

@@ -20,12 +20,12 @@ _COUNTED = 300  # artifacts that are looked at to tell how many there are
 _TIMES = {
     "memory": ("memories", "id", "created_at"),
     "fact": ("entity_attributes", "id", "latest_us"),
-    "entity": ("garden_files", "id", "updated_us"),
+    "curated": ("garden_files", "id", "updated_us"),
     "thread": ("memory_thread_heads", "thread_id", "latest_us"),
     "node": ("session_summaries", "id", "latest_us"),
 }
 # Of a tier's table the rows that are not found: private memories where they are not asked for, notes of entities.
-_HIDDEN = {"memory": " and not t.private", "entity": " and t.file = 'profile'"}
+_HIDDEN = {"memory": " and not t.private", "curated": " and t.file = 'profile'"}
 
 
 Masks = dict[int, int]
@@ -220,7 +220,7 @@ def fact(database: Database, agent_id: str, line_id: str) -> Line | None:
     return None
 
 
-def entity(database: Database, agent_id: str, line_id: str) -> Line | None:
+def curated(database: Database, agent_id: str, line_id: str) -> Line | None:
     """The profile of an entity; `about` is its title, the first line of `text`, and `shown` its one sentence."""
     for kind, status, title, sentence, path, at_us, line in database.execute(
         "select g.kind, g.status, g.title, g.line, g.path, g.updated_us, l.text from garden_files g"

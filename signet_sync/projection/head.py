@@ -13,7 +13,7 @@ from signet_sync.contracts.timestamps import DAY, day_of
 from signet_sync.contracts.tokencount import estimate_tokens
 from signet_sync.contracts.wikilinks import wikilink
 from signet_sync.facts.records import SECTION_OF
-from signet_sync.temporal.ids import LETTERS, handle
+from signet_sync.temporal.ids import handle
 from signet_sync.temporal.score import UNUSED, Use, day_start, rank, score
 
 SECTIONS: tuple[tuple[str, str], ...] = (
@@ -189,7 +189,11 @@ def candidates(seen: Seen, now_us: int, half_lives: Mapping[str, float]) -> list
         *(valued(v.aspect, _section(v.aspect), v.id, v.latest_us, partial(_of_fact, v)) for v in seen.facts),
         *(_memory(v, seen.dreamed.get(v.id), valued) for v in seen.memories),
         *(valued("node", "projects", v.id, v.latest_us, partial(_of_node, v)) for v in seen.nodes),
-        *(valued("person", "people", v.id, v.updated_us, partial(_of_entity, v)) for v in seen.entities),
+        # Somebody keeps them by hand: they are remembered no less than what `remember` takes.
+        *(
+            valued("person", "people", v.id, v.updated_us, partial(_of_entity, v), remembered=True)
+            for v in seen.entities
+        ),
     ]
 
 
@@ -284,9 +288,7 @@ def link_to(path: str) -> str:
 
 
 def fill(entries: Iterable[Candidate], budget: int) -> Head:
-    """Lines within a budget of tokens: the first of the ranking, the same saying once.
-
-    Each has its handle, but for what `expand` does not take because its link leads to all of it.
+    """Lines within a budget of tokens, each with its handle: the first of the ranking, the same saying once.
 
     Pins come first, then the highest score, then the newest, then ids. A line that even alone is over the budget is
     passed over; the first that does not fit any more ends the head, so that nothing of less worth takes its place.
@@ -304,9 +306,7 @@ def fill(entries: Iterable[Candidate], budget: int) -> Head:
         says, text, short = entry.tell()
         if says[0] in said:
             continue
-        line = f"{entry.bullet}{text if said.isdisjoint(says) else short}"
-        if entry.id[:1] in LETTERS:
-            line += f" {handle(entry.id)}"
+        line = f"{entry.bullet}{text if said.isdisjoint(says) else short} {handle(entry.id)}"
         heading = _HEADING_COSTS[entry.section]
         cost = estimate_tokens(line) + 1
         if entry.group not in groups:

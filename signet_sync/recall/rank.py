@@ -10,8 +10,8 @@ from typing import Literal, NamedTuple
 from signet_sync.recall.places import Passage
 from signet_sync.recall.query import Query
 
-Tier = Literal["memory", "fact", "entity", "thread", "node", "transcript"]
-TIERS: tuple[Tier, ...] = ("memory", "fact", "entity", "thread", "node", "transcript")
+Tier = Literal["memory", "fact", "curated", "thread", "node", "transcript"]
+TIERS: tuple[Tier, ...] = ("memory", "fact", "curated", "thread", "node", "transcript")
 
 # A hit is shown that is worth so much of the best one.
 KEPT = 0.75

@@ -9,7 +9,8 @@ from typing import NamedTuple
 from signet_sync.contracts.timestamps import DAY
 
 # What a line is worth on the day it was said. A thread leads, because it says where to go on; a constraint or a blocker
-# is dearer to miss than a note. Whatever somebody asked to be remembered is worth as much as a thread, of any type.
+# is dearer to miss than a note. Whatever somebody asked to be remembered, or keeps as an entity file, is worth
+# as much as a thread, of any type.
 WEIGHTS: dict[str, float] = {
     "thread": 1.0, "blocker": 0.9, "next": 0.8, "constraint": 0.8, "decision": 0.75, "preference": 0.7,
     "person": 0.6, "question": 0.6, "note": 0.5, "node": 0.5,

@@ -16,7 +16,7 @@ from signet_sync.contracts.bodies import utf8
 from signet_sync.contracts.gardens import FILES, File, Place
 from signet_sync.contracts.timestamps import iso
 from signet_sync.entities import chain, edits
-from signet_sync.entities.documents import Document, DocumentProblem, reread
+from signet_sync.entities.documents import Document, DocumentProblem, Section, render, reread
 from signet_sync.entities.events import Event, encode
 from signet_sync.entities.evidence import token_for
 from signet_sync.errors import WorkspaceError
@@ -61,6 +61,8 @@ def erase(
     garden.ledger.rewrite(lines)
     garden.forget_told(None)
     saga.mirror(garden)
+    # A file that waits for a maintainer may be one that nothing tells any more: that has to be said.
+    observing.look(garden, {event.entity_id for event in gone if event.entity_id is not None}, doubtful=None)
     return Erased(tuple(cleaned), tuple(sorted(ids)))
 
 
@@ -108,10 +110,17 @@ def _clean_files(garden: Garden, told: _Told, gone: list[Event], tombstone: str)
         for place in places:
             for file in FILES:
                 again = (entity_id, file) in wanted or (file == "profile" and entity_id in named)
-                path = _clean_file(garden, place._replace(file=file), told, again=again, tombstone=tombstone)
+                where = _standing(garden, place)._replace(file=file)
+                path = _clean_file(garden, where, told, again=again, tombstone=tombstone)
                 if path is not None:
                     cleaned.append(path)
     return cleaned
+
+
+def _standing(garden: Garden, place: Place) -> Place:
+    """Where the folder is by now: a profile that loses its name takes the notes along."""
+    now = garden.places([place.id]).get(place.id, [])
+    return place if place in now or not now else now[0]
 
 
 def _clean_file(garden: Garden, place: Place, told: _Told, *, again: bool, tombstone: str) -> str | None:
@@ -121,6 +130,8 @@ def _clean_file(garden: Garden, place: Place, told: _Told, *, again: bool, tombs
         if not isinstance(document, Document) or _waits(garden, place):
             return _clean_bytes(garden, seen, told)
         after = _without(document, place, told)
+        if after is None:
+            return _clean_bytes(garden, seen, told)
         if after == document and not again:
             return None
         slug = f"{place.kind}" if told.holds(place.slug) else place.slug
@@ -159,29 +170,42 @@ def _clean_bytes(garden: Garden, seen: Seen, told: _Told) -> str | None:
     return seen.path
 
 
-def _without(document: Document, place: Place, told: _Told) -> Document:
-    """The file without items, lines and fields that hold any of it; titles that do are replaced."""
+def _without(document: Document, place: Place, told: _Told) -> Document | None:
+    """The file without items, lines and fields that hold any of it; titles and headings that do are replaced.
+
+    None where no entity file would be left.
+    """
     after = document
     if told.holds(after.title):
         after = edits.with_title(after, f"{place.kind.capitalize()} {place.id}")
     fields = {key: None for key, value in after.fields.items() if told.holds(str(value))}
     if fields:
         after = edits.with_fields(after, fields)
-    for section in document.sections:
-        if told.holds(section.body):
-            name = section.anchor or section.heading
-            after = edits.put_body(after, name, _body(section.body, told.holds))
     if told.holds(after.lead):
-        title = next(line for line in after.lead.split("\n") if line.startswith("# "))
-        after = replace(after, lead=f"{title}\n\n")
+        after = replace(after, lead=f"# {after.title}\n\n")
+    # Not by name: people may call two sections the same.
+    after = replace(after, sections=tuple(_section(section, told) for section in after.sections))
     try:
-        return reread(after)
+        after = reread(after)
     except DocumentProblem:
         # Half a fence or comment is left: then the whole of what is broken goes.
-        for section in after.sections:
-            if section.body != next(one.body for one in document.sections if one.opening == section.opening):
-                after = edits.put_body(after, section.anchor or section.heading, "\n")
-        return after
+        pairs = zip(document.sections, after.sections, strict=True)
+        sections = (new if new.body == old.body else replace(new, body="\n") for old, new in pairs)
+        after = replace(after, sections=tuple(sections))
+    text = render(after)
+    if told.holds(text):
+        text = "\n".join(line for line in text.split("\n") if not told.holds(line))
+    found = parsed(text)
+    return found if isinstance(found, Document) else None
+
+
+def _section(section: Section, told: _Told) -> Section:
+    if told.holds(section.opening):
+        # The anchor is the schema's word, the heading a person's.
+        name = (section.anchor or "removed").replace("-", " ").capitalize()
+        anchor = f"<!-- section {section.anchor} -->\n" if section.anchor else ""
+        section = replace(section, heading=name, opening=f"## {name}\n{anchor}")
+    return replace(section, body=_body(section.body, told.holds)) if told.holds(section.body) else section
 
 
 def _body(body: str, holds: Callable[[str], bool]) -> str:

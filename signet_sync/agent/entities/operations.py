@@ -205,10 +205,7 @@ def set_status(
     def plan(garden: Garden, entity: Entity, ulid: str) -> Plan:
         drafting.refuse_guarded(entity, None, actor)
         before = str(entity.profile.fields.get("status") or "active")
-        fields: dict[str, str | None] = {"status": wanted}
-        if "deprecated_at" in entity.profile.fields:
-            fields |= {"deprecated_at": None, "deprecated_reason": None}
-        after = edits.with_fields(entity.profile, fields)
+        after = edits.with_fields(entity.profile, {"status": wanted}, gone=("deprecated_at", "deprecated_reason"))
         line = f"Status: {before} → {wanted}" + (f" ({why})" if why else "")
         lines = [line] if before != wanted else []
         return Plan(op="status", file="profile", after=drafting.finished(garden, after, "profile", lines), reason=why)

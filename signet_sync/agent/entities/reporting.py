@@ -81,7 +81,7 @@ def lint(workspace: Workspace, agent_id: str, ref: str | None = None, *, now_us:
             rows = [row]
         found = [remark for row in rows for file in FILES for remark in _untidy(garden, row, file)]
     wanted = {row.id for row in rows}
-    return found + [remark for remark in drift(workspace, agent_id) if remark.id in wanted or ref is None]
+    return found + [remark for remark in _queued(workspace, agent_id) if remark.id in wanted or ref is None]
 
 
 def verify(workspace: Workspace, agent_id: str) -> list[Remark]:
@@ -140,7 +140,15 @@ def replay(workspace: Workspace, agent_id: str, ref: str) -> Replay:
 
 
 def drift(workspace: Workspace, agent_id: str) -> list[Remark]:
-    """The maintainer's queue: files that differ from their events in a way that nobody may settle by himself."""
+    """The maintainer's queue after a look at all files: those that differ from their events in a way that waits."""
+    with state.workspace_lock(workspace.state):
+        garden = _open(workspace, agent_id)
+        observing.tend(garden)
+        observing.look(garden, None)
+    return _queued(workspace, agent_id)
+
+
+def _queued(workspace: Workspace, agent_id: str) -> list[Remark]:
     return [
         Remark(one.entity_id, one.code, one.message, one.hint, one.path)
         for one in gardens.drift(workspace.database, agent_id)
