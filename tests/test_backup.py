@@ -140,7 +140,7 @@ SINCE_3 = {"recall_events", "dream_sweeps", "memory_promotions"}
 
 
 def as_written_before(target, dropped, columns):
-    """Takes tables and columns out of a backup, and seals it as was done up to schema 2: with a checksum of its rows."""
+    """Takes tables and columns out of a backup, and seals it as up to schema 2, with a checksum of its rows."""
     crc = 0
     with apsw.Connection(target) as connection:
         for table in dropped:

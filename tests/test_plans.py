@@ -37,6 +37,8 @@ ALLOWED = {
     "from violations": "violations are few: a vault that has many is halted",
     "from files where verdict <> 'indexed'": "the index holds only what is not simply indexed",
     "from pins where agent_id = ? order by id limit": "in the order of the key, so many and no more",
+    "from dream_sweeps s cross join memory_promotions": "in the order of the key, to as many as a page may show",
+    "sum(promoted) from dream_sweeps where agent_id = ?": "a sweep a night: small rows without any text",
     "refs is not null": "the index holds only the manifests that the page shows",
     "from session_transcripts": "turns of sessions that run now",
     "from memory_thread_heads where agent_id = ? and thread_key = ?": "a person names a thread; threads are few",

@@ -14,8 +14,8 @@ from signet_sync.errors import DatabaseCorrupt
 from signet_sync.index.database import Database, translate
 from signet_sync.index.schema import BACKED_UP, LATER, LATER_COLUMNS
 
-# Tables of which any row may change by itself: their rows are the mark, by the columns that can tell. The id of a memory
-# is made of its words, and a promotion stays as it was.
+# Tables of which any row may change by itself: their rows are the mark, by the columns that can tell. A memory's id is
+# made of its words, and a promotion stays as it was.
 _BY_ROW = {
     "memories": tuple(column for column in BACKED_UP["memories"] if column != "content"),
     "memory_sources": BACKED_UP["memory_sources"],
@@ -137,7 +137,7 @@ def _has(database: Database, table: str, column: str) -> bool:
 
 
 def _is_whole(database: Database, source: str) -> bool:
-    """Whether the attached backup is as it was written, to the byte: SQLite itself would not notice a flipped letter."""
+    """Whether the attached backup is as it was written, to the byte: SQLite would not notice a flipped letter."""
     told: int = database.value("pragma kept.user_version") % (1 << 32)
     if database.value("pragma kept.application_id") != _SEALED:
         return told == _checksum_of_rows(database)

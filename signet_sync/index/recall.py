@@ -121,6 +121,9 @@ def artifacts(
 
 def _mark(masks: Masks, bit: int, rows: Iterable[int]) -> None:
     value = 1 << bit
+    if not masks:
+        masks.update(dict.fromkeys(rows, value))
+        return
     for row in rows:
         masks[row] = masks.get(row, 0) | value
 
