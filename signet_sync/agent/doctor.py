@@ -149,7 +149,7 @@ def _database(path: str) -> list[Finding]:
                 Finding("vault", "problem", f"{counts['violation']} open violations", "signet-sync violations list")
             )
         if counts.get("invalid"):
-            found.append(Finding("vault", "warning", f"{counts['invalid']} invalid files", "signet-sync check"))
+            found.append(Finding("vault", "warning", f"invalid files: {counts['invalid']}", "signet-sync check"))
         if database.meta("halted"):
             found.append(
                 Finding(

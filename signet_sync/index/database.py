@@ -40,6 +40,8 @@ DAMAGED = (DatabaseCorrupt, *_CORRUPT)
 
 def translate(error: apsw.Error, path: str) -> DatabaseError:
     """Our exception for one of SQLite's, with what the person can do."""
+    if "cannot rollback" in str(error) and isinstance(error.__context__, apsw.Error):
+        error = error.__context__  # SQLite has rolled back by itself, for this
     if isinstance(error, _CORRUPT) or "malformed" in str(error):
         return DatabaseCorrupt(
             f"the database is damaged: {error}",
@@ -50,6 +52,12 @@ def translate(error: apsw.Error, path: str) -> DatabaseError:
         return DatabaseError("the database is locked by another program", path=path, hint="close it and try again")
     if isinstance(error, apsw.FullError):
         return DatabaseError("the disk is full", path=path, hint="free some space; nothing was lost")
+    if isinstance(error, apsw.IOError):
+        return DatabaseError(
+            f"the database cannot be read or written: {error}",
+            path=path,
+            hint="look whether its disk is full or fails; signet-sync doctor looks closer",
+        )
     if isinstance(error, (apsw.ReadOnlyError, apsw.PermissionsError)):
         return DatabaseError(
             "the database cannot be written", path=path, hint="check the permissions of the state folder"
