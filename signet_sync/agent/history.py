@@ -25,7 +25,7 @@ from signet_sync.vault.repository import RepositoryRefused
 CLEAN = "workspace tree is clean; no commit created"
 DISABLED = "history-disabled"
 # How to turn it on, for a person.
-REMEDY = "turn it on by `enabled = true` under [history] in your own config.toml; needs pip install 'signet-sync[git]'"
+REMEDY = "`enabled = true` under [history] in your own config.toml turns it on; it needs pip install 'signet-sync[git]'"
 SHORT = 7  # hex digits
 ADDRESS = "agent@localhost"
 # A subject has to fit into a list; the rest of a note stands in the body.

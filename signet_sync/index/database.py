@@ -40,8 +40,6 @@ DAMAGED = (DatabaseCorrupt, *_CORRUPT)
 
 def translate(error: apsw.Error, path: str) -> DatabaseError:
     """Our exception for one of SQLite's, with what the person can do."""
-    if "cannot rollback" in str(error) and isinstance(error.__context__, apsw.Error):
-        error = error.__context__  # SQLite has rolled back by itself, for this
     if isinstance(error, _CORRUPT) or "malformed" in str(error):
         return DatabaseCorrupt(
             f"the database is damaged: {error}",

@@ -34,8 +34,8 @@ class Limits:
 class Skipped(NamedTuple):
     """A file or folder that was not committed, or not in its present state.
 
-    `why`: `too-large`, `secret`, `nested-repository`, `not-a-file` (a link, a pipe), `unreadable`, `unsettled`. Neither
-    ignored files nor transcripts that are not wanted are told.
+    `why`: `too-large`, `secret`, `nested-repository`, `not-a-file` (a link, a pipe), `too-deep` (its path is too long
+    for git), `unreadable`, `unsettled`. Neither ignored files nor transcripts that are not wanted are told.
     """
 
     path: str

@@ -68,7 +68,8 @@ class Pack:
     """A pack that is being written: objects whole, but for those that the caller knows to be like another one."""
 
     def __init__(self, folder: str) -> None:
-        os.makedirs(folder, exist_ok=True)
+        with suppress(FileExistsError):
+            os.mkdir(folder)
         self._folder = folder
         # Always the same name: what a kill left is taken away by the next one. Git's gc sweeps `tmp_…`, too.
         self._name = os.path.join(folder, "tmp_pack_signet")

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 LOG_LIMIT = 100
 DIFF_LIMIT = 1024 * 1024  # characters
 BLOB_LIMIT = 64 * 1024 * 1024  # bytes
-_COMPARED = 4 * 1024 * 1024  # bytes of a file that is compared line by line
+_COMPARED = 1024 * 1024  # bytes of a file that is compared line by line; the worst one takes seconds
 
 _REVISION = re.compile(r"HEAD(?:~(\d{1,4}))?|([0-9a-f]{4,40})", re.ASCII)
 
