@@ -15,7 +15,8 @@ from gits import Past, git
 from traps import REFUSED, RUN, Traps
 from workbench import NOW, ROOT, Vault, contents, numbered
 
-from signet_sync.vault import gitlock, history, packs, repository
+from signet_sync.vault import history
+from signet_sync.vault.git import gitlock, packs, repository
 
 pytest.importorskip("pygit2")
 pytestmark = pytest.mark.skipif(shutil.which("git") is None, reason="the traps are built with git")

@@ -7,7 +7,7 @@ import pytest
 from gits import Past, git
 
 from signet_sync.errors import WorkspaceError
-from signet_sync.vault import objects
+from signet_sync.vault.git import objects
 
 pygit2 = pytest.importorskip("pygit2")
 pytestmark = pytest.mark.skipif(shutil.which("git") is None, reason="git is not installed")

@@ -12,7 +12,8 @@ import pytest
 from gits import ID, Past, git
 from traps import REFUSED, RUN, Traps
 
-from signet_sync.vault import gitconfig, history, repository
+from signet_sync.vault import history
+from signet_sync.vault.git import gitconfig, repository
 
 pytest.importorskip("pygit2")
 pytestmark = pytest.mark.skipif(shutil.which("git") is None, reason="the traps are built with git")
@@ -229,7 +230,8 @@ def test_a_damaged_repository_is_told(past):
 WITHOUT = """
 import sys
 sys.modules["pygit2"] = None
-from signet_sync.vault import history, repository
+from signet_sync.vault import history
+from signet_sync.vault.git import repository
 print(repository.look(sys.argv[1], "x").state)
 try:
     history.create(sys.argv[1], "x")

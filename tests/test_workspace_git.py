@@ -14,7 +14,8 @@ import pytest
 from gits import AUTHOR, ID, Past, git
 
 from signet_sync.errors import PathEscape, UsageError
-from signet_sync.vault import history, packs, repository, trees
+from signet_sync.vault import history
+from signet_sync.vault.git import packs, repository, trees
 
 pytest.importorskip("pygit2")
 needs_git = pytest.mark.skipif(shutil.which("git") is None, reason="git is not installed")

@@ -19,7 +19,7 @@ from signet_sync.errors import DatabaseError, SignetSyncError
 from signet_sync.host.settings import HARNESSES
 from signet_sync.index import artifacts, overview
 from signet_sync.index.database import MINIMUM_SQLITE, Database
-from signet_sync.vault import repository
+from signet_sync.vault.git import repository
 
 Level = Literal["ok", "warning", "problem"]
 LOW_SPACE = 100 * 1024 * 1024

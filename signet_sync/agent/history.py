@@ -18,9 +18,10 @@ from signet_sync.errors import ConfigError, DatabaseError, SignetSyncError
 from signet_sync.index import flows, promotions, versions_cache
 from signet_sync.index.flows import Ended
 from signet_sync.recall.dreams import Promotion, sweep_id
-from signet_sync.vault import history, repository
+from signet_sync.vault import history
+from signet_sync.vault.git import repository
+from signet_sync.vault.git.repository import RepositoryRefused
 from signet_sync.vault.history import Commit, Committed, Diff, Known, Limits
-from signet_sync.vault.repository import RepositoryRefused
 
 CLEAN = "workspace tree is clean; no commit created"
 DISABLED = "history-disabled"

@@ -18,11 +18,12 @@ from signet_sync.errors import UsageError
 from signet_sync.index import artifacts, tombstones
 from signet_sync.projection import markers
 from signet_sync.reconcile import Bench, Tombstones
-from signet_sync.vault import files, history, repository
+from signet_sync.vault import files, history
+from signet_sync.vault.git import repository
+from signet_sync.vault.git.repository import Opened
+from signet_sync.vault.git.worktree import is_gits
 from signet_sync.vault.history import Version
 from signet_sync.vault.layout import checked_parts
-from signet_sync.vault.repository import Opened
-from signet_sync.vault.worktree import is_gits
 
 _NOWHEN = Signature(0, 0, 0, 0)
 

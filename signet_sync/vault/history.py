@@ -16,13 +16,14 @@ from signet_sync.contracts.observed import Found
 from signet_sync.contracts.places import TEMPORARY, display
 from signet_sync.contracts.sanitizer import sanitize_line, sanitize_transcript_v1
 from signet_sync.errors import WorkspaceError
-from signet_sync.vault import files, gitconfig, gitindex, gitlock, objects, repository, trees, worktree
-from signet_sync.vault.gathering import Gathered, Gathering, Known, Limits, Skipped
+from signet_sync.vault import files
+from signet_sync.vault.git import gitconfig, gitindex, gitlock, objects, repository, trees, worktree
+from signet_sync.vault.git.gathering import Gathered, Gathering, Known, Limits, Skipped
+from signet_sync.vault.git.packs import NewObjects
+from signet_sync.vault.git.past import Commit, Diff, Version, blob, diff, log
+from signet_sync.vault.git.repository import Opened
+from signet_sync.vault.git.trees import Entry
 from signet_sync.vault.layout import folder
-from signet_sync.vault.packs import NewObjects
-from signet_sync.vault.past import Commit, Diff, Version, blob, diff, log
-from signet_sync.vault.repository import Opened
-from signet_sync.vault.trees import Entry
 
 __all__ = [
     "Commit",

@@ -19,14 +19,15 @@ from typing import TYPE_CHECKING, Any
 from signet_sync.contracts.observed import Found
 from signet_sync.contracts.places import display
 from signet_sync.errors import WorkspaceError
-from signet_sync.vault import files, gitindex, gitlock, objects
-from signet_sync.vault.gitlock import Replacement
+from signet_sync.vault import files
+from signet_sync.vault.git import gitindex, gitlock, objects
+from signet_sync.vault.git.gitlock import Replacement
+from signet_sync.vault.git.objects import BLOB, COMMIT, TAG, TREE, Store
+from signet_sync.vault.git.packs import NewObjects, Pack
+from signet_sync.vault.git.repository import HISTORY_REF, Opened, RepositoryRefused, busy, opened, tidying
+from signet_sync.vault.git.rewriting import KINDS, Judge, Looking, Rewriting, Rulings, hashed
+from signet_sync.vault.git.trees import REPOSITORY, Entry
 from signet_sync.vault.layout import folder
-from signet_sync.vault.objects import BLOB, COMMIT, TAG, TREE, Store
-from signet_sync.vault.packs import NewObjects, Pack
-from signet_sync.vault.repository import HISTORY_REF, Opened, RepositoryRefused, busy, opened, tidying
-from signet_sync.vault.rewriting import KINDS, Judge, Looking, Rewriting, Rulings, hashed
-from signet_sync.vault.trees import REPOSITORY, Entry
 
 if TYPE_CHECKING:
     import pygit2

@@ -11,7 +11,7 @@ import subprocess
 from collections.abc import Sequence
 from typing import Literal
 
-from signet_sync.vault.repository import objection
+from signet_sync.vault.git.repository import objection
 
 _SAFE = (
     "-c",

@@ -22,7 +22,8 @@ from typing import TYPE_CHECKING, Literal
 from signet_sync.contracts.observed import Found
 from signet_sync.contracts.places import display
 from signet_sync.errors import SignetSyncError
-from signet_sync.vault import files, gitconfig
+from signet_sync.vault import files
+from signet_sync.vault.git import gitconfig
 
 if TYPE_CHECKING:
     import pygit2

@@ -14,9 +14,10 @@ from signet_sync.contracts.observed import Found, Signature
 from signet_sync.contracts.places import MEMORY
 from signet_sync.contracts.sanitizer import sanitize_counted
 from signet_sync.errors import WorkspaceError
-from signet_sync.vault import files, ignore, trees, worktree
+from signet_sync.vault import files
 from signet_sync.vault.files import signature_of
-from signet_sync.vault.trees import Entry
+from signet_sync.vault.git import ignore, trees, worktree
+from signet_sync.vault.git.trees import Entry
 
 # A file system's clock ticks: what was written just now may be written again without a trace in its times.
 _TICK_NS = 100_000_000

@@ -10,7 +10,8 @@ from dataclasses import dataclass, field
 from signet_sync.contracts.observed import Found
 from signet_sync.contracts.places import OWN
 from signet_sync.errors import WorkspaceError
-from signet_sync.vault import files, ignore
+from signet_sync.vault import files
+from signet_sync.vault.git import ignore
 from signet_sync.vault.layout import folder
 
 RULES_LIMIT = 256 * 1024  # bytes of a `.gitignore`

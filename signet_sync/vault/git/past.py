@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING
 from signet_sync.contracts.places import display
 from signet_sync.contracts.sanitizer import redact, sanitize_line, sanitize_transcript_v1
 from signet_sync.errors import UsageError
-from signet_sync.vault import repository, trees
+from signet_sync.vault.git import repository, trees
+from signet_sync.vault.git.repository import Opened
+from signet_sync.vault.git.trees import Entry
 from signet_sync.vault.layout import checked_parts
-from signet_sync.vault.repository import Opened
-from signet_sync.vault.trees import Entry
 
 if TYPE_CHECKING:
     import pygit2

@@ -10,8 +10,8 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 from typing import IO, TYPE_CHECKING
 
-from signet_sync.vault import trees
 from signet_sync.vault.files import sync_descriptor
+from signet_sync.vault.git import trees
 
 if TYPE_CHECKING:
     import pygit2
