@@ -137,11 +137,8 @@ class _Search:
     @staticmethod
     def _by_worth(masks: door.Masks, weights: Sequence[float]) -> list[list[int]]:
         """Row numbers in groups of equal worth, those that are worth most first."""
-        by_mask: dict[int, list[int]] = {mask: [] for mask in set(masks.values())}
-        for row, mask in masks.items():
-            by_mask[mask].append(row)
         groups: dict[float, list[int]] = {}
-        for mask, rows in by_mask.items():
+        for mask, rows in masks.items():
             groups.setdefault(worth(weights, mask), []).extend(rows)
         return [groups[value] for value in sorted(groups, reverse=True)]
 
