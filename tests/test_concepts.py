@@ -271,9 +271,11 @@ HARD = {
 
 
 @pytest.mark.parametrize("text", HARD.values(), ids=HARD.keys())
-def test_derive_takes_no_time(text: str) -> None:
+def test_derive_takes_no_time_to_speak_of(text: str) -> None:
     derive("warm up the tables of words")
-    assert min(_took(text) for _ in range(3)) < 0.025  # five times what the worst of them takes
+    prose = ("The nightly backup of the router went to the glacier again. " * 80)[:MOST_READ]
+    # The worst of them takes some ten times as long as prose of the same length.
+    assert min(_took(text) for _ in range(3)) < 60 * min(_took(prose) for _ in range(3))
 
 
 def _took(text: str) -> float:

@@ -246,7 +246,12 @@ def test_without_the_extra(tmp_path):
     assert not (tmp_path / ".git").exists() and not (tmp_path / ".gitignore").exists()
 
 
-LAZY = "import sys; from signet_sync.vault import history, versions; from signet_sync.vault.git import repository; print('pygit2' in sys.modules)"
+LAZY = """
+import sys
+from signet_sync.vault import history, versions
+from signet_sync.vault.git import repository
+print('pygit2' in sys.modules)
+"""
 
 
 def test_the_extra_is_imported_when_it_is_needed():
