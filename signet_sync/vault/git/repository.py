@@ -97,13 +97,13 @@ def look(root: str, workspace_id: str) -> Standing:
         return Standing(
             "existing",
             "the workspace is a git repository already",
-            "set `history.adopt = true` to keep the history in it, on a ref of its own",
+            "`history.adopt = true` in your own config.toml keeps the history in it, on a ref of its own",
         )
     if mark.raw.decode("utf-8", "replace").strip() != workspace_id:
         return Standing(
             "existing",
             "the repository is the history of another workspace",
-            "if this folder is a copy, remove its `.git`, or set `history.adopt = true`",
+            "if this folder is a copy, remove its `.git`, or set `history.adopt = true` in your own config.toml",
         )
     return Standing("ours")
 
@@ -116,7 +116,7 @@ def _nothing(root: str) -> Standing:
             return Standing(
                 "none",
                 f"the workspace lies in another repository: {display(outer)}",
-                "set `history.adopt = true` to keep a history of its own inside",
+                "`history.adopt = true` in your own config.toml makes a history of its own inside",
                 outer,
             )
     return Standing("none", "the workspace has no history yet", "it begins with `signet-sync checkpoint`")
