@@ -2,6 +2,9 @@
 
 import json
 import os
+import sys
+from contextlib import suppress
+from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -10,9 +13,14 @@ from hypothesis import settings
 from signet_sync.index.database import Database
 
 # A loaded machine is no reason to fail: what must be fast is measured by the tests that say so.
-settings.register_profile("patient", deadline=None, max_examples=30)
+# Every run of a commit tries the same examples, so that what fails can be seen again; `thorough` tries new ones.
+settings.register_profile("patient", deadline=None, max_examples=30, derandomize=True)
 settings.register_profile("thorough", deadline=None, max_examples=300)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "patient"))
+
+# Hundreds of processes start in a run: the first one compiles the code for all, whatever the environment asks for.
+sys.dont_write_bytecode = False
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
 MEMORY = "/dev/shm"
 
@@ -38,7 +46,7 @@ def pytest_xdist_auto_num_workers(config):
     return cores + cores // 2
 
 
-# Minutes of waiting and of processes: begun first, so that no worker is left alone with one of them in the end.
+# These take longest: begun first, so that no worker is left alone with one of them in the end.
 LONGEST = [
     "test_daemon_life.py",
     "test_intake.py",
@@ -56,6 +64,17 @@ LONGEST = [
     "test_canary.py",
     "test_sanitizer.py",
 ]
+
+
+def pytest_sessionstart(session):
+    """Each worker rewrites the asserts of its share of the files for all: most of the time of a start goes there."""
+    given = getattr(session.config, "workerinput", None)
+    if given is None or session.config.args != session.config.getini("testpaths"):
+        return
+    first = int(given["workerid"].removeprefix("gw"))
+    for path in sorted(Path(__file__).parent.glob("test_*.py"))[first :: given["workercount"]]:
+        with suppress(Exception):  # what cannot be imported is told of when it is collected
+            import_module(path.stem)
 
 
 def pytest_collection_modifyitems(config, items):
@@ -97,8 +116,6 @@ def a_machine_of_its_own(tmp_path, monkeypatch):
     }
     for name, place in places.items():
         monkeypatch.setenv(name, str(tmp_path / "machine" / place))
-    # Hundreds of processes of ours start in a run: the first one compiles the code, not every one.
-    monkeypatch.delenv("PYTHONDONTWRITEBYTECODE", raising=False)
 
 
 @pytest.fixture

@@ -5,7 +5,8 @@ import shutil
 import subprocess
 from pathlib import Path
 
-from signet_sync.vault import history, repository
+from signet_sync.vault import history
+from signet_sync.vault.git import repository
 
 ID = "7b0e8f6c-1d0a-4c9e-9f0e-3f6c2a1b5d4e"
 AUTHOR = ("default", "agent@localhost")

@@ -12,7 +12,8 @@ import sys
 
 from gits import ID, Past, git
 
-from signet_sync.vault import history, repository
+from signet_sync.vault import history
+from signet_sync.vault.git import repository
 
 EVENTS = {"os.rename", "os.link", "os.remove", "os.mkdir", "os.rmdir", "os.chmod"}
 WRITING = os.O_WRONLY | os.O_RDWR

@@ -18,7 +18,8 @@ import pygit2
 from crash_runner import KILLED, NOW, Steps, command, forked
 
 from signet_sync.agent import purge as agent_purge
-from signet_sync.vault import gitlock, objects, purge
+from signet_sync.vault import purge
+from signet_sync.vault.git import gitlock, objects
 
 CANARY = b"zxvcanary"
 

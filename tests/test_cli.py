@@ -462,12 +462,12 @@ def test_demo_shows_the_main_job_and_refuses_what_is_not_its_own(tmp_path, monke
     answer = call("demo")
     assert answer.code == 0
     root = tmp_path / "signet-demo"
-    for said in ("# Working Memory", "hash-mismatch", "conflict-copy", "three things to try"):
+    for said in ("# Working Memory", "hash-mismatch", "conflict-copy", "four things to try"):
         assert said in answer.out
     for line in re.findall(r"^  (.*--workspace signet-demo .*)$", answer.out, re.MULTILINE):
         words = line.partition("#")[0].split()
         said = words[words.index("--workspace") :]
-        assert words[0] != "'python" and said[2] in ("recall", "expand", "run")
+        assert words[0] != "'python" and said[2] in ("recall", "expand", "remember", "run")
         assert said[2] == "run" or call(*said).out
     assert call("--workspace", root, "search", "fingerprint", "--json").json["hits"]
     assert call("--workspace", root, "check").code == 1

@@ -632,3 +632,18 @@ def test_a_place_with_odd_letters_is_no_uri(tmp_path):
         assert reader.value("select count(*) from files") == 0
         reader.close()
     assert all(path.name.startswith(Path(place).name) for path in tmp_path.iterdir())
+
+
+def test_a_disk_without_room_for_the_log_is_said_plainly(tmp_path):
+    """Where not even the log's index can be made, SQLite has no code for a full disk."""
+    path = str(tmp_path / "vault.db")
+    Database(path).close()
+    script = (
+        "import resource, sys; from signet_sync.index.database import Database\n"
+        "resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096))\n"
+        "try: Database(sys.argv[1])\n"
+        "except Exception as error: print(type(error).__name__, error, error.hint)"
+    )
+    done = subprocess.run([sys.executable, "-c", script, path], capture_output=True, text=True, check=False)
+    assert done.stdout.startswith("DatabaseError the database cannot be read or written: "), done
+    assert "full" in done.stdout

@@ -380,6 +380,7 @@ def test_empty_memory_yields_empty_report(vault: Vault) -> None:
         "candidates": 0,
         "skipped_already_promoted": 0,
         "promoted": [],
+        "near": [],
         "dry_run": False,
         "deferred": False,
     }
@@ -495,8 +496,8 @@ def test_what_becomes_worthy_at_the_same_now_rises_in_the_same_sweep(vault: Vaul
     assert vault.page("DREAMS.md").count("## Dreamed 2026-03-29 12:00 UTC") == 1
 
 
-def ledger(vault: Vault) -> list[Any]:
-    return vault.rows("select * from dream_sweeps"), vault.rows("select * from memory_promotions")  # type: ignore[return-value]
+def ledger(vault: Vault) -> tuple[Any, Any]:
+    return vault.rows("select * from dream_sweeps"), vault.rows("select * from memory_promotions")
 
 
 def test_a_pass_after_a_sweep_writes_nothing(vault: Vault) -> None:

@@ -151,7 +151,9 @@ def test_ids_that_begin_alike() -> None:
     database = Database(":memory:")
     with closing(database):
         for thing in ("m-aaaabbbbcccc", "m-aaaabbbbdddd"):
-            database.execute("insert into memories values('default', ?, 'note', 'x', '[]', 0, '2026-03-01')", (thing,))
+            database.execute(
+                "insert into memories values('default', ?, 'note', 'x', '[]', 0, '2026-03-01', null)", (thing,)
+            )
         with pytest.raises(UsageError, match="m-aaaabbbbcccc, m-aaaabbbbdddd") as raised:
             lineage.resolve(database, "default", "^m-aaaabbbb")
         assert raised.value.code == "ambiguous-handle"

@@ -635,7 +635,9 @@ def test_every_query_goes_by_an_index(database):
     for sql in set(asked):
         plan = [row[3] for row in database.execute(f"explain query plan {sql}", ("x",) * sql.count("?"))]
         scans = [
-            step for step in plan if step.startswith("SCAN") and step not in ("SCAN n", "SCAN c", "SCAN CONSTANT ROW")
+            step
+            for step in plan
+            if re.match(r"SCAN (?!json_each VIRTUAL)", step) and step not in ("SCAN n", "SCAN c", "SCAN CONSTANT ROW")
         ]
         assert scans == [], (sql, plan)
 

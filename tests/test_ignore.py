@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from signet_sync.vault import ignore
+from signet_sync.vault.git import ignore
 
 NAMES = ["a", "b", "ab", "c", "x.md", "aXb", "*", "d", "A", "[", " b"]
 PIECES = (

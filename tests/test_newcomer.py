@@ -65,3 +65,30 @@ def test_what_the_budget_leaves_no_line_for_is_named(vault: Vault) -> None:
     assert len(document["memories"]) == 9
     shown = vault.call("expand", node, "--budget", "1").out
     assert f"    {' '.join('^' + one for one in document['memories'][:4])} and 5 more: --json lists them\n" in shown
+
+
+def test_what_a_memory_lacks_to_rise_is_told_and_that_it_rose(vault: Vault) -> None:
+    memory = vault.call("remember", "the zanzibar tariff lives in tariffs.yaml", "--json").json["id"]
+    vault.call("recall", "zanzibar")
+    vault.call("recall", "zanzibar")
+    assert "lacks 1 more hit, 1 more query" in vault.call("dream", "--dry-run").out
+    told = vault.call("dream", "--json").json
+    assert (told["promoted"], told["near"][0]["memory_id"]) == ([], memory)
+    assert told["near"][0]["lacks"] == ["1 more hit", "1 more query"]
+    assert "found 2 times by 1 query on 1 day, last " in vault.call("expand", memory).out
+    vault.call("recall", "the tariff")
+    after = vault.call("dream", "--json").json
+    assert ([one["memory_id"] for one in after["promoted"]], after["near"]) == ([memory], [])
+    document = vault.call("expand", memory, "--json").json
+    assert document["recalled"]["hits"] == 3 and document["risen"]["score"] == after["promoted"][0]["score"]
+    assert "rose into MEMORY.md " in vault.call("expand", memory).out
+    about = next(line for line in vault.call("stats").out.splitlines() if line.startswith("about"))
+    assert "zanzibar 3" in about and " the " not in about
+
+
+def test_a_slip_in_the_name_of_an_agent_leaves_no_diary(vault: Vault) -> None:
+    for words in ([], ["--dry-run"]):
+        vault.reindex()
+        answer = vault.call("dream", "--agent", "nobody", *words)
+        assert answer.code == 2 and "known agents: default" in answer.err
+    assert not (vault / "agents").exists()

@@ -194,7 +194,11 @@ def test_a_day_page_and_a_month_page_word_by_word():
         (
             dict([summary()]),
             [(aspect, f"something of {aspect}") for aspect in ("person", "blocker", "next", "decision")],
-            [*(heading for _, heading in SECTIONS), "## Session Ledger (Last 30 Days)", "## Temporal Index"],
+            [
+                *(heading for key, heading in SECTIONS if key != "dreamed"),
+                "## Session Ledger (Last 30 Days)",
+                "## Temporal Index",
+            ],
         ),
     ],
     ids=["no head", "only a manifest", "people", "all"],

@@ -20,9 +20,9 @@ from signet_sync.agent import purge as purging
 from signet_sync.agent.workspace import opened
 from signet_sync.config import load
 from signet_sync.projection import markers
-from signet_sync.vault import objects
-from signet_sync.vault.packs import Pack
-from signet_sync.vault.trees import object_id
+from signet_sync.vault.git import objects
+from signet_sync.vault.git.packs import Pack
+from signet_sync.vault.git.trees import object_id
 
 pygit2 = pytest.importorskip("pygit2")
 

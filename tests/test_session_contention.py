@@ -134,6 +134,16 @@ def test_a_growing_transcript_by_many_has_no_overlap_and_no_gap(vault):
     sound(vault)
 
 
+def test_who_asked_first_and_comes_last_writes_behind_the_others(vault):
+    for place, whole in ((30, FIRST), (10, FIRST + SECOND), (20, FIRST + SECOND + THIRD)):
+        now_us = parse_instant(moment(place)) or 0
+        with opened(str(vault.root), config.load(str(vault.root))[0]) as workspace:
+            given = session_input({**WHO, "transcript": whole}, now_us=now_us)
+            sessions.end(workspace, given, now_us=now_us, propose=None)
+    assert normalize("\n\n".join(segments(vault))) == normalize(FIRST + SECOND + THIRD)
+    sound(vault)
+
+
 def test_tails_of_one_session_by_many_lose_no_update_of_its_manifest(vault):
     documents = [
         [

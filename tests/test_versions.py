@@ -288,6 +288,40 @@ def test_nothing_that_the_environment_configures_is_run(trapped, tmp_path, monke
     assert canaries() == []
 
 
+def test_nothing_that_the_users_own_settings_name_is_opened_or_run(repository, tmp_path, monkeypatch):
+    """Their ignore rules are not the repository's, and `git` is not what lies where they stand."""
+    canary = tmp_path / "vault/canary"
+    home = tmp_path / "home"
+    for name in (".gitconfig", ".config/git/config", ".config/git/ignore"):
+        (home / name).parent.mkdir(parents=True, exist_ok=True)
+        os.mkfifo(home / name)
+    put(repository, "git", f'#!/bin/sh\n: > "{canary}"\n')
+    (repository / "git").chmod(0o755)
+    monkeypatch.chdir(repository)
+    monkeypatch.setenv("PATH", f":.:{os.environ['PATH']}")
+    subprocess.run(["git", "status"], check=True, cwd=repository)
+    assert canary.exists(), "the trap is not armed"
+    canary.unlink()
+    assert holds(repository, A) == "contains"
+    assert versions.ignored(str(repository), [A]) == frozenset()
+    assert not canary.exists()
+
+
+@pytest.mark.parametrize("how", ["replace", "graft"])
+def test_what_stands_in_for_a_commit_hides_nothing(repository, how):
+    git(repository, "rm", "-q", A)
+    git(repository, "commit", "-q", "-m", "gone")
+    git(repository, "reflog", "expire", "--expire=all", "--all")
+    if how == "replace":
+        git(repository, "replace", "--graft", "HEAD")
+    else:
+        head = git(repository, "rev-parse", "HEAD").stdout.decode()
+        (repository / ".git/info").mkdir(exist_ok=True)
+        (repository / ".git/info/grafts").write_text(head)
+    assert git(repository, "rev-list", "--all", "--", A).stdout == b"", "it hides nothing"
+    assert holds(repository, A) == "contains"
+
+
 @pytest.mark.parametrize("trap", ["include", "includeIf", "link", "gitfile", "pipe", "alternates"])
 def test_a_repository_that_leads_elsewhere_is_not_asked(repository, tmp_path, trap):
     """Nothing of it is opened: each would hold git up at a pipe that nobody writes."""

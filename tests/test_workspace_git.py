@@ -14,7 +14,8 @@ import pytest
 from gits import AUTHOR, ID, Past, git
 
 from signet_sync.errors import PathEscape, UsageError
-from signet_sync.vault import history, packs, repository, trees
+from signet_sync.vault import history
+from signet_sync.vault.git import packs, repository, trees
 
 pytest.importorskip("pygit2")
 needs_git = pytest.mark.skipif(shutil.which("git") is None, reason="git is not installed")
@@ -306,6 +307,21 @@ def test_no_tree_holds_what_some_system_takes_for_a_repository(past, name):
 
 
 # ── the text of a commit ──
+
+
+@needs_git
+def test_a_path_too_long_for_git_is_left_out_and_told(past):
+    descriptor = os.open(past.root, os.O_RDONLY)
+    for _ in range(20):
+        os.mkdir("d" * 250, dir_fd=descriptor)
+        inner = os.open("d" * 250, os.O_RDONLY, dir_fd=descriptor)
+        os.close(descriptor)
+        descriptor = inner
+    os.close(descriptor)
+    past.put("/".join(["d" * 250] * 15) + "/a.md")
+    done = past.commit()
+    assert names(done) == [("/".join(["d" * 250] * 17), "too-deep")]
+    assert past.git("status", "--porcelain") == "" and len(past.tree()) == 3
 
 
 def test_subject_and_body_are_flattened_and_sanitized(past):

@@ -19,7 +19,7 @@ from signet_sync.errors import DatabaseError, SignetSyncError
 from signet_sync.host.settings import HARNESSES
 from signet_sync.index import artifacts, overview
 from signet_sync.index.database import MINIMUM_SQLITE, Database
-from signet_sync.vault import repository
+from signet_sync.vault.git import repository
 
 Level = Literal["ok", "warning", "problem"]
 LOW_SPACE = 100 * 1024 * 1024
@@ -149,7 +149,7 @@ def _database(path: str) -> list[Finding]:
                 Finding("vault", "problem", f"{counts['violation']} open violations", "signet-sync violations list")
             )
         if counts.get("invalid"):
-            found.append(Finding("vault", "warning", f"{counts['invalid']} invalid files", "signet-sync check"))
+            found.append(Finding("vault", "warning", f"invalid files: {counts['invalid']}", "signet-sync check"))
         if database.meta("halted"):
             found.append(
                 Finding(

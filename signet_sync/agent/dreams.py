@@ -7,21 +7,22 @@ or the next pass shows it.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from signet_sync import state
 from signet_sync.agent import history, memories, projection
 from signet_sync.agent.workspace import Workspace, back_up
 from signet_sync.config import Settings
 from signet_sync.contracts.identities import require_agent
-from signet_sync.contracts.places import head_page
+from signet_sync.contracts.places import DEFAULT_AGENT, head_page
 from signet_sync.contracts.timestamps import DAY, SECOND, iso
-from signet_sync.errors import WorkspaceError
+from signet_sync.errors import UsageError, WorkspaceError
 from signet_sync.index import events, overview, promotions
 from signet_sync.index import memories as rows
 from signet_sync.recall import concepts, dreams
-from signet_sync.recall.dreams import Candidate, Gates, Promotion, Weights
+from signet_sync.recall.dreams import Candidate, Gates, Near, Promotion, Weights
 
+NEAR = 5
 _CONCEPTS = "concepts"
 _BATCH = 500
 
@@ -30,13 +31,14 @@ _BATCH = 500
 class Swept:
     """What a sweep looked at and promoted, best first; `deferred`: another one was at it, and nothing was done.
 
-    `waiting` says why the page does not show it yet.
+    `near` are a few that came closest of the others; `waiting` says why the page does not show it yet.
     """
 
     sweep_id: str
     candidates: int
     skipped: int
     promoted: tuple[Promotion, ...]
+    near: tuple[Near, ...] = ()
     dry_run: bool = False
     deferred: bool = False
     waiting: str = ""
@@ -56,10 +58,11 @@ def dream(
     After `patience` seconds of waiting for whoever works on the workspace it is deferred. Without `commit` the history
     is left to the caller.
 
-    Raises `UsageError`, `WorkspaceError`, `DatabaseError`.
+    Raises `UsageError` (`unknown-agent` among them), `WorkspaceError`, `DatabaseError`.
     """
     require_agent(agent_id)
     if dry_run:
+        _require_known(workspace, agent_id)
         return _weigh(workspace, agent_id, now_us)
     try:
         with state.dream_lock(workspace.state):
@@ -73,10 +76,23 @@ def dream(
     return swept
 
 
+def _require_known(workspace: Workspace, agent_id: str) -> None:
+    """A slip of the pen must not leave a diary behind."""
+    database = workspace.database
+    known = overview.agents(database)
+    if agent_id not in (DEFAULT_AGENT, *known) and promotions.last_sweep(database, agent_id) is None:
+        raise UsageError(
+            f"agent {agent_id!r} has neither an artifact nor a memory",
+            hint=f"known agents: {', '.join(known) or DEFAULT_AGENT}",
+            code="unknown-agent",
+        )
+
+
 def _sweep(workspace: Workspace, agent_id: str, now_us: int, patience: float) -> Swept:
     database = workspace.database
     with state.workspace_lock(workspace.state, patience):
         memories.look(workspace, now_us)
+        _require_known(workspace, agent_id)
         prune(workspace, now_us)
         tag_memories(workspace, agent_id)
         swept = _weigh(workspace, agent_id, now_us, dry_run=False)
@@ -93,22 +109,19 @@ def _sweep(workspace: Workspace, agent_id: str, now_us: int, patience: float) ->
         shown = projection.project(workspace, agents={agent_id}, days=(), touched=(), now_us=now_us)
         back_up(workspace, iso(now_us))
     waiting = f"{head_page(agent_id)} follows: {shown.held}" if shown.held else next(iter(shown.trouble), "")
-    return Swept(swept.sweep_id, swept.candidates, swept.skipped, swept.promoted, waiting=waiting)
+    return replace(swept, waiting=waiting)
 
 
 def _weigh(workspace: Workspace, agent_id: str, now_us: int, *, dry_run: bool = True) -> Swept:
     """What a sweep would promote."""
     settings = workspace.settings
     found = events.found_since(workspace.database, agent_id, _since(settings, now_us))
-    chosen = dreams.choose(
-        (Candidate(one.memory_id, one.totals) for one in found if not one.promoted),
-        now_us,
-        half_life_days=settings.recall_half_life_days,
-        gates=gates(settings),
-        weights=weights(settings),
-    )
-    skipped = sum(one.promoted for one in found)
-    return Swept(dreams.sweep_id(now_us), len(found), skipped, tuple(chosen), dry_run=dry_run)
+    half_life, doors, parts = settings.recall_half_life_days, gates(settings), weights(settings)
+    fresh = [Candidate(one.memory_id, one.totals) for one in found if not one.promoted]
+    chosen = dreams.choose(fresh, now_us, half_life_days=half_life, gates=doors, weights=parts)
+    near = dreams.nearest(fresh, now_us, NEAR, half_life_days=half_life, gates=doors, weights=parts)
+    skipped = len(found) - len(fresh)
+    return Swept(dreams.sweep_id(now_us), len(found), skipped, tuple(chosen), tuple(near), dry_run=dry_run)
 
 
 def _since(settings: Settings, now_us: int) -> int:

@@ -197,7 +197,24 @@ def _memory(database: Database, agent_id: str, memory_id: str, limit: int) -> _F
         Passage("", memory.content, True),
         parents=[node_id for ref in sources for node_id in lineage.best(database, ref)],
         transcript=_first_transcript(database, sources, limit),
+        more={"recalled": _recalled(database, agent_id, memory_id), "risen": _risen(database, agent_id, memory_id)},
     )
+
+
+def _recalled(database: Database, agent_id: str, memory_id: str) -> dict[str, Any] | None:
+    from signet_sync.index import events
+
+    found = events.totals_of(database, agent_id, memory_id)
+    if found is None:
+        return None
+    return {"hits": found.hits, "queries": found.queries, "days": found.days, "last": iso(found.last_us)}
+
+
+def _risen(database: Database, agent_id: str, memory_id: str) -> dict[str, Any] | None:
+    from signet_sync.index import promotions  # and the desks of both pages with it
+
+    risen = promotions.of_memory(database, agent_id, memory_id)
+    return risen and {"at": iso(risen[0]), "score": round(risen[1], 6)}
 
 
 def _entity(database: Database, agent_id: str, entity_id: str, limit: int) -> _Found | None:

@@ -18,14 +18,15 @@ from signet_sync.errors import ConfigError, DatabaseError, SignetSyncError
 from signet_sync.index import flows, promotions, versions_cache
 from signet_sync.index.flows import Ended
 from signet_sync.recall.dreams import Promotion, sweep_id
-from signet_sync.vault import history, repository
+from signet_sync.vault import history
+from signet_sync.vault.git import repository
+from signet_sync.vault.git.repository import RepositoryRefused
 from signet_sync.vault.history import Commit, Committed, Diff, Known, Limits
-from signet_sync.vault.repository import RepositoryRefused
 
 CLEAN = "workspace tree is clean; no commit created"
 DISABLED = "history-disabled"
 # How to turn it on, for a person.
-REMEDY = "turn it on by `enabled = true` under [history] in your own config.toml; needs pip install 'signet-sync[git]'"
+REMEDY = "`enabled = true` under [history] in your own config.toml turns it on; it needs pip install 'signet-sync[git]'"
 SHORT = 7  # hex digits
 ADDRESS = "agent@localhost"
 # A subject has to fit into a list; the rest of a note stands in the body.

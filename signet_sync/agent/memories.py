@@ -2,26 +2,29 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import re
+from dataclasses import dataclass, replace
 
 from signet_sync import state
-from signet_sync.agent import flows, graph, purge, reconcile, scrub, traces
+from signet_sync.agent import bygone, flows, graph, projection, purge, reconcile, scrub, traces
 from signet_sync.agent.reconcile import Outcome, Request
 from signet_sync.agent.workspace import Workspace, back_up
 from signet_sync.contracts.gardens import KINDS
 from signet_sync.contracts.identities import require_agent
-from signet_sync.contracts.places import head_page
+from signet_sync.contracts.observed import Found
+from signet_sync.contracts.places import MEMORY, dream_page, head_page
 from signet_sync.contracts.timestamps import iso
 from signet_sync.contracts.tokens import token_of
 from signet_sync.errors import UsageError, WorkspaceError
 from signet_sync.index import events, lineage, memories, pins, sessions
 from signet_sync.index.memories import OWN_WORD, Memory, Origin
 from signet_sync.recall import concepts
-from signet_sync.temporal.ids import HANDLE, ID_LENGTH, LETTERS
+from signet_sync.temporal.ids import HANDLE, ID_LENGTH, LETTERS, handle
 from signet_sync.temporal.memories import cleaned, memory_id, tags_of
-from signet_sync.vault import versions
+from signet_sync.vault import files, versions
 
 _SHOWN = 8
+_FULL = re.compile(r"m-[a-z2-7]{12}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,10 +41,12 @@ class Remembered:
 class Forgotten:
     """What was forgotten; `pending`: bytes of it are left until a pass comes through.
 
+    `memory` is None where it was forgotten earlier, and only pages or the history still told of it.
     `git_history` says whether the repository of the workspace has versions of the page that may still show it.
     """
 
-    memory: Memory
+    id: str
+    memory: Memory | None
     pending: bool
     git_history: str
     waiting: str
@@ -93,38 +98,80 @@ def forget(workspace: Workspace, agent_id: str, name: str, now_us: int, *, purge
     """
     require_agent(agent_id)
     with state.workspace_lock(workspace.state):
-        memory = _named(workspace, agent_id, name)
+        try:
+            memory = _named(workspace, agent_id, name)
+        except UsageError as error:
+            bare = name.strip().removeprefix("^")
+            if error.code != "unknown-memory" or not _FULL.fullmatch(bare):
+                raise
+            return _forget_earlier(workspace, agent_id, bare, now_us, error, purge_history=purge_history)
         # What somebody wrote into our part of the page is kept beside it now, where it can be cleaned.
         _pass(workspace, agent_id, now_us)
         words = traces.of_memory(workspace.database, memory)
-        verdicts, note = purge.Verdicts(words, [memory.id]), purge.note_of_memory(agent_id, memory.id)
-        if purge_history:
-            purge.begin(workspace, verdicts, note)
-        try:
-            # First, for once it is forgotten, nobody knows any more what a crash has left of it there.
-            scrub.clean_of_words(workspace, words)
-        except OSError as error:
-            raise WorkspaceError(
-                f"a kept copy of {head_page(agent_id)} cannot be cleaned, and nothing was forgotten: {error}",
-                hint="delete the copy, or make it writable, and try again",
-            ) from error
         asked = traces.queries_of_memory(workspace.database, memory)
-        with workspace.database.transaction(durable=True):
-            memories.forget(workspace.database, agent_id, [memory.id])
-            events.forget_queries(workspace.database, asked)
-        outcome = _pass(workspace, agent_id, now_us)
-        if outcome.cliff is not None:  # a halted pass does not come to the scrub
-            scrub.scrub(workspace, iso(now_us))
-        try:
-            scrub.clean_of_words(workspace, words)  # what was kept only now
-        except (OSError, WorkspaceError) as error:
-            workspace.events.append(f"a kept copy of the page may still hold its words: {error}")
-        waiting = _waiting(agent_id, outcome)
-        # A page that could not be written again still shows it.
-        pending = bool(memories.forgotten(workspace.database) or waiting)
-        purged = purge.finish(workspace, verdicts, note) if purge_history else None
-    git = versions.holds(workspace.root, [head_page(agent_id)]) if purged is None else purged.git_history
-    return Forgotten(memory, pending, git, waiting, purged)
+        done = _take_away(workspace, agent_id, memory.id, words, asked, now_us, purge_history=purge_history)
+    return replace(done, memory=memory)
+
+
+def _forget_earlier(
+    workspace: Workspace, agent_id: str, memory_id: str, now_us: int, unknown: UsageError, *, purge_history: bool
+) -> Forgotten:
+    """Takes a memory that no row tells of out of the diary, where another ledger left it, and out of the history.
+
+    Raises the error `unknown` where neither has it.
+    """
+    mark = handle(memory_id).encode()
+    found = files.read(workspace.root, dream_page(agent_id), projection.PAGE_LIMIT)
+    shown = [line for line in found.raw.split(b"\n") if mark in line] if isinstance(found, Found) else []
+    past = bygone.Past(agent_id, memory_id=memory_id)
+    if purge_history:
+        bygone.look(workspace, past)
+    if not shown and memory_id not in past.memories:
+        raise unknown
+    past.lines += [line.partition(mark)[0].decode("utf-8", "replace") for line in shown]
+    words = bygone.words_of_memory(workspace, past)
+    return _take_away(workspace, agent_id, memory_id, words, set(), now_us, purge_history=purge_history)
+
+
+def _take_away(
+    workspace: Workspace,
+    agent_id: str,
+    memory_id: str,
+    words: set[bytes],
+    asked: set[str],
+    now_us: int,
+    *,
+    purge_history: bool,
+) -> Forgotten:
+    """Everything of a memory, known by its id and some words, goes; so do the events of what was `asked`."""
+    verdicts, note = purge.Verdicts(words, [memory_id]), purge.note_of_memory(agent_id, memory_id)
+    if purge_history:
+        purge.begin(workspace, verdicts, note)
+    try:
+        # First, for once it is forgotten, nobody knows any more what a crash has left of it there.
+        scrub.clean_of_words(workspace, words)
+    except OSError as error:
+        raise WorkspaceError(
+            f"a kept copy of {head_page(agent_id)} cannot be cleaned, and nothing was forgotten: {error}",
+            hint="delete the copy, or make it writable, and try again",
+        ) from error
+    with workspace.database.transaction(durable=True):
+        memories.forget(workspace.database, agent_id, [memory_id])
+        events.forget_queries(workspace.database, asked)
+    outcome = _pass(workspace, agent_id, now_us)
+    if outcome.cliff is not None:  # a halted pass does not come to the scrub
+        scrub.scrub(workspace, iso(now_us))
+    try:
+        scrub.clean_of_words(workspace, words)  # what was kept only now
+    except (OSError, WorkspaceError) as error:
+        workspace.events.append(f"a kept copy of the page may still hold its words: {error}")
+    waiting = _waiting(agent_id, outcome)
+    # A page that could not be written again still shows it.
+    pending = bool(memories.forgotten(workspace.database) or waiting)
+    purged = purge.finish(workspace, verdicts, note) if purge_history else None
+    shown = [head_page(agent_id), dream_page(agent_id)]
+    git = versions.holds(workspace.root, shown) if purged is None else purged.git_history
+    return Forgotten(memory_id, None, pending, git, waiting, purged)
 
 
 def pin(workspace: Workspace, agent_id: str, handle: str, now_us: int) -> Pinned:
@@ -170,7 +217,7 @@ def unpin(workspace: Workspace, agent_id: str, handle: str, now_us: int) -> Pinn
 
 def look(workspace: Workspace, now_us: int) -> None:
     """The first look at the vault, where nobody has had it: a page of one memory alone would hide all sessions."""
-    if graph.is_stale(workspace.database):
+    if graph.is_stale(workspace.database) and files.look(workspace.root, MEMORY) is not None:
         reconcile.run_locked(workspace, Request(now_us=now_us))
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import socket
 import time
@@ -84,6 +85,8 @@ def project(
     """
     outcome = ProjectionOutcome()
     everything = agents is None
+    if not everything:  # one over some pages cannot take back what one over all has found
+        halted = halted or _standing_halt(workspace)
     known = overview.agents(workspace.database)
     former = {state.agent_id for state in pages.page_states(workspace.database).values()} if everything else set()
     wanted = set(known) | former if agents is None else set(agents)
@@ -201,6 +204,12 @@ def is_current(workspace: Workspace, agent_id: str) -> bool:
         and before.inputs_sha256 == sha256(text.encode("utf-8", "replace")).hexdigest()
         and before.signature == _signature(workspace.root, path)
     )
+
+
+def _standing_halt(workspace: Workspace) -> str:
+    """Why passes are halted, or nothing."""
+    stored = workspace.database.meta("halted")
+    return str(json.loads(stored)["message"]) if stored is not None else ""
 
 
 def warning(workspace: Workspace, agent_id: str, halted: str = "") -> str:

@@ -106,7 +106,7 @@ class Verdicts:
 
     def _cleaned(self, path: str, raw: bytes) -> bytes:
         name = artifact_name(path.rpartition("/")[2])
-        if (name is not None and name.kind == "manifest") or _is_kept_page(path) or _is_of_entity(path):
+        if (name is not None and name.kind == "manifest") or is_kept_page(path) or _is_of_entity(path):
             told = self._sieve.caught(raw)
             return b"\n".join(line for line in raw.split(b"\n") if not self._line_goes(line, told))
         if page_agent(path) is not None:
@@ -123,9 +123,14 @@ def _is_of_entity(path: str) -> bool:
     return parse_path(path) is not None or parse_ledger_page(path) is not None
 
 
-def _is_kept_page(path: str) -> bool:
+def is_kept_page(path: str) -> bool:
     """Whether a file is the copy of a displaced page: such a copy is ours to clean."""
-    return KEPT_COPY.fullmatch(path) is not None and page_agent(_KEPT.sub("", path)) is not None
+    return kept_page_agent(path) is not None
+
+
+def kept_page_agent(path: str) -> str | None:
+    """The agent of whose page this is a kept copy, or None where it is none."""
+    return page_agent(_KEPT.sub("", path)) if KEPT_COPY.fullmatch(path) else None
 
 
 def of_sessions(agent_id: str, token: str, ids: Iterable[str], paths: Iterable[str], *, everyone: bool) -> IsOfIt:

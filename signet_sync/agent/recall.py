@@ -109,6 +109,7 @@ class _Search:
         self.by = finders(self.weights, counts)
         self.finder = Finder(query.terms, self.weights)
         self.places: dict[str, tuple[int, str]] = {}
+        self.projects: dict[str | None, Mapping[int, float]] = {}
 
     # ── memories, facts, entities, threads, condensations ──
 
@@ -137,10 +138,9 @@ class _Search:
     @staticmethod
     def _by_worth(masks: door.Masks, weights: Sequence[float]) -> list[list[int]]:
         """Row numbers in groups of equal worth, those that are worth most first."""
-        held = {mask: worth(weights, mask) for mask in set(masks.values())}
         groups: dict[float, list[int]] = {}
-        for row, mask in masks.items():
-            groups.setdefault(held[mask], []).append(row)
+        for mask, rows in masks.items():
+            groups.setdefault(worth(weights, mask), []).extend(rows)
         return [groups[value] for value in sorted(groups, reverse=True)]
 
     def _of_line(self, tier: Tier, line: Line) -> Candidate:
@@ -179,7 +179,7 @@ class _Search:
         return [path for found in paths.values() for path in found[:LOOKED_AT]]
 
     def _of_artifact(self, found: Artifact) -> Candidate:
-        about = self.finder.best(basename(found.project)).terms
+        about = self._about(found.project)
         sentence, passage = (self.finder.best(text, about) for text in (found.sentence, found.content))
         place = None if sentence.weight >= passage.weight else passage.start
         self.places[found.path] = place or 0, found.content
@@ -192,6 +192,12 @@ class _Search:
         both = self.finder.better(sentence, passage)
         candidate = self._candidate(tier, found.path, text, found.path, found.at_us, both, where)
         return candidate._replace(session=found.session)
+
+    def _about(self, project: str | None) -> Mapping[int, float]:
+        """The terms that a project's name holds; all that was done in it is about them."""
+        if project not in self.projects:
+            self.projects[project] = self.finder.best(basename(project)).terms
+        return self.projects[project]
 
     def located(self, candidate: Candidate) -> Candidate | None:
         """A candidate with its node for its id, who said it, and when; None where it has no node yet."""

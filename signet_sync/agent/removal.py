@@ -5,16 +5,16 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from signet_sync import spool, state
-from signet_sync.agent import projection, purge, reconcile, scrub, traces
+from signet_sync.agent import bygone, projection, purge, reconcile, scrub, traces
 from signet_sync.agent.workspace import Workspace
 from signet_sync.contracts.artifacts import Tombstone, validate_tombstone
 from signet_sync.contracts.frontmatter import FrontmatterProblem, parse
 from signet_sync.contracts.names import artifact_name, carried_token
 from signet_sync.contracts.observed import Found
-from signet_sync.contracts.places import MEMORY, TOMBSTONES, display
+from signet_sync.contracts.places import MEMORY, TOMBSTONES, display, head_page
 from signet_sync.contracts.records import TOMBSTONE_VERSION
 from signet_sync.contracts.sanitizer import sanitize_line
 from signet_sync.contracts.timestamps import iso
@@ -33,13 +33,17 @@ from signet_sync.vault.purge import Begun
 
 @dataclass(frozen=True, slots=True)
 class Removal:
-    """What a removal covers: sessions of one agent's token, all of them or some; files; words by which it is known."""
+    """What a removal covers: sessions of one agent's token, all of them or some; files.
+
+    `earlier`: they were removed before, and nothing but the history is left to be cleaned.
+    """
 
     agent_id: str
     session_token: str
     sessions: tuple[SessionRef, ...]
     all_sessions: bool
     paths: tuple[str, ...]
+    earlier: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +53,8 @@ class Removed:
     `foreign` are files that are not ours and still hold text of the sessions: those of the workspace by their paths in
     it, and by absolute paths the transcripts of harnesses from which the sessions were captured.
 
-    `purged` is what was done to the history where that was asked for.
+    `purged` is what was done to the history where that was asked for. `memories` are ids that pages of the history name
+    and that nobody remembers any more: of sessions removed earlier it is not known which of these came from them.
     """
 
     agent_id: str
@@ -61,13 +66,63 @@ class Removed:
     git_history: str
     foreign: tuple[str, ...]
     purged: purge.Done | None = None
+    memories: tuple[str, ...] = ()
 
 
-def plan(workspace: Workspace, agent_id: str, name: str) -> list[Removal]:
+def plan(workspace: Workspace, agent_id: str, name: str, *, purge_history: bool = False) -> list[Removal]:
     """What `remove NAME` would cover: an id (or a path) covers its session only, a key or token all of the token's.
 
-    Raises `UsageError` where the name means nothing, or several sessions by a mere prefix.
+    With `purge_history` also sessions that were removed earlier, before those that are still there. Raises `UsageError`
+    where the name means nothing, or several sessions by a mere prefix; `RepositoryRefused`, `WorkspaceError`.
     """
+    earlier = _earlier(workspace, agent_id, name) if purge_history else []
+    try:
+        return [*earlier, *_present(workspace, agent_id, name)]
+    except UsageError as error:
+        if error.code != "unknown-session" or not purge_history:
+            raise
+        earlier = earlier or _earlier_by_id(workspace, agent_id, name)
+        if not earlier:
+            raise
+        return earlier
+
+
+def _earlier(workspace: Workspace, agent_id: str, name: str) -> list[Removal]:
+    """What a key or token covers of sessions of which only a tombstone and the history know."""
+    found = []
+    for stone in _standing(workspace):
+        if stone.agent_id == agent_id and stone.session_token in (name, token_of(agent_id, name)):
+            refs = tuple(SessionRef(agent_id, stone.session_token, one, None) for one in stone.session_ids)
+            found.append(Removal(agent_id, stone.session_token, refs, not refs, stone.removed_paths, earlier=True))
+    return found
+
+
+def _earlier_by_id(workspace: Workspace, agent_id: str, name: str) -> list[Removal]:
+    """The same of a session's id, or a path of it: what a tombstone does not tell stands in the history."""
+    stones = [stone for stone in _standing(workspace) if stone.agent_id == agent_id]
+    went = {stone.session_token: _removed_with(stone) for stone in stones}
+    past = bygone.Past(agent_id, lambda path, raw: any(one(path, raw) for one in went.values()))
+    found = bygone.look(workspace, past).artifacts if stones else []
+    removals = []
+    for stone in stones:
+        told = {(path, bygone.session_of(raw)) for path, raw in found if went[stone.session_token](path, raw)}
+        ids = {one for path, one in told if one is not None and name in (path, one)} | {name} & {*stone.session_ids}
+        if ids:
+            paths = tuple(sorted({path for path, one in told if one in ids}))
+            refs = tuple(SessionRef(agent_id, stone.session_token, one, None) for one in sorted(ids))
+            removals.append(Removal(agent_id, stone.session_token, refs, False, paths, earlier=True))
+    return removals
+
+
+def _removed_with(stone: Tombstone) -> purge.IsOfIt:
+    """Whether a file of the history went with a tombstone."""
+    everyone = not stone.session_ids
+    return purge.of_sessions(
+        stone.agent_id, stone.session_token, stone.session_ids, stone.removed_paths, everyone=everyone
+    )
+
+
+def _present(workspace: Workspace, agent_id: str, name: str) -> list[Removal]:
     database = workspace.database
     derived = token_of(agent_id, name)
     found = sessions.find(database, agent_id, name, sealed=True)
@@ -157,6 +212,8 @@ def remove(workspace: Workspace, removal: Removal, reason: str, now_us: int, *, 
 
     Raises `RepositoryRefused` where the history is to be purged and cannot be; then nothing was removed.
     """
+    if removal.earlier:
+        return _purge_earlier(workspace, removal, now_us)
     needles, transcripts = _needles(workspace, removal), _transcripts(workspace, removal)
     verdicts, note = (_verdicts(workspace, removal, needles), _note(removal)) if purge_history else (None, {})
     if verdicts is not None:
@@ -198,14 +255,72 @@ def remove(workspace: Workspace, removal: Removal, reason: str, now_us: int, *, 
         tuple(artifact for artifact in removal.paths if artifact not in pending),
         pending,
         before - after,
-        versions.holds(workspace.root, list(removal.paths)) if purged is None else purged.git_history,
+        _git_history(workspace, removal) if purged is None else purged.git_history,
         tuple(sorted({*traces.foreign_files(workspace, needles), *transcripts})),
         purged,
     )
 
 
-def preview(workspace: Workspace, removal: Removal) -> Begun:
+def _git_history(workspace: Workspace, removal: Removal) -> str:
+    """Whether the workspace's repository holds one of the files; where it leaves all of them out, pages may tell."""
+    held = versions.holds(workspace.root, list(removal.paths))
+    if held != "clean" or not _is_left_out(workspace, removal):
+        return held
+    page = versions.holds(workspace.root, [head_page(removal.agent_id)])
+    return "unknown" if page == "contains" else page
+
+
+def _is_left_out(workspace: Workspace, removal: Removal) -> bool:
+    """Whether the repository's ignore rules keep every file of the sessions out of it."""
+    paths = {*removal.paths}
+    return bool(paths) and versions.ignored(workspace.root, sorted(paths)) >= paths
+
+
+def _purge_earlier(workspace: Workspace, removal: Removal, now_us: int) -> Removed:
+    """Cleans the history of what was removed earlier. Raises `RepositoryRefused`, `WorkspaceError`, `OSError`."""
+    verdicts, needles, past = _judged_earlier(workspace, removal, now_us)
+    note = _note(removal)
+    purge.begin(workspace, verdicts, note)
+    done = purge.finish(workspace, verdicts, note)
+    unknown = bygone.unknown_memories(workspace, past)
+    # Without artifacts nothing told their words, which pages may show.
+    unsure = unknown or (not past.artifacts and _is_left_out(workspace, removal))
+    return Removed(
+        removal.agent_id,
+        removal.session_token,
+        tombstone_files.path_of(removal.agent_id, removal.session_token),
+        (),
+        (),
+        0,
+        "unknown" if unsure and done.git_history == "clean" else done.git_history,
+        tuple(traces.foreign_files(workspace, needles)),
+        done,
+        unknown,
+    )
+
+
+def _judged_earlier(
+    workspace: Workspace, removal: Removal, now_us: int
+) -> tuple[purge.Verdicts, set[bytes], bygone.Past]:
+    """Verdicts and needles from what the history has of the sessions: their artifacts, indexed once more in memory."""
+    agent_id, token = removal.agent_id, removal.session_token
+    stone = next(one for one in _standing(workspace) if (one.agent_id, one.session_token) == (agent_id, token))
+    past = bygone.look(workspace, bygone.Past(agent_id, _removed_with(stone)))
+    with bygone.revived(workspace, past.artifacts, now_us) as then:
+        refs = removal.sessions
+        if removal.all_sessions:
+            sql = f"select distinct session_id from memory_artifacts where {_MINE}"
+            rows = then.database.execute(sql, (agent_id, token))
+            refs = tuple(SessionRef(agent_id, token, row[0], None) for row in rows)
+        seen = replace(removal, sessions=refs)
+        needles = _needles(then, seen)
+        return _verdicts(then, seen, needles), needles, past
+
+
+def preview(workspace: Workspace, removal: Removal, now_us: int) -> Begun:
     """What `--purge-history` would rewrite. Raises `RepositoryRefused`, `WorkspaceError`."""
+    if removal.earlier:
+        return purge.preview(workspace, _judged_earlier(workspace, removal, now_us)[0])
     return purge.preview(workspace, _verdicts(workspace, removal, _needles(workspace, removal)))
 
 
@@ -213,16 +328,32 @@ def _verdicts(workspace: Workspace, removal: Removal, needles: set[bytes]) -> pu
     """What becomes of the history: taken while the rows are there that know what the sessions said."""
     agent_id, token, ids = removal.agent_id, removal.session_token, sorted(ref.session_id for ref in removal.sessions)
     scopes = [(agent_id, token, tuple(ids))]
-    everyone = _is_alone(workspace.database, removal)
+    shared = {token, *_keys_of_them_alone(workspace.database, (agent_id, token))}
+    everyone = _is_alone(workspace.database, removal) and not _lingers(workspace, removal)
     names = set(ids) - used_elsewhere(workspace.database, scopes, ids)
     if everyone:
-        names |= {token, *_keys_of_them_alone(workspace.database, (agent_id, token))}
+        names |= shared
+    else:
+        needles = needles - {word.encode("utf-8", "replace") for word in shared}
     return purge.Verdicts(
         needles | traces.on_pages(workspace.database, scopes),
         traces_of_rows.handles(workspace.database, scopes),
         names,
         purge.of_sessions(agent_id, token, ids, removal.paths, everyone=everyone),
     )
+
+
+def _lingers(workspace: Workspace, removal: Removal) -> bool:
+    """Whether the history still has artifacts of another session of the token, which was removed before.
+
+    They are what that one's words are told by, should it be purged, too.
+    """
+    ids = {ref.session_id for ref in removal.sessions}
+    for stone in _standing(workspace):
+        if (stone.agent_id, stone.session_token) == (removal.agent_id, removal.session_token) and stone.session_ids:
+            past = bygone.look(workspace, bygone.Past(stone.agent_id, _removed_with(stone)))
+            return any(bygone.session_of(raw) not in ids for _, raw in past.artifacts)
+    return False
 
 
 def _note(removal: Removal) -> dict[str, str]:

@@ -8,7 +8,7 @@ from hashlib import sha256
 
 from signet_sync import reconcile as desk
 from signet_sync import state
-from signet_sync.agent import projection, reconcile
+from signet_sync.agent import projection, purge, reconcile
 from signet_sync.agent.reconcile import Request
 from signet_sync.agent.workspace import Workspace
 from signet_sync.contracts.observed import Found, Signature
@@ -18,12 +18,13 @@ from signet_sync.errors import UsageError
 from signet_sync.index import artifacts, tombstones
 from signet_sync.projection import markers
 from signet_sync.reconcile import Bench, Tombstones
-from signet_sync.vault import files, history, repository
+from signet_sync.vault import files, history
+from signet_sync.vault.git import repository
+from signet_sync.vault.git.repository import Opened
+from signet_sync.vault.git.worktree import is_gits
 from signet_sync.vault.history import Version
 from signet_sync.vault.layout import checked_parts
-from signet_sync.vault.repository import Opened
 
-_OURS = frozenset({".git", OWN})
 _NOWHEN = Signature(0, 0, 0, 0)
 
 
@@ -75,7 +76,8 @@ def _checked(root: str, path: str) -> str:
     if os.path.isabs(path):
         path = os.path.relpath(path, root)
     parts = checked_parts(path.removeprefix("./"))
-    if any(part.lower() in _OURS for part in parts):
+    # As some file system reads them: a history may hold names that others made.
+    if any(is_gits(part) or part.casefold() == OWN for part in parts):
         raise UsageError(
             "this is no file of the workspace's own",
             path=path,
@@ -83,11 +85,19 @@ def _checked(root: str, path: str) -> str:
             code="not-restorable",
         )
     path = "/".join(parts)
-    if path.startswith(f"{TOMBSTONES}/"):
+    if path.casefold().startswith(f"{TOMBSTONES}/"):
         raise UsageError(
             "a tombstone is not restored: it would remove its session again",
             path=path,
             hint="signet-sync remove SESSION does so",
+            code="not-restorable",
+        )
+    if purge.is_kept_page(path):
+        # Its generated lines stand among a person's, and nobody knows which of them tell of what was forgotten since.
+        raise UsageError(
+            "a kept copy of a page is not restored: it may tell of what was removed since",
+            path=path,
+            hint="git show REV:PATH shows it",
             code="not-restorable",
         )
     return path

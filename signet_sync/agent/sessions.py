@@ -432,10 +432,12 @@ def _bodies(request: _Request, new: str, summary: str | None, captured_at: str) 
 def _free_moment(workspace: Workspace, request: _Request, new: str, now_us: int, rows: list[Row]) -> str:
     """The `captured_at` of what is written: the caller's, else now.
 
-    One that we chose moves on by milliseconds until its names are free; the caller's is taken at its word, and the
+    Who was asked first may come through last, and clocks are set back: one that we choose lies behind everything that
+    the session has. It moves on by milliseconds until its names are free; the caller's is taken at its word, and the
     flow is refused where other content stands under it.
     """
-    chosen = request.captured_us if request.captured_us is not None else now_us
+    behind = max((row.captured_us + 1000 for row in rows if row.content != new), default=now_us)
+    chosen = request.captured_us if request.captured_us is not None else max(now_us, behind)
     ours = {row.source_path for row in rows if row.content == new}
     for move in range(_MOST_MOVES):
         moment = iso(chosen + move * 1000)

@@ -86,6 +86,11 @@ def of_memory(database: Database, memory: Memory) -> set[bytes]:
     return {memory.id.encode()} | _telling(said, traces.other_texts(database, (), but=[memory[:2]]))
 
 
+def of_texts(database: Database, said: Iterable[str]) -> set[bytes]:
+    """Phrases of some texts, of which no row is left, that nothing in the index has."""
+    return _telling(said, traces.other_texts(database, ()))
+
+
 def on_pages(database: Database, scopes: Sequence[Scope]) -> set[bytes]:
     """What pages show of the sessions of some scopes and no other text says, however short; for `purge`."""
     said = {

@@ -12,6 +12,7 @@ import click
 from signet_sync.cli import Context, emit, json_option, pass_context, resolve_now
 
 _QUESTION = "who is Priya"
+_WORDS = "Priya counts in millimetres"
 
 
 @click.command()
@@ -53,9 +54,10 @@ def demo(context: Context, path: str, as_json: bool) -> int:
         click.echo(f"  {profile}")
     command = shlex.join([*_program(), "--workspace", os.path.relpath(root)])
     click.echo()
-    click.secho("three things to try", bold=True)
+    click.secho("four things to try", bold=True)
     click.echo(f"  {command} recall {_QUESTION}")
     click.echo(f"  {command} expand {_first_handle(page)}      # any ^handle of the page leads down to the transcript")
+    click.echo(f"  {command} remember {_WORDS}      # recall it three times, in several ways; then: dream")
     click.echo(f"  {command} run      # then edit or delete a file in {os.path.relpath(root)}/memory and look again")
     return 0
 

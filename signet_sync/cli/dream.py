@@ -12,12 +12,15 @@ from signet_sync.errors import UsageError
 
 if TYPE_CHECKING:
     from signet_sync.agent.dreams import Swept
+    from signet_sync.recall.dreams import Promotion
 
-_DREAM = """Sweep an agent's memories: what was recalled often, by several queries, rises into MEMORY.md.
+_DREAM = """Sweep an agent's memories: what recall found often, by several queries, rises into the Dreamed section of
+MEMORY.md.
 
 \b
-DREAMS.md tells what rose, when and why; forget takes a memory out of both again. The background
-agent sweeps by itself, once a day (dream.interval). Nobody is asked, no language model either.
+A memory rises with 3 hits by 2 queries (dream.min_…). DREAMS.md tells what rose, when and why;
+forget takes a memory out of both again. The background agent (run) sweeps by itself, once a day
+(dream.interval); where none runs, this command does. No language model is asked.
 """
 
 
@@ -54,19 +57,21 @@ def _document(swept: Swept) -> dict[str, object]:
         "sweep_id": swept.sweep_id,
         "candidates": swept.candidates,
         "skipped_already_promoted": swept.skipped,
-        "promoted": [
-            {
-                "memory_id": one.memory_id,
-                "score": round(one.score, 6),
-                "hits": one.signals.recall_count,
-                "days": one.signals.unique_days,
-                "queries": one.queries,
-                "signals": {name: round(value, 6) for name, value in one.signals._asdict().items()},
-            }
-            for one in swept.promoted
-        ],
+        "promoted": [_told(one) for one in swept.promoted],
+        "near": [_told(one.memory) | {"lacks": list(one.lacks)} for one in swept.near],
         "dry_run": swept.dry_run,
         "deferred": swept.deferred,
+    }
+
+
+def _told(one: Promotion) -> dict[str, object]:
+    return {
+        "memory_id": one.memory_id,
+        "score": round(one.score, 6),
+        "hits": one.signals.recall_count,
+        "days": one.signals.unique_days,
+        "queries": one.queries,
+        "signals": {name: round(value, 6) for name, value in one.signals._asdict().items()},
     }
 
 
@@ -76,7 +81,8 @@ def _texts(database: object, agent: str, swept: Swept) -> dict[str, str]:
     from signet_sync.index.database import Database
 
     assert isinstance(database, Database)
-    found = (memories.get(database, agent, one.memory_id) for one in swept.promoted)
+    told = [*swept.promoted, *(one.memory for one in swept.near)]
+    found = (memories.get(database, agent, one.memory_id) for one in told)
     return {memory.id: flatten(memory.content, 100) for memory in found if memory is not None}
 
 
@@ -89,13 +95,21 @@ def _show(context: Context, swept: Swept, texts: dict[str, str]) -> None:
     found = "1 memory" if swept.candidates == 1 else f"{swept.candidates} memories"
     click.echo(f"{found} found by recall so far{already}; {len(swept.promoted)} {would} into MEMORY.md")
     for one in swept.promoted:
-        queries = "1 query" if one.queries == 1 else f"{one.queries} queries"
-        why = (
-            f"score {one.score:.2f}: {counted(one.signals.recall_count, 'hit')} by {queries}"
-            f" on {counted(one.signals.unique_days, 'day')}"
-        )
-        click.echo(f"  {texts.get(one.memory_id, '')} " + click.style(f"^{one.memory_id}", fg="cyan"))
-        click.echo(click.style(f"    {why}", dim=True))
+        _tell(one, texts)
+    if swept.near:
+        click.echo("not yet:")
+    for near in swept.near:
+        _tell(near.memory, texts, f"; lacks {', '.join(near.lacks)}")
+
+
+def _tell(one: Promotion, texts: dict[str, str], lacks: str = "") -> None:
+    queries = "1 query" if one.queries == 1 else f"{one.queries} queries"
+    why = (
+        f"score {one.score:.2f}: {counted(one.signals.recall_count, 'hit')} by {queries}"
+        f" on {counted(one.signals.unique_days, 'day')}{lacks}"
+    )
+    click.echo(f"  {texts.get(one.memory_id, '')} " + click.style(f"^{one.memory_id}", fg="cyan"))
+    click.echo(click.style(f"    {why}", dim=True))
 
 
 @click.command(short_help="How much is remembered, recalled and promoted.")
@@ -107,6 +121,7 @@ def stats(context: Context, agent: str, now: str | None, as_json: bool) -> None:
     """Count an agent's memories, promotions, sessions, and what recall found in the last seven days."""
     from signet_sync.agent.stats import stats as gather
     from signet_sync.contracts.identities import require_agent
+    from signet_sync.recall.forms import STOP_WORDS
 
     instant = resolve_now(now)
     require_agent(agent)
@@ -115,7 +130,7 @@ def stats(context: Context, agent: str, now: str | None, as_json: bool) -> None:
     if as_json:
         emit(told._asdict())
         return
-    tags = ", ".join(f"{tag} {hits}" for tag, hits in told.top_concept_tags_7d)
+    tags = ", ".join(f"{tag} {hits}" for tag, hits in told.top_concept_tags_7d if tag not in STOP_WORDS)
     for name, value in (
         ("memories", told.memories),
         ("promoted", told.promotions),

@@ -66,6 +66,7 @@ def count_nodes(context: Context, agent: str, ids: list[str]) -> None:
 def _show(document: dict[str, Any]) -> None:
     node = document["node"]
     _title(node)
+    _recalled(document)
     for source in document.get("sources", ()):
         click.echo(f"  stated in {source['path']}, line {source['line']}")
     for running in document.get("live", ()):
@@ -100,6 +101,16 @@ def _title(node: dict[str, Any]) -> None:
     told += [f"thread ^{node['thread']}"] if node.get("thread") else []
     if any(told):
         click.echo("  " + " · ".join(filter(None, told)))
+
+
+def _recalled(document: dict[str, Any]) -> None:
+    """How often recall found a memory, and when it rose for that."""
+    if found := document.get("recalled"):
+        queries = "1 query" if found["queries"] == 1 else f"{found['queries']} queries"
+        hits, days = counted(found["hits"], "time"), counted(found["days"], "day")
+        click.echo(f"  found {hits} by {queries} on {days}, last {found['last'][:10]}")
+    if risen := document.get("risen"):
+        click.echo(f"  rose into MEMORY.md {risen['at'][:10]} (score {risen['score']:.2f}): DREAMS.md tells why")
 
 
 def _days(node: dict[str, Any]) -> str:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 @json_option
 @pass_context
 def checkpoint(context: Context, note: tuple[str, ...], agent: str, now: str | None, as_json: bool) -> int:
-    """Commit the workspace as it is now; NOTE says why."""
+    """Commit the workspace as it is now; NOTE says why (else: manual)."""
     from signet_sync.agent import history as agent_history
     from signet_sync.agent.workspace import opened
 
@@ -55,7 +55,8 @@ def _tell(done: Checkpoint) -> None:
     else:
         click.echo(done.reason if done.ok else f"not committed: {done.reason}")
     if done.skipped_files:
-        click.echo(f"left out ({counted(len(done.skipped_files), 'file')}, too large or holding a secret):")
+        many = counted(len(done.skipped_files), "file")
+        click.echo(f"left out ({many}, too large, holding a secret, or no plain file):")
         for path in done.skipped_files:
             click.echo(f"  {display(path)}")
 
@@ -76,6 +77,8 @@ def history(ctx: click.Context, limit: int, with_diff: bool, as_json: bool) -> i
     listed = agent_history.listed(context.root, settings, limit, with_diff=with_diff)
     if not listed.commits:
         context.say("no commits yet" if settings.history_enabled else f"the history is off; {agent_history.REMEDY}")
+    if with_diff and len(listed.commits) == 1:
+        context.say("one commit alone has none to be compared with; --limit 2 or more shows what changed")
     if listed.diff is not None and listed.diff.cut:
         context.say(listed.diff.cut)
     if as_json:

@@ -44,7 +44,7 @@ characters or more).
 What comes from a session's files is no memory: signet-sync remove takes the session away.
 
 --purge-history takes it out of every older page in the workspace's git history, too: hashes change, and what you pushed
-or cloned is yours to clean.
+or cloned is yours to clean. A memory that was forgotten earlier is purged all the same, by its id in full.
 """
 
 _PIN = """Pin something to the head of MEMORY.md: neither decay nor budget takes it away.
@@ -129,16 +129,19 @@ def forget(context: Context, memory: str, purge_history: bool, agent: str, now: 
         done = memories.forget(workspace, agent, memory, instant, purge_history=purge_history)
         _say(context, workspace, done.waiting)
     if as_json:
-        told = {"id": done.memory.id, "forgotten": True, "pending": done.pending, "git_history": done.git_history}
+        told = {"id": done.id, "forgotten": True, "pending": done.pending, "git_history": done.git_history}
         emit(told if done.purged is None else {**told, "purged": purged_document(done.purged)})
         return 1 if is_waiting(done.purged) else 0
-    click.echo(f"forgot ^{done.memory.id} ({done.memory.type}, remembered {done.memory.created_at[:10]})")
+    gone = done.memory
+    what = f"{gone.type}, remembered {gone.created_at[:10]}" if gone is not None else "no row of it was left"
+    click.echo(f"forgot ^{done.id} ({what})")
     if done.pending:
         click.secho("  some bytes of it could not be deleted yet, every pass tries again", fg="yellow")
     if done.purged is not None:
         say_purged(done.purged)
     elif done.git_history == "contains":
         click.secho("  the workspace's git history has older pages, which may still show it", fg="yellow")
+        click.secho(f"  to rewrite it: signet-sync forget {done.id} --purge-history", fg="yellow")
     return 1 if is_waiting(done.purged) else 0
 
 

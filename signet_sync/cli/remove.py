@@ -56,14 +56,14 @@ def remove(
 
     --purge-history rewrites every commit that holds it, empties the reflogs and deletes every object that nothing
     needs any more; hashes change, and what you pushed or cloned is yours to clean. What people wrote and quotes the
-    session stays, and is named.
+    session stays, and is named. A session that was removed earlier is purged all the same: give its key, token or id.
     """
     from signet_sync.agent import removal
     from signet_sync.agent.workspace import opened
     from signet_sync.cli.search import require_index
 
-    if reason is None and not dry_run and not undo:
-        raise click.UsageError("give a --reason; it stands in the tombstone")
+    if reason is None and not (dry_run or undo or purge_history):
+        raise click.UsageError(_NO_REASON)
     instant = resolve_now(now)
     if dry_run:
         require_index(context)
@@ -77,10 +77,12 @@ def remove(
             return 0
         if not dry_run:
             _refresh(workspace, instant)
-        plans = removal.plan(workspace, agent, session)
+        plans = removal.plan(workspace, agent, session, purge_history=purge_history)
         if dry_run:
-            _dry(plans, [removal.preview(workspace, plan) for plan in plans] if purge_history else [], as_json)
+            _dry(plans, [removal.preview(workspace, plan, instant) for plan in plans] if purge_history else [], as_json)
             return 0
+        if reason is None and not all(plan.earlier for plan in plans):
+            raise click.UsageError(_NO_REASON)
         _ask(plans, yes, as_json)
         done = [removal.remove(workspace, plan, reason or "", instant, purge_history=purge_history) for plan in plans]
     documents = [
@@ -94,23 +96,31 @@ def remove(
             "git_history": d.git_history,
             "foreign": list(d.foreign),
             **({} if d.purged is None else {"purged": purged_document(d.purged)}),
+            **({"memories": list(d.memories)} if d.memories else {}),
         }
         for d in done
     ]
     if as_json:
         emit(documents[0] if len(documents) == 1 else {"removals": documents})
         return 1 if any(d.pending or is_waiting(d.purged) for d in done) else 0
-    for d in done:
-        click.echo(f"removed {len(d.removed_paths)} files and {d.removed_rows} rows of {d.session_token}")
+    for d, plan in zip(done, plans, strict=True):
+        if plan.earlier:
+            click.echo(f"{d.session_token} was removed earlier")
+        else:
+            click.echo(f"removed {len(d.removed_paths)} files and {d.removed_rows} rows of {d.session_token}")
         click.echo(f"  tombstone: {d.tombstone}")
         for path in d.pending:
             click.secho(f"  cannot be deleted yet, every pass tries again: {path}", fg="red")
         if d.purged is not None:
             say_purged(d.purged)
         elif d.git_history == "contains":
-            click.secho("  the workspace's git history still holds the text", fg="yellow")
+            click.secho("  the workspace's git history still holds the text; to rewrite it:", fg="yellow")
+            click.secho(f"    signet-sync remove {d.session_token} --purge-history", fg="yellow")
         for path in d.foreign:
             click.secho(f"  not ours, still holds text of it: {path}", fg="yellow")
+        if d.memories:
+            click.secho(f"  older pages name memories that nobody has any more: {', '.join(d.memories)}", fg="yellow")
+            click.secho("  those that came from it go by: signet-sync forget ID --purge-history", fg="yellow")
     return 1 if any(d.pending or is_waiting(d.purged) for d in done) else 0
 
 
@@ -132,6 +142,9 @@ def say_purged(done: Done) -> None:
     click.echo(f"  git history: {counted(done.commits, 'commit')} rewritten, {counted(done.objects, 'object')} deleted")
     for path in done.left:
         click.secho(f"  not ours, its history still holds text of it: {path}", fg="yellow")
+
+
+_NO_REASON = "give a --reason; it stands in the tombstone"
 
 
 def _refresh(workspace: Workspace, instant: int) -> None:
@@ -186,4 +199,8 @@ def _list(plans: list[Removal]) -> None:
 def _ask(plans: list[Removal], yes: bool, as_json: bool) -> None:
     if not yes and not as_json and sys.stdin.isatty():
         _list(plans)
-    agreed(f"remove {counted(sum(len(plan.paths) for plan in plans), 'file')} for good?", yes=yes, as_json=as_json)
+    count = sum(len(plan.paths) for plan in plans if not plan.earlier)
+    what = f"remove {counted(count, 'file')} for good?"
+    if all(plan.earlier for plan in plans):
+        what = "rewrite the history of what was removed earlier?"
+    agreed(what, yes=yes, as_json=as_json)

@@ -50,6 +50,12 @@ def translate(error: apsw.Error, path: str) -> DatabaseError:
         return DatabaseError("the database is locked by another program", path=path, hint="close it and try again")
     if isinstance(error, apsw.FullError):
         return DatabaseError("the disk is full", path=path, hint="free some space; nothing was lost")
+    if isinstance(error, apsw.IOError):
+        return DatabaseError(
+            f"the database cannot be read or written: {error}",
+            path=path,
+            hint="look whether its disk is full or fails; signet-sync doctor looks closer",
+        )
     if isinstance(error, (apsw.ReadOnlyError, apsw.PermissionsError)):
         return DatabaseError(
             "the database cannot be written", path=path, hint="check the permissions of the state folder"
@@ -115,6 +121,7 @@ class Database:
         connection.config(apsw.SQLITE_DBCONFIG_DQS_DDL, 0)
         for pragma in ("cell_size_check = on", "mmap_size = 0", "foreign_keys = on", "temp_store = memory"):
             connection.execute(f"pragma {pragma}")
+        connection.execute("pragma cache_size = -8000")  # whoever only reads needs it as much: full text is walked
 
     def _refuse_others(self) -> None:
         """Refuses a file that is not ours or newer than us, before the first write (even WAL mode would be one)."""
@@ -154,7 +161,6 @@ class Database:
             "recursive_triggers = on",
             "wal_autocheckpoint = 0",
             "journal_size_limit = 16777216",
-            "cache_size = -8000",
         ):
             connection.execute(f"pragma {pragma}")
 
@@ -326,6 +332,18 @@ class Database:
             self.execute(statement)
         self.execute("delete from meta where key = 'graph'")  # says by which rules the rows were made that are gone
         self._tell_the_planner()
+
+    def in_memory(self) -> Database:
+        """A copy that stands in memory alone: what is tried out in it reaches no disk."""
+        copy = Database(":memory:")
+        try:
+            with copy.connection.backup("main", self.connection, "main") as backup:
+                while not backup.done:
+                    backup.step()
+        except apsw.Error as error:
+            copy.connection.close()
+            raise translate(error, self.path) from error
+        return copy
 
     def replaced(self) -> bool:
         """Whether the file, or the log that we write, was deleted or exchanged under us: others read something else."""

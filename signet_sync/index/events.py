@@ -54,6 +54,12 @@ def of_memory(database: Database, agent_id: str, memory_id: str) -> list[Event]:
     return [Event(*row) for row in rows]
 
 
+def totals_of(database: Database, agent_id: str, memory_id: str) -> Totals | None:
+    """The totals of all events of a memory; None where nothing has found it."""
+    row = next(database.execute(f"select {_TOTALS} where agent_id = ? and memory_id = ?", (agent_id, memory_id)))
+    return Totals(*row) if row[0] else None
+
+
 def found_since(database: Database, agent_id: str, since_us: int) -> list[Found]:
     """The memories of an agent that were found at `since_us` or later, with the totals of those events; by id."""
     return [

@@ -5,6 +5,7 @@ Every query is bounded, so that a page costs the same whatever the size of the v
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Iterator
 from typing import Any
 
@@ -79,7 +80,8 @@ def seen(database: Database, agent_id: str, now_us: int) -> Seen:
         newest = f"{_MEMORY} and type = ? order by created_at desc, id limit ?"
         memories |= _rows(database, newest, agent_id, kind, MEMORIES_OF_A_TYPE)
     risen = promotions.dreamed(database, agent_id)
-    memories |= _each(database, f"{_MEMORY} and id = ?", {*_of(ids, "m"), *risen} - memories.keys(), agent_id)
+    more = json.dumps(sorted({*_of(ids, "m"), *risen} - memories.keys()))
+    memories |= _rows(database, f"{_MEMORY} and id in (select value from json_each(?))", agent_id, more)
     pinned = [one for one in _of(ids, "skcae") if uses[one].pinned]
     return Seen(
         [*filter(None, (_as_of(database, agent_id, ThreadView(*row), now_us) for row in threads.values()))],

@@ -65,6 +65,17 @@ def dreamed(database: Database, agent_id: str) -> dict[str, DreamedView]:
     }
 
 
+def of_memory(database: Database, agent_id: str, memory_id: str) -> tuple[int, float] | None:
+    """When a memory rose, in microseconds since 1970 UTC, and its score then; None where it has not."""
+    rows = database.execute(
+        "select s.at_us, p.score from memory_promotions p"
+        " join dream_sweeps s on s.agent_id = p.agent_id and s.sweep_id = p.sweep_id"
+        " where p.agent_id = ? and p.memory_id = ?",
+        (agent_id, memory_id),
+    )
+    return next(iter(rows), None)
+
+
 def sweeps(database: Database, agent_id: str) -> list[SweepView]:
     """Every sweep of an agent, oldest first, each with what it promoted and was not forgotten since, best first."""
     by_sweep: dict[str, list[DreamView]] = {}

@@ -96,6 +96,9 @@ def normalize(token: str) -> str | None:
     tag = _bare(_lowered(token)).replace("_", "-")
     if not tag or len(tag) > LONGEST or tag.isdecimal() or tag in _stop_words() or _DATE.fullmatch(tag):
         return None
+    # Correction "phrases": of `¸`, too, NFKC makes a blank.
+    if any(map(str.isspace, tag)):
+        return None
     # Correction "short terms": what stands in the glossary is long enough.
     return tag if not _is_short(tag) or tag in _glossary() else None
 

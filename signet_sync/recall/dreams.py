@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from heapq import nsmallest
 from typing import NamedTuple
 
@@ -82,6 +82,35 @@ def passes(signals: Signals, queries: int, value: float, gates: Gates) -> bool:
     )
 
 
+class Near(NamedTuple):
+    """A memory that a sweep leaves where it is, as it would have risen, and what it `lacks`, in words."""
+
+    memory: Promotion
+    lacks: tuple[str, ...]
+
+
+def lacking(memory: Promotion, gates: Gates) -> tuple[str, ...]:
+    """What a memory lacks, gate by gate (`1 more query`); nothing where it passes."""
+    counts = (
+        ("hit", "hits", gates.recall_count - memory.signals.recall_count),
+        ("query", "queries", gates.queries - memory.queries),
+        ("day", "days", gates.unique_days - memory.signals.unique_days),
+    )
+    told = [f"{missing} more {one if missing == 1 else many}" for one, many, missing in counts if missing > 0]
+    if memory.score < gates.score:
+        told.append(f"a score of {gates.score:.2f}")
+    return tuple(told)
+
+
+def nearest(
+    candidates: Iterable[Candidate], now_us: int, most: int, *, half_life_days: float, gates: Gates, weights: Weights
+) -> list[Near]:
+    """Of what a sweep at `now_us` leaves, the `most` that lack the fewest gates; equals as `choose` has them."""
+    weighed = [_weighed(one, now_us, half_life_days, weights) for one in candidates]
+    left = [Near(one, lacks) for one in weighed if (lacks := lacking(one, gates))]
+    return nsmallest(most, left, key=lambda near: (len(near.lacks), *_order(near.memory)))
+
+
 def choose(
     candidates: Iterable[Candidate], now_us: int, *, half_life_days: float, gates: Gates, weights: Weights
 ) -> list[Promotion]:
@@ -90,14 +119,19 @@ def choose(
     Equal scores go by the last hit, the newest first, then by id, so that the order of the candidates never matters.
     """
 
-    def worthy() -> Iterator[Promotion]:
-        for memory_id, totals in candidates:
-            found = signals(totals, now_us, half_life_days)
-            value = score(found, weights)
-            if passes(found, totals.queries, value, gates):
-                yield Promotion(memory_id, value, found, totals.queries, totals.last_us)
+    weighed = (_weighed(one, now_us, half_life_days, weights) for one in candidates)
+    worthy = (one for one in weighed if passes(one.signals, one.queries, one.score, gates))
+    return nsmallest(gates.most, worthy, key=_order)
 
-    return nsmallest(gates.most, worthy(), key=lambda one: (-one.score, -one.last_us, one.memory_id))
+
+def _weighed(candidate: Candidate, now_us: int, half_life_days: float, weights: Weights) -> Promotion:
+    memory_id, totals = candidate
+    found = signals(totals, now_us, half_life_days)
+    return Promotion(memory_id, score(found, weights), found, totals.queries, totals.last_us)
+
+
+def _order(memory: Promotion) -> tuple[float, int, str]:
+    return -memory.score, -memory.last_us, memory.memory_id
 
 
 def sweep_id(now_us: int) -> str:

@@ -72,6 +72,8 @@ class Finder:
         given = given or {}
         places = self.places(text)
         base = self._weight(given)
+        if not places:
+            return Passage(base, None, given, base, given)
         best, start, terms = base, None, given
         starts = [place.start for place in places]
         for first, opening in enumerate(places):

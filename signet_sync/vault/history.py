@@ -15,13 +15,15 @@ from typing import Literal
 from signet_sync.contracts.observed import Found
 from signet_sync.contracts.places import TEMPORARY, display
 from signet_sync.contracts.sanitizer import sanitize_line, sanitize_transcript_v1
-from signet_sync.vault import files, gitconfig, gitindex, gitlock, repository, trees, worktree
-from signet_sync.vault.gathering import Gathered, Gathering, Known, Limits, Skipped
+from signet_sync.errors import WorkspaceError
+from signet_sync.vault import files
+from signet_sync.vault.git import gitconfig, gitindex, gitlock, objects, repository, trees, worktree
+from signet_sync.vault.git.gathering import Gathered, Gathering, Known, Limits, Skipped
+from signet_sync.vault.git.packs import NewObjects
+from signet_sync.vault.git.past import Commit, Diff, Version, blob, diff, log
+from signet_sync.vault.git.repository import Opened
+from signet_sync.vault.git.trees import Entry
 from signet_sync.vault.layout import folder
-from signet_sync.vault.packs import NewObjects
-from signet_sync.vault.past import Commit, Diff, Version, blob, diff, log
-from signet_sync.vault.repository import Opened
-from signet_sync.vault.trees import Entry
 
 __all__ = [
     "Commit",
@@ -156,16 +158,16 @@ def begin(place: Opened, *, author: tuple[str, str], now_us: int, limits: Limits
     """
     if not place.ours or repository.tip(place) is not None or _hindrance(place):
         return
-    objects = NewObjects(place.git)
+    new = NewObjects(place.git)
     try:
         with repository.readable():
-            found = _gathering(place, {}, limits, {}, objects).some((".gitignore", ".gitattributes"))
-            top = trees.build(found.flat, objects.add)
-            made = objects.add("commit", _commit_object(top, None, message(FIRST, "", []), author, now_us))
-            objects.flush()
+            found = _gathering(place, {}, limits, {}, new).some((".gitignore", ".gitattributes"))
+            top = trees.build(found.flat, new.add)
+            made = new.add("commit", _commit_object(top, None, message(FIRST, "", []), author, now_us))
+            new.flush()
             _publish(place, None, made, found)
     finally:
-        objects.discard()
+        new.discard()
 
 
 def commit(
@@ -187,22 +189,19 @@ def commit(
     reason = _hindrance(place)
     if reason:
         return Committed("busy", reason=reason)
-    objects = NewObjects(place.git)
+    new = NewObjects(place.git)
     try:
         with repository.readable():
-            return _committed(place, subject, body, author, now_us, limits, cache, objects)
+            return _committed(place, subject, body, author, now_us, limits, cache, new)
     finally:
-        objects.discard()
+        new.discard()
 
 
 def _hindrance(place: Opened) -> str:
     """Why nothing is committed now: somebody is at work, or looks at an old version. First our own litter goes."""
-    name = repository.branch(place)
-    if name is None:
+    gitlock.mend(place.folder)
+    if repository.branch(place) is None:
         return "HEAD stands at an old commit; `git switch main` leads back"
-    gitlock.ref(place.folder, name).unfinished()
-    if place.ours:
-        gitlock.index(place.folder).unfinished()
     return repository.busy(place.folder)
 
 
@@ -214,11 +213,11 @@ def _committed(
     now_us: int,
     limits: Limits,
     cache: Mapping[str, Known],
-    objects: NewObjects,
+    new: NewObjects,
 ) -> Committed:
     parent = repository.tip(place)
     tracked, known_trees = trees.flatten(place.git, _tree_of(place, parent)) if parent else ({}, set())
-    found = _gathering(place, tracked, limits, cache, objects).gathered()
+    found = _gathering(place, tracked, limits, cache, new).gathered()
     forgotten = frozenset(cache.keys() - found.flat.keys() - {path for path, _ in found.skipped})
     told = Committed("clean", None, "", tuple(found.skipped), found.learnt, forgotten)
     if parent is not None and found.flat == tracked:
@@ -227,14 +226,26 @@ def _committed(
 
     def add(kind: trees.Kind, data: bytes) -> bytes:
         oid = trees.object_id(kind, data)
-        return oid if oid in known_trees else objects.add(kind, data)
+        return oid if oid in known_trees else new.add(kind, data)
 
     top = trees.build(found.flat, add)
-    made = objects.add("commit", _commit_object(top, parent, message(subject, body, found.skipped), author, now_us))
-    objects.flush()
+    made = new.add("commit", _commit_object(top, parent, message(subject, body, found.skipped), author, now_us))
+    new.flush()
     if not _publish(place, parent, made, found):
         return replace(told, outcome="busy", reason="another git command is running")
+    if place.ours:
+        _tidy(place)
     return replace(told, outcome="committed", oid=made.hex())
+
+
+def _tidy(place: Opened) -> None:
+    """Keeps our own repository small, which nobody else does; the commit stands whatever becomes of this."""
+    import pygit2
+
+    if repository.tidying(place.folder):
+        return
+    with suppress(pygit2.GitError, WorkspaceError, OSError):
+        objects.pack_loose(place.root, objects.Store(place.git))
 
 
 def _tree_of(place: Opened, commit: bytes) -> bytes:
@@ -244,7 +255,7 @@ def _tree_of(place: Opened, commit: bytes) -> bytes:
 
 
 def _gathering(
-    place: Opened, tracked: Mapping[str, Entry], limits: Limits, cache: Mapping[str, Known], objects: NewObjects
+    place: Opened, tracked: Mapping[str, Entry], limits: Limits, cache: Mapping[str, Known], new: NewObjects
 ) -> Gathering:
     config = files.read(place.root, ".git/config", repository.CONFIG_LIMIT)
     raw = config.raw if isinstance(config, Found) else b""
@@ -258,7 +269,7 @@ def _gathering(
         tracked,
         limits,
         cache,
-        objects.add,
+        new.add,
         tuple(layer for layer in layers if layer),
         any_case,
         gitconfig.flag(raw, "core", "filemode", True),
@@ -280,19 +291,25 @@ def _publish(place: Opened, parent: bytes | None, made: bytes, found: Gathered) 
     name = repository.branch(place)
     assert name is not None
     index, ref = gitlock.index(place.folder), gitlock.ref(place.folder, name)
-    if place.ours and not index.stage(gitindex.serialised(found.flat, found.stats)):
-        return False
-    moved = ref.stage(made.hex().encode() + b"\n")
-    if moved and repository.tip(place) == parent:
-        ref.publish()
+    staged: list[gitlock.Replacement] = []
+    try:
         if place.ours:
-            index.publish()
+            if not index.stage(gitindex.serialised(found.flat, found.stats)):
+                return False
+            staged.append(index)
+        if not ref.stage(made.hex().encode() + b"\n"):
+            return False
+        staged.append(ref)
+        # Read again only now: `HEAD` may have gone to another branch, which this lock does not hold.
+        if repository.branch(place) != name or repository.tip(place) != parent:
+            return False
+        while staged:
+            staged[-1].publish()
+            staged.pop()
         return True
-    if moved:
-        ref.drop()
-    if place.ours:
-        index.drop()
-    return False
+    finally:
+        for held in staged:
+            held.drop()
 
 
 # ── a commit's text ──

@@ -19,13 +19,15 @@ from typing import TYPE_CHECKING, Any
 from signet_sync.contracts.observed import Found
 from signet_sync.contracts.places import display
 from signet_sync.errors import WorkspaceError
-from signet_sync.vault import files, gitindex, gitlock, objects
-from signet_sync.vault.gitlock import Replacement
-from signet_sync.vault.objects import BLOB, COMMIT, TAG, TREE, Store
-from signet_sync.vault.packs import NewObjects, Pack
-from signet_sync.vault.repository import HISTORY_REF, Opened, RepositoryRefused, busy, opened
-from signet_sync.vault.rewriting import KINDS, Judge, Looking, Rewriting, Rulings, hashed
-from signet_sync.vault.trees import REPOSITORY, Entry
+from signet_sync.vault import files
+from signet_sync.vault.git import gitindex, gitlock, objects
+from signet_sync.vault.git.gitlock import Replacement
+from signet_sync.vault.git.objects import BLOB, COMMIT, TAG, TREE, Store
+from signet_sync.vault.git.packs import NewObjects, Pack
+from signet_sync.vault.git.repository import HISTORY_REF, Opened, RepositoryRefused, busy, opened, tidying
+from signet_sync.vault.git.rewriting import KINDS, Judge, Looking, Rewriting, Rulings, hashed
+from signet_sync.vault.git.trees import REPOSITORY, Entry
+from signet_sync.vault.layout import folder
 
 if TYPE_CHECKING:
     import pygit2
@@ -147,8 +149,8 @@ def _ready(root: str, workspace_id: str, *, mend: bool = True) -> Iterator[Opene
     """
     with opened(root, workspace_id, adopt=True) as repository:
         if mend:
-            gitlock.index(repository.folder).unfinished()
-        reason = busy(repository.folder)
+            gitlock.mend(repository.folder)
+        reason = busy(repository.folder) or tidying(repository.folder)
         if reason:
             raise RepositoryRefused(
                 f"the history cannot be rewritten now: {reason}",
@@ -437,7 +439,13 @@ def _traces(root: str) -> list[str]:
 
 def _below(root: str, path: str) -> Iterator[str]:
     """The files below a folder of `.git`; links are not followed."""
-    for name in files.listing(root, path, ""):
+    try:
+        # Every name: that of a branch may hold what nobody sees.
+        with folder(root, path) as descriptor:
+            names = sorted(os.listdir(descriptor))
+    except (FileNotFoundError, WorkspaceError):
+        return
+    for name in names:
         inner = f"{path}/{name}"
         status = files.look(root, inner)
         if status is not None and stat.S_ISDIR(status.st_mode):

@@ -11,7 +11,7 @@ import subprocess
 from collections.abc import Sequence
 from typing import Literal
 
-from signet_sync.vault.repository import objection
+from signet_sync.vault.git.repository import objection
 
 _SAFE = (
     "-c",
@@ -22,15 +22,28 @@ _SAFE = (
     "core.pager=cat",
     "-c",
     "core.attributesFile=/dev/null",
+    "-c",
+    "core.excludesFile=/dev/null",
+    "-c",
+    "core.commitGraph=false",
 )
 
 
 def _environment() -> dict[str, str]:
-    """No setting of the caller's git; and no fetch: a repository may call missing objects \"promised\" by a program."""
+    """No setting of the caller's git, and no fetch: a repository may call missing objects \"promised\" by a program.
+
+    Nothing stands in for a commit either: replacements and grafts hide what is in a repository. And `git` is no program
+    that happens to lie in the folder where the caller stands.
+    """
     kept = {key: value for key, value in os.environ.items() if not key.startswith("GIT_")}
+    places = kept.get("PATH", os.defpath).split(os.pathsep)
     return kept | {
+        "PATH": os.pathsep.join(place for place in places if os.path.isabs(place)) or os.defpath,
+        "GIT_NO_REPLACE_OBJECTS": "1",
+        "GIT_GRAFT_FILE": os.devnull,
         "GIT_ALLOW_PROTOCOL": "",
         "GIT_NO_LAZY_FETCH": "1",
+        "GIT_CONFIG_GLOBAL": os.devnull,
         "GIT_CONFIG_NOSYSTEM": "1",
         "GIT_TERMINAL_PROMPT": "0",
         "GIT_OPTIONAL_LOCKS": "0",

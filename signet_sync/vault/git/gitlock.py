@@ -12,6 +12,8 @@ from dataclasses import dataclass
 
 from signet_sync.vault.files import sync_descriptor
 
+_STAGED_REF = "signet-ref"
+
 
 @dataclass(frozen=True, slots=True)
 class Replacement:
@@ -44,7 +46,7 @@ class Replacement:
         """Writes the bytes durably beside the file, and locks it; False, and nothing left, where it is locked."""
         with suppress(FileNotFoundError):
             os.unlink(self._ours)
-        os.makedirs(os.path.dirname(self._target), exist_ok=True)
+        self._make_folders()
         with open(self._ours, "xb") as handle:
             handle.write(data)
             handle.flush()
@@ -57,6 +59,14 @@ class Replacement:
         except OSError:
             pass  # no hard links here: unlocked, a git command at the very same moment may win; nothing is lost by that
         return True
+
+    def _make_folders(self) -> None:
+        # Not `.git` itself: where it was deleted just now, it stays deleted.
+        path = self.folder
+        for part in self.name.split("/")[:-1]:
+            path = os.path.join(path, part)
+            with suppress(FileExistsError):
+                os.mkdir(path)
 
     def publish(self) -> None:
         """Puts the bytes in place and gives the lock back."""
@@ -88,6 +98,23 @@ class Replacement:
             return False
 
 
+def mend(folder: str) -> None:
+    """Takes away the locks that a killed one of us left, also on a branch that `HEAD` has left since."""
+    index(folder).unfinished()
+    ours = os.path.join(folder, _STAGED_REF)
+    try:
+        left = os.lstat(ours)
+    except FileNotFoundError:
+        return
+    if left.st_nlink > 1:
+        for where, _, names in os.walk(os.path.join(folder, "refs")):
+            for path in (os.path.join(where, name) for name in names if name.endswith(".lock")):
+                with suppress(FileNotFoundError):
+                    if os.path.samestat(os.lstat(path), left):
+                        os.unlink(path)
+    os.unlink(ours)
+
+
 def index(folder: str) -> Replacement:
     """The index."""
     return Replacement(folder, "index", "signet-index")
@@ -95,4 +122,4 @@ def index(folder: str) -> Replacement:
 
 def ref(folder: str, name: str) -> Replacement:
     """A ref, by its full name."""
-    return Replacement(folder, name, "signet-ref")
+    return Replacement(folder, name, _STAGED_REF)

@@ -14,9 +14,10 @@ from signet_sync.contracts.observed import Found, Signature
 from signet_sync.contracts.places import MEMORY
 from signet_sync.contracts.sanitizer import sanitize_counted
 from signet_sync.errors import WorkspaceError
-from signet_sync.vault import files, ignore, trees, worktree
+from signet_sync.vault import files
 from signet_sync.vault.files import signature_of
-from signet_sync.vault.trees import Entry
+from signet_sync.vault.git import ignore, trees, worktree
+from signet_sync.vault.git.trees import Entry
 
 # A file system's clock ticks: what was written just now may be written again without a trace in its times.
 _TICK_NS = 100_000_000
@@ -34,8 +35,8 @@ class Limits:
 class Skipped(NamedTuple):
     """A file or folder that was not committed, or not in its present state.
 
-    `why`: `too-large`, `secret`, `nested-repository`, `not-a-file` (a link, a pipe), `unreadable`, `unsettled`. Neither
-    ignored files nor transcripts that are not wanted are told.
+    `why`: `too-large`, `secret`, `nested-repository`, `not-a-file` (a link, a pipe), `too-deep` (its path is too long
+    for git), `unreadable`, `unsettled`. Neither ignored files nor transcripts that are not wanted are told.
     """
 
     path: str

@@ -29,7 +29,7 @@ _SIGNATURE = re.compile(rb"^-----BEGIN (?:PGP|SSH|SIGNED) [A-Z ]+-----$", re.MUL
 _SIGNED_BY = (b"gpgsig", b"gpgsig-sha256", b"mergetag")  # fields that vouch for bytes which are no more
 _OBJECTS = ".git/objects"
 _PACKS = ".git/objects/pack"
-_LOOSE = re.compile(r"[0-9a-f]{38}")
+_FAN, _LOOSE = re.compile(r"[0-9a-f]{2}"), re.compile(r"[0-9a-f]{38}")
 _IDX_MAGIC = b"\xfftOc\x00\x00\x00\x02"
 _MOST = 1 << 31
 
@@ -176,6 +176,18 @@ class Store:
                 waiting.extend(ids_of(split_message(raw)[0], b"object"))
         return found
 
+    def prove_packed(self, oids: Iterable[bytes]) -> None:
+        """Reads objects from packs alone. Raises `WorkspaceError` where one of them is missing there or damaged."""
+        from pygit2 import Odb, OdbBackendPack
+
+        packs = Odb()
+        packs.add_backend(OdbBackendPack(os.path.join(self.git.path, "objects")), 1)
+        for oid in oids:
+            try:
+                packs.read(self._oid(raw=oid))  # libgit2 compares the hash
+            except self._errors:
+                raise _incomplete(oid) from None
+
     def pack(self, oids: Iterable[bytes]) -> None:
         """Writes a pack of some objects among the others; libgit2 syncs it."""
         wanted = sorted(oids)
@@ -212,7 +224,7 @@ def drop(root: str, store: Store, doomed: Collection[bytes], *, strays: bool) ->
             _unlink(root, _PACKS, [f"{stem}{ending}" for ending in _endings(root, stem)])
             gone |= dead
     for fan in files.listing(root, _OBJECTS, ""):
-        if len(fan) == 2:
+        if _FAN.fullmatch(fan):
             dead_names = []
             for name in files.listing(root, f"{_OBJECTS}/{fan}", ""):
                 oid = bytes.fromhex(fan + name) if _LOOSE.fullmatch(name) else None
@@ -223,6 +235,54 @@ def drop(root: str, store: Store, doomed: Collection[bytes], *, strays: bool) ->
     if strays:
         _drop_strays(root)
     return len(gone)
+
+
+_MANY, _MUCH = 2000, 16 * 1024 * 1024  # loose objects, and bytes of them, that are worth a pack
+
+
+def pack_loose(root: str, store: Store) -> int:
+    """Puts the loose objects of our own repository into one pack, where they have become many. Gives how many.
+
+    The trees of a large folder are almost the same from commit to commit, and a pack tells them by their differences.
+    The loose ones go only after the pack holds them durably, so that a kill leaves objects twice at worst. Raises
+    `WorkspaceError`, `OSError`, and what libgit2 raises.
+    """
+    loose = _loose(root)
+    if len(loose) < _MANY and sum(loose.values()) < _MUCH:
+        return 0
+    store.pack(loose.keys() - set().union(*_packs(root).values()))
+    packed: set[bytes] = set()
+    for stem, held in _packs(root).items():
+        if not held.isdisjoint(loose):
+            _sync(root, [f"{stem}.pack", f"{stem}.idx"])
+            packed |= held & loose.keys()
+    store.prove_packed(packed)
+    for fan in {oid[:1] for oid in packed}:
+        _unlink(root, f"{_OBJECTS}/{fan.hex()}", [oid[1:].hex() for oid in packed if oid[:1] == fan])
+    return len(packed)
+
+
+def _loose(root: str) -> dict[bytes, int]:
+    """The bytes on disk of each loose object."""
+    found = {}
+    for fan in filter(_FAN.fullmatch, files.listing(root, _OBJECTS, "")):
+        with folder(root, f"{_OBJECTS}/{fan}") as descriptor, os.scandir(descriptor) as entries_of:
+            for entry in entries_of:
+                if _LOOSE.fullmatch(entry.name):
+                    found[bytes.fromhex(fan + entry.name)] = entry.stat(follow_symlinks=False).st_size
+    return found
+
+
+def _sync(root: str, names: Iterable[str]) -> None:
+    """Makes files of packs durable, and their folder."""
+    with folder(root, _PACKS) as descriptor:
+        for name in names:
+            handle = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=descriptor)
+            try:
+                files.sync_descriptor(handle)
+            finally:
+                os.close(handle)
+        files.sync_descriptor(descriptor)
 
 
 def _packs(root: str) -> dict[str, set[bytes]]:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from signet_sync.vault.objects import (
+from signet_sync.vault.git.objects import (
     BLOB,
     COMMIT,
     FOLDER_MODE,
@@ -26,7 +26,7 @@ from signet_sync.vault.objects import (
     split_message,
     unsigned_message,
 )
-from signet_sync.vault.trees import object_id
+from signet_sync.vault.git.trees import object_id
 
 KINDS = {COMMIT: "commit", TREE: "tree", BLOB: "blob", TAG: "tag"}
 

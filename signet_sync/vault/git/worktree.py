@@ -10,10 +10,12 @@ from dataclasses import dataclass, field
 from signet_sync.contracts.observed import Found
 from signet_sync.contracts.places import OWN
 from signet_sync.errors import WorkspaceError
-from signet_sync.vault import files, ignore
+from signet_sync.vault import files
+from signet_sync.vault.git import ignore
 from signet_sync.vault.layout import folder
 
 RULES_LIMIT = 256 * 1024  # bytes of a `.gitignore`
+LONGEST = 4095  # bytes of a path: no git can check out a longer one
 
 # What HFS+ leaves out of a name when it compares: `.g\\u200cit` would be `.git` there.
 _LEFT_OUT = dict.fromkeys((*range(0x200C, 0x2010), *range(0x202A, 0x202F), *range(0x206A, 0x2070), 0xFEFF))
@@ -64,7 +66,9 @@ def walk(root: str, base: Sequence[ignore.Layer], *, any_case: bool) -> Seen:
             is_folder = stat.S_ISDIR(status.st_mode)
             if is_gits(name) or path == OWN or (layers and ignore.ignored(path, is_folder, layers)):
                 continue
-            if is_folder:
+            if len(path) > LONGEST // 4 and len(os.fsencode(path)) > LONGEST:
+                seen.odd[path] = "too-deep"
+            elif is_folder:
                 pending.append((path, layers))
             elif stat.S_ISREG(status.st_mode):
                 seen.files[path] = status

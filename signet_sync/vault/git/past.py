@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING
 from signet_sync.contracts.places import display
 from signet_sync.contracts.sanitizer import redact, sanitize_line, sanitize_transcript_v1
 from signet_sync.errors import UsageError
-from signet_sync.vault import repository, trees
+from signet_sync.vault.git import repository, trees
+from signet_sync.vault.git.repository import Opened
+from signet_sync.vault.git.trees import Entry
 from signet_sync.vault.layout import checked_parts
-from signet_sync.vault.repository import Opened
-from signet_sync.vault.trees import Entry
 
 if TYPE_CHECKING:
     import pygit2
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 LOG_LIMIT = 100
 DIFF_LIMIT = 1024 * 1024  # characters
 BLOB_LIMIT = 64 * 1024 * 1024  # bytes
-_COMPARED = 4 * 1024 * 1024  # bytes of a file that is compared line by line
+_COMPARED = 1024 * 1024  # bytes of a file that is compared line by line; the worst one takes seconds
 
 _REVISION = re.compile(r"HEAD(?:~(\d{1,4}))?|([0-9a-f]{4,40})", re.ASCII)
 

@@ -13,6 +13,7 @@ from __future__ import annotations
 import functools
 import os
 import stat
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -21,7 +22,8 @@ from typing import TYPE_CHECKING, Literal
 from signet_sync.contracts.observed import Found
 from signet_sync.contracts.places import display
 from signet_sync.errors import SignetSyncError
-from signet_sync.vault import files, gitconfig
+from signet_sync.vault import files
+from signet_sync.vault.git import gitconfig
 
 if TYPE_CHECKING:
     import pygit2
@@ -95,13 +97,13 @@ def look(root: str, workspace_id: str) -> Standing:
         return Standing(
             "existing",
             "the workspace is a git repository already",
-            "set `history.adopt = true` to keep the history in it, on a ref of its own",
+            "`history.adopt = true` in your own config.toml keeps the history in it, on a ref of its own",
         )
     if mark.raw.decode("utf-8", "replace").strip() != workspace_id:
         return Standing(
             "existing",
             "the repository is the history of another workspace",
-            "if this folder is a copy, remove its `.git`, or set `history.adopt = true`",
+            "if this folder is a copy, remove its `.git`, or set `history.adopt = true` in your own config.toml",
         )
     return Standing("ours")
 
@@ -114,7 +116,7 @@ def _nothing(root: str) -> Standing:
             return Standing(
                 "none",
                 f"the workspace lies in another repository: {display(outer)}",
-                "set `history.adopt = true` to keep a history of its own inside",
+                "`history.adopt = true` in your own config.toml makes a history of its own inside",
                 outer,
             )
     return Standing("none", "the workspace has no history yet", "it begins with `signet-sync checkpoint`")
@@ -176,15 +178,23 @@ def _strange_entry(dot: str) -> str:
     pending = [""]
     while pending:
         where = pending.pop()
-        with os.scandir(os.path.join(dot, where)) as found:
-            for entry in found:
-                path = f"{where}/{entry.name}" if where else entry.name
-                if entry.is_dir(follow_symlinks=False):
-                    if where or entry.name in _ENTERED:
-                        pending.append(path)
-                elif not entry.is_file(follow_symlinks=False) and not (path == "hooks" or _is_socket(entry)):
-                    return f"`{display(path)}` is neither file nor folder"
+        try:
+            found = _entries(os.path.join(dot, where))
+        except FileNotFoundError:
+            continue  # git takes away folders that its packing emptied
+        for entry in found:
+            path = f"{where}/{entry.name}" if where else entry.name
+            if entry.is_dir(follow_symlinks=False):
+                if where or entry.name in _ENTERED:
+                    pending.append(path)
+            elif not entry.is_file(follow_symlinks=False) and not (path == "hooks" or _is_socket(entry)):
+                return f"`{display(path)}` is neither file nor folder"
     return ""
+
+
+def _entries(path: str) -> list[os.DirEntry[str]]:
+    with os.scandir(path) as found:
+        return list(found)
 
 
 def _is_socket(entry: os.DirEntry[str]) -> bool:
@@ -224,7 +234,12 @@ def require() -> None:
 
 @contextmanager
 def opened(root: str, workspace_id: str, *, adopt: bool = False) -> Iterator[Opened]:
-    """The workspace's repository, `ours` or (with `adopt`) an existing one. Raises `RepositoryRefused`."""
+    """The workspace's repository, `ours` or (with `adopt`) an existing one.
+
+    Raises `RepositoryRefused`, also for whatever libgit2 stumbles over inside the `with`.
+    """
+    dot = os.path.join(root, ".git")
+    before = files.look(root, ".git")
     standing = look(root, workspace_id)
     if standing.state != "ours" and not (standing.state == "existing" and adopt):
         raise refusal(standing)
@@ -232,23 +247,38 @@ def opened(root: str, workspace_id: str, *, adopt: bool = False) -> Iterator[Ope
     import pygit2
     from pygit2.enums import RepositoryOpenFlag
 
-    dot = os.path.join(root, ".git")
     exactly = RepositoryOpenFlag.BARE | RepositoryOpenFlag.NO_SEARCH | RepositoryOpenFlag.NO_DOTGIT
     with readable():
         git = pygit2.Repository(dot, exactly)
-    try:
-        ours = standing.state == "ours"
-        yield Opened(root, dot, git, ours, "HEAD" if ours else HISTORY_REF)
-    finally:
-        git.free()
+        try:
+            after = files.look(root, ".git")
+            if before is None or after is None or not os.path.samestat(before, after):
+                raise refusal(_unsafe("another one was put in its place just now"))
+            ours = standing.state == "ours"
+            yield Opened(root, dot, git, ours, "HEAD" if ours else HISTORY_REF)
+        finally:
+            git.free()
 
 
 def branch(place: Opened) -> str | None:
-    """The full name of the ref on which our commits are; None where `HEAD` stands at a commit instead of a branch."""
+    """The full name of the ref on which our commits are; None where `HEAD` stands at a commit instead of a branch.
+
+    Raises `RepositoryRefused` where `HEAD` names what is no ref: the name becomes a path, and could lead out.
+    """
     if not place.ours:
         return place.ref
+    import pygit2
+
     target = place.git.lookup_reference("HEAD").target
-    return target if isinstance(target, str) else None
+    if not isinstance(target, str):
+        return None
+    if not (target.startswith("refs/") and pygit2.reference_is_valid_name(target)):
+        raise RepositoryRefused(
+            f"its HEAD names no branch: {display(target)}",
+            hint="`git symbolic-ref HEAD refs/heads/main` mends it",
+            code="damaged-repository",
+        )
+    return target
 
 
 def tip(place: Opened) -> bytes | None:
@@ -302,3 +332,20 @@ _BUSY = {
 def busy(folder: str) -> str:
     """What somebody is in the middle of, for a person; `folder` is `.git`. Empty where nothing is."""
     return next((why for name, why in _BUSY.items() if os.path.lexists(os.path.join(folder, name))), "")
+
+
+_TIDYING = 12 * 3600  # seconds after which git itself takes a `gc.pid` for left behind
+
+
+def tidying(folder: str) -> str:
+    """Whether git packs the repository's objects anew just now, for a person; `folder` is `.git`.
+
+    It writes what refs reached when it began: what is deleted meanwhile would come back.
+    """
+    if os.path.lexists(os.path.join(folder, "objects", "maintenance.lock")):
+        return "git tidies it up, or died and left `.git/objects/maintenance.lock`"
+    try:
+        began = os.lstat(os.path.join(folder, "gc.pid")).st_mtime
+    except FileNotFoundError:
+        return ""
+    return "" if time.time() - began > _TIDYING else "git tidies it up, or died and left `.git/gc.pid`"

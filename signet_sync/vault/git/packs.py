@@ -10,8 +10,8 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 from typing import IO, TYPE_CHECKING
 
-from signet_sync.vault import trees
 from signet_sync.vault.files import sync_descriptor
+from signet_sync.vault.git import trees
 
 if TYPE_CHECKING:
     import pygit2
@@ -68,7 +68,8 @@ class Pack:
     """A pack that is being written: objects whole, but for those that the caller knows to be like another one."""
 
     def __init__(self, folder: str) -> None:
-        os.makedirs(folder, exist_ok=True)
+        with suppress(FileExistsError):
+            os.mkdir(folder)
         self._folder = folder
         # Always the same name: what a kill left is taken away by the next one. Git's gc sweeps `tmp_…`, too.
         self._name = os.path.join(folder, "tmp_pack_signet")

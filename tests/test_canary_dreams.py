@@ -1,0 +1,242 @@
+"""What rose in a dream and was committed: once removed or forgotten, no byte of it is left, nor in the history."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import zlib
+from pathlib import Path
+from typing import Any
+
+import pytest
+from crash_runner import KILLED, Steps, command, forked
+from endings import end
+from workbench import NOW, Vault
+
+pygit2 = pytest.importorskip("pygit2")
+
+ID = "ca4a1e00-0000-4000-8000-000000000009"
+KEY = "zxvkey-of-main"
+SECRET = "ghp_" + "Zx9Yw8Vu7Ts6Rq5Po4Nm3Lk2Ji1Hg0Fe9Dc8"
+# What stands in the session, and what stands in a memory that is nobody's but the person's.
+OF_SESSION = ("zxvkey", "zxvproject", "zxvdecision", "zxvdb", "zxvtalk", "zxvsentence")
+OF_ITS_MEMORY = ("zxvkettle", "zxvasked")
+OF_MEMORY = ("zxvmemory", "zxvtag", "zxvquery")
+QUERIES = ("zxvquery zxvmemory lantern", "lantern her own", "lantern own", "zxvasked zxvkettle", "kettle whistles",
+           "whistles at five", "short kilns", "short answers kilns", "kilns short")  # fmt: skip
+
+
+class Scene:
+    """A vault with a history."""
+
+    own = of_it = stays = ""
+
+    def __init__(self, root: Path) -> None:
+        self.vault = Vault(root)
+
+    def fill(self) -> None:
+        """A session and three memories, risen and committed: a person's own, one of the session, one that stays."""
+        self.vault.session(2)
+        end(
+            self.vault,
+            session_id=ID,
+            session_key=KEY,
+            project="/home/ada/zxvproject",
+            captured_at="2026-03-25T10:00:00.000Z",
+            summary="# Work\n\n## Decisions\n\n- The zxvdecision lantern shall be lit.\n- DB: zxvdb\n",
+            transcript="## User · 2026-03-25T09:00:00.000Z\n\nzxvtalk about it.\n",
+            memory_sentence="Bounded the zxvsentence retry loop of src/queue.py so that it drains at last.",
+        )
+        self.own = self.remember("Ada calls the zxvmemory lantern her own", "--tag", "zxvtag")
+        self.of_it = self.remember("The zxvkettle of the kettle whistles at five", "--session", ID)
+        self.stays = self.remember("Ada wants short answers about kilns")
+        self.remember("Another agent knows nothing of it", "--agent", "other")
+        for query in QUERIES:
+            self.ask("recall", query)
+        self.ask("recall", f"the token {SECRET} of her own lantern")
+        assert len(self.ask("dream")["promoted"]) == 3
+        # Whoever writes into our part finds it kept beside the page, and that is committed, too.
+        page = self.vault / "MEMORY.md"
+        page.write_text(page.read_text().replace("\n- ", "\n- my own line\n- ", 1))
+        self.ask("reindex")
+        self.ask("checkpoint", f"{self.own} rose; the token is {SECRET}")
+
+    def ask(self, *arguments: str, code: int = 0) -> Any:
+        answer = self.vault.call(*arguments, "--json", "--now", NOW)
+        assert answer.code == code, answer
+        return answer.json if not code else answer.json["error"]
+
+    def remember(self, *arguments: str) -> str:
+        told: str = self.ask("remember", *arguments)["id"]
+        return told
+
+    def leaks(self, *words: str, git: bool = True) -> list[tuple[str, str]]:
+        """Files of workspace and state, and objects of the repository, that hold a word."""
+        vault = self.vault
+        texts = {}
+        for path in (*vault.root.rglob("*"), *vault.state.rglob("*")):
+            if path.is_file() and (git or ".git" not in path.parts):
+                raw = path.read_bytes()
+                loose = "objects" in path.parts and len(path.parent.name) == 2
+                texts[str(path)] = path.name.encode() + (zlib.decompress(raw) if loose else raw)
+        if git:
+            repository = pygit2.Repository(str(vault.root))
+            texts |= {str(oid): repository.odb.read(oid)[1] for oid in repository.odb}
+        return sorted((name, word) for name, raw in texts.items() for word in words if word.encode() in raw.lower())
+
+    def sound(self) -> None:
+        """What was not asked to go is there, on the pages and in the history."""
+        repository = pygit2.Repository(str(self.vault.root))
+        for name in ("MEMORY.md", "DREAMS.md"):
+            assert self.vault.page(name).count(f"^{self.stays}") == 1
+            assert (repository.head.peel().tree / name).data.count(f"^{self.stays}".encode()) == 1
+        assert any("my own line" in copy.read_text() for copy in self.vault.root.glob("MEMORY.user-*"))
+
+
+@pytest.fixture
+def scene(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Scene:
+    monkeypatch.setenv("SIGNET_HISTORY_ENABLED", "true")
+    monkeypatch.setenv("SIGNET_HISTORY_TRANSCRIPTS", "true")
+    made = Scene(tmp_path / "vault")
+    made.fill()
+    words = (*OF_SESSION, *OF_ITS_MEMORY, *OF_MEMORY)
+    assert {word for _, word in made.leaks(*words)} == {*words}, "every place holds its word"
+    assert made.leaks(SECRET.lower(), SECRET[4:].lower()) == [], "secrets of queries and notes reach no disk"
+    return made
+
+
+def test_a_memory_that_was_forgotten_earlier_is_purged_by_its_id(scene: Scene) -> None:
+    assert scene.ask("forget", scene.own)["git_history"] == "contains"
+    assert scene.leaks(*OF_MEMORY, scene.own, git=False) == []
+    quoting = scene.vault / "notes.md"
+    quoting.write_text("She said: Ada calls the zxvmemory lantern her own\n")
+    scene.ask("checkpoint", "since then")
+    assert scene.ask("forget", scene.own, code=2)["code"] == "unknown-memory"
+    told = scene.ask("forget", scene.own, "--purge-history")
+    assert (told["git_history"], told["purged"]["left"]) == ("contains", ["notes.md"]), "what people wrote is named"
+    blob = pygit2.Repository(str(scene.vault.root)).head.peel().tree["notes.md"]
+    held = {name.replace("/", "") for name, _ in scene.leaks(*OF_MEMORY, scene.own)}
+    assert all(name.endswith((str(blob.id), "notes.md")) for name in held)
+    scene.sound()
+    assert scene.ask("forget", scene.own, "--purge-history", code=2)["code"] == "unknown-memory"
+
+
+def test_what_is_removed_and_forgotten_is_purged_at_once(scene: Scene) -> None:
+    told = scene.ask("remove", ID, "--reason", "r", "--yes", "--purge-history")
+    assert told["git_history"] == "clean" and "memories" not in told
+    assert scene.leaks(*OF_SESSION, *OF_ITS_MEMORY, scene.of_it) == []
+    assert scene.ask("forget", scene.own, "--purge-history")["git_history"] == "clean"
+    assert scene.leaks(*OF_MEMORY, scene.own) == []
+    scene.sound()
+
+
+@pytest.mark.parametrize(("first_by", "named"), [(KEY, ID), pytest.param(ID, KEY, marks=pytest.mark.slow)])
+def test_a_session_that_was_removed_earlier_is_purged(scene: Scene, first_by: str, named: str) -> None:
+    """Its rows are gone: its artifacts in the history tell its words. Which memories were its own nobody knows."""
+    first = scene.ask("remove", first_by, "--reason", "r", "--yes")
+    assert first["git_history"] == "contains"
+    assert scene.leaks(*OF_SESSION, *OF_ITS_MEMORY, scene.of_it, git=False) == []
+    scene.ask("checkpoint", "since then")
+    would = scene.ask("remove", named, "--purge-history", "--dry-run")["purge"][0]
+    told = scene.ask("remove", named, "--purge-history", "--yes")
+    assert told["purged"]["commits"] == would["commits"] > 2 and told["purged"]["left"] == []
+    assert told["git_history"] == "unknown" and told["memories"] == [scene.of_it]
+    assert scene.leaks(*OF_SESSION) == []
+    assert scene.ask("forget", scene.of_it, "--purge-history")["git_history"] == "clean"
+    assert scene.leaks(*OF_ITS_MEMORY, scene.of_it) == []
+    assert scene.ask("remove", told["session_token"], "--purge-history", "--yes")["git_history"] == "clean"
+    scene.sound()
+
+
+def test_sessions_of_one_key_are_purged_one_after_another(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The last one under a key leaves in the history what the words of those before it are told by."""
+    monkeypatch.setenv("SIGNET_HISTORY_ENABLED", "true")
+    scene = Scene(tmp_path / "vault")
+    ids = {f"{letter}qz": f"5e55{number}" for number, letter in enumerate("abc")}
+    for number, (word, session_id) in enumerate(ids.items()):
+        decided = f"# {word}\n\n## Decisions\n\n- The {word} lantern shall be lit.\n- {word} wins.\n"
+        at = f"2026-03-2{number}T10:00:00.000Z"
+        end(scene.vault, session_id=session_id, session_key=KEY, captured_at=at, summary=decided, transcript=decided)
+    scene.ask("checkpoint", "all of them")
+    for word in ("aqz", "bqz"):
+        scene.ask("remove", ids[word], "--reason", "r", "--yes")
+    for word, session_id in reversed(ids.items()):
+        scene.ask("remove", session_id, "--reason", "r", "--yes", "--purge-history")
+        held = {told for _, told in scene.leaks(*ids)}
+        assert held == {other for other in ids if other < word}
+    assert scene.leaks(KEY) == []
+
+
+def test_where_only_pages_are_committed_nobody_says_that_the_history_is_clean(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SIGNET_HISTORY_ENABLED", "true")
+    scene = Scene(tmp_path / "vault")
+    (scene.vault / ".gitignore").write_text("memory/\n")
+    for number in (1, 2):
+        scene.vault.session(number)
+    scene.ask("reindex")
+    scene.ask("checkpoint", "pages")
+    first, second = (f"5e5510{number:02d}-0000-4000-8000-{number:012d}" for number in (1, 2))
+    assert scene.ask("remove", first, "--reason", "r", "--yes")["git_history"] == "unknown"
+    assert scene.ask("remove", first, "--purge-history", "--yes")["git_history"] == "unknown"
+    told = scene.ask("remove", second, "--reason", "r", "--yes", "--purge-history")
+    assert told["git_history"] == "clean" and scene.leaks("number2x") == []
+
+
+@pytest.mark.parametrize("every", [90, pytest.param(1, marks=pytest.mark.slow)])
+def test_a_later_purge_that_is_killed_is_finished_by_the_next_pass(
+    scene: Scene, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, every: int
+) -> None:
+    scene.ask("remove", ID, "--reason", "r", "--yes")
+    scene.ask("forget", scene.own)
+    scene.ask("forget", scene.of_it, "--purge-history")
+    monkeypatch.chdir(tmp_path)
+    kept = tmp_path / "kept"
+    for name, place in (("vault", scene.vault.root), ("state", scene.vault.state)):
+        shutil.copytree(place, kept / name, symlinks=True)
+    for arguments in (["remove", ID, "--purge-history", "--yes"], ["forget", scene.own, "--purge-history"]):
+        step, code = every // 2 + 1, KILLED
+        while code == KILLED:
+            for name, place in (("vault", scene.vault.root), ("state", scene.vault.state)):
+                shutil.rmtree(place)
+                shutil.copytree(kept / name, place, symlinks=True)
+
+            def killed(last: int = step, asked: list[str] = arguments) -> int:
+                steps = Steps(last)
+                for name in ("link", "replace", "rename", "unlink", "fsync"):
+                    steps.wrap(os, name)
+                return command(str(scene.vault.root), *asked, "--now", NOW)
+
+            code = forked(killed)
+            assert code in (0, KILLED)
+            scene.ask("reindex")
+            assert not (scene.vault / ".git/signet-purge").exists()
+            words = OF_SESSION if arguments[0] == "remove" else OF_MEMORY
+            if scene.leaks(*words):  # it had not begun
+                assert code == KILLED and command(str(scene.vault.root), *arguments, "--now", NOW) == 0
+            assert scene.leaks(*words) == [], (arguments, step)
+            scene.sound()
+            step += every
+
+
+def test_what_only_the_diary_tells_of_is_forgotten_all_the_same(scene: Scene) -> None:
+    """The ledger is lost: its entries are kept, and still somebody can take a memory out of them."""
+    shutil.rmtree(scene.vault.state)
+    scene.ask("reindex")
+    assert scene.vault.page("DREAMS.md").count("^m-") == 3
+    scene.ask("forget", scene.own)
+    assert scene.leaks(*OF_MEMORY, scene.own, git=False) == []
+    page = scene.vault.page("DREAMS.md")
+    assert page.count("^m-") == 2 and "- 1 forgotten since" in page
+
+
+def test_a_kept_copy_of_a_page_does_not_bring_back_what_was_forgotten(scene: Scene) -> None:
+    (copy,) = (path.name for path in scene.vault.root.glob("MEMORY.user-*"))
+    scene.ask("forget", scene.own)
+    assert scene.ask("history", "restore", copy, "--at", "HEAD", code=2)["code"] == "not-restorable"
+    for page in ("MEMORY.md", "DREAMS.md"):
+        (scene.vault / page).unlink()
+        scene.vault.call("history", "restore", page, "--at", "HEAD", "--now", NOW)
+        scene.ask("reindex")
+    assert scene.leaks(*OF_MEMORY, scene.own, git=False) == []
