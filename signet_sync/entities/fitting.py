@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
+from functools import lru_cache
 from typing import NewType
 
 from markdown_it import MarkdownIt
@@ -37,9 +39,11 @@ _SAYS = re.compile(r"[^\s!-/:-@\[-`{-~]")
 _markdown = MarkdownIt("commonmark").disable("inline")
 
 
-def blocks(text: str) -> list[Token]:
+@lru_cache(maxsize=32)
+def blocks(text: str) -> Sequence[Token]:
     """The block structure of Markdown (CommonMark) with line maps; what stands inside paragraphs is not looked at."""
-    return _markdown.parse(text)
+    # An edit asks of the same few texts again and again: before it, after it, in the linter.
+    return tuple(_markdown.parse(text))
 
 
 def fit(text: str) -> tuple[Fitted, tuple[str, ...]]:

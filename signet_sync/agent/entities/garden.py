@@ -231,8 +231,11 @@ class Garden:
         """Mirrors the end of the ledger. In the caller's transaction."""
         last = self.ledger.last()
         if last is not None:
-            known = Chain(last.hash, last.id, self.ledger.size())
-            gardens.set_chain(self.workspace.database, self.agent_id, known)
+            known = gardens.chain(self.workspace.database, self.agent_id)
+            # Old pages are not read only to be counted.
+            more = self.ledger.after(known.last_hash) if known is not None else None
+            count = known.events + more if known is not None and more is not None else self.ledger.size()
+            gardens.set_chain(self.workspace.database, self.agent_id, Chain(last.hash, last.id, count))
 
 
 def path_of(place: Place) -> str:

@@ -91,6 +91,11 @@ class Ledger:
         """How many lines it has."""
         return sum(self._read(month).count(b"\n") for month in self._pages)
 
+    def after(self, last_hash: str) -> int | None:
+        """How many lines follow the one with this hash; None where it does not stand near the end."""
+        wanted = f'"hash":"{last_hash}"'
+        return next((count for count, line in enumerate(reversed(self._end())) if wanted in line.text), None)
+
     def lines(self) -> list[Line]:
         """Its lines, in the order of the pages."""
         if self._lines is None:
