@@ -17,6 +17,7 @@ import stat
 import sys
 import threading
 import time
+import warnings
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -339,6 +340,9 @@ class _Watches:
         self._threads = [thread for thread in started if isinstance(thread, BaseThread)]
 
     def _schedule(self, listener: FileSystemEventHandler) -> None:
+        if self.survey.deep:
+            # watchdog may see a new folder twice and warns of it, harmlessly: as an error it would end its thread.
+            warnings.filterwarnings("ignore", "Callback with id", RuntimeWarning)
         accepted = _accepted_events()
         for folder, identity in self.survey.found.items():
             if identity is None:
