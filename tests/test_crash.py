@@ -86,7 +86,7 @@ def swept(folder, scenario, every=1):
 SCENARIOS = ["first", "index-only", "changed", "full", "remove", "restore", "accept"]
 
 
-@pytest.mark.parametrize("every", [41, pytest.param(1, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("every", [83, pytest.param(1, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("scenario", SCENARIOS)
 def test_a_command_killed_at_any_step_is_made_good_by_the_next_pass(tmp_path, scenario, every):
     prepare(tmp_path, scenario)
