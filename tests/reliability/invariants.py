@@ -1,0 +1,168 @@
+"""The eight invariants that hold after every fault, whatever it was: `torn` before anybody recovers, `broken` after.
+
+I1 no artifact that was whole on disk is lost or altered by us. I2 no reader sees a torn page, manifest or artifact of
+ours. I3 the database passes its own checks, its text index is in step. I4 the derived rows are what a rebuild from the
+files alone gives. I5 no byte of what was removed is anywhere, nor in what is answered. I6 nothing beside the workspace
+and its state is written. I7 a second pass writes nothing. I8 what was left out is told, with its reason.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from hashlib import sha256
+from pathlib import Path
+
+from workbench import NOW, Vault, tree
+
+from signet_sync.index.artifacts import text_in_step
+from signet_sync.projection import markers
+
+# What says when and where, and nothing else; it changes with every pass.
+SIGNS_OF_LIFE = ("last-pass.json", "heartbeat.json", "logs")
+TEMPORARY = ".signet/tmp"
+
+
+@dataclass(frozen=True)
+class Standing:
+    """What stood before the fault, and must be there after it.
+
+    `artifacts`: digests that each immutable file may have, by path. `removed`: words that no file may hold any more.
+    `mine`: words of a person that MEMORY.md holds, or a copy kept of it. `invalid`: paths that were invalid already.
+    `beside`: what lies beside workspace and state. `others`: files of theirs that may hold removed words all the same.
+    """
+
+    artifacts: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    removed: tuple[bytes, ...] = ()
+    mine: tuple[bytes, ...] = ()
+    invalid: frozenset[str] = frozenset()
+    beside: Mapping[str, tuple[object, ...]] = field(default_factory=dict)
+    others: tuple[str, ...] = ()
+
+
+def digest(path: Path) -> str:
+    """The SHA-256 of a file's bytes."""
+    return sha256(path.read_bytes()).hexdigest()
+
+
+def artifacts(root: Path) -> dict[str, frozenset[str]]:
+    """Every immutable file of a workspace, with its digest."""
+    return {
+        f"memory/{path.name}": frozenset({digest(path)})
+        for path in (root / "memory").glob("*--*--*.md")
+        if path.is_file() and not path.name.endswith("--manifest.md")
+    }
+
+
+def beside(vault: Vault) -> dict[str, tuple[object, ...]]:
+    """What lies beside the workspace and the state, in the folder that a test has to itself."""
+    machine = vault.state.parent
+    found = tree(vault.root.parent, but=(vault.root.name,))
+    inside = f"{machine.relative_to(vault.root.parent)}" if machine.is_relative_to(vault.root.parent) else None
+    return {
+        path: told[:1] + told[3:]
+        for path, told in found.items()
+        if inside is None or not (path == inside or path.startswith(f"{inside}/") or inside.startswith(path))
+    }
+
+
+def standing(vault: Vault, *, removed: Iterable[bytes] = (), mine: Iterable[bytes] = ()) -> Standing:
+    """What a vault holds now, as it must be found after a fault."""
+    invalid = {told["path"] for told in vault.call("check", "--json").json["problems"]}
+    return Standing(artifacts(vault.root), tuple(removed), tuple(mine), frozenset(invalid), beside(vault))
+
+
+def pages(root: Path) -> list[Path]:
+    """Every page of an agent and every ledger that stands."""
+    found = [root / "MEMORY.md", root / "DREAMS.md", *root.glob("agents/*/MEMORY.md"), *root.glob("agents/*/DREAMS.md")]
+    return [path for path in (*found, *root.glob("**/ledger/**/*.md")) if path.is_file()]
+
+
+def torn(vault: Vault, before: Standing) -> list[str]:
+    """What a reader sees that he must not, right after the fault (I1, I2); a list of words, empty when all is well."""
+    wrong = []
+    now = artifacts(vault.root)
+    for path, digests in before.artifacts.items():
+        if path not in now and not before.removed:
+            wrong.append(f"I1 lost {path}")
+        elif path in now and not now[path] <= digests:
+            wrong.append(f"I1 altered {path}")
+    for page in pages(vault.root):
+        data = page.read_bytes()
+        if data.count(markers.BEGIN) and markers.generated(data) is None and not before.mine:
+            wrong.append(f"I2 torn {page.relative_to(vault.root)}")
+    texts = [path.read_bytes() for path in (*vault.root.glob("MEMORY*.md"), *vault.root.glob(f"{TEMPORARY}/*"))]
+    wrong += [f"a person's words are gone: {word!r}" for word in before.mine if not any(word in t for t in texts)]
+    told = vault.call("check", "--json").json["problems"]
+    wrong += [
+        f"I2 {entry['path']}: {entry['code']}"
+        for entry in told
+        if entry["path"] not in before.invalid and entry["verdict"] == "invalid"
+    ]
+    return wrong
+
+
+def holding(vault: Vault, words: Iterable[bytes], others: Iterable[str] = ()) -> list[str]:
+    """Files of workspace and state that hold one of these words, in whatever case."""
+    wanted = [word.lower() for word in words]
+    left_out = set(others)
+    found = []
+    for place in (vault.root, vault.state.parent):
+        for path in place.rglob("*"):
+            if path.is_file() and not path.is_symlink() and path.name not in left_out:
+                data = path.read_bytes().lower()
+                found += [f"{word.decode()} in {path.name}" for word in wanted if word in data]
+    return found
+
+
+def everything(vault: Vault) -> dict[str, tuple[object, ...]]:
+    """Kind, mode, time, inode and content of all that a second pass must not touch."""
+    found: dict[str, tuple[object, ...]] = {}
+    for place in (vault.root, vault.state):
+        for path, told in tree(place, but=SIGNS_OF_LIFE).items():
+            # A folder's own time moves with the temporary names that come and go in it.
+            found[f"{place.name}/{path}"] = told[:1] if told[0].startswith("0o4") else told
+    return found
+
+
+def broken(vault: Vault, before: Standing, *, now: str = NOW, settled: bool = False) -> list[str]:
+    """Recovers by one ordinary pass (unless `settled`), then says what does not hold of I1 to I8; empty is well."""
+    wrong: list[str] = []
+    if not settled:
+        answer = vault.call("reindex", "--json", "--now", now)
+        if answer.code not in (0, 1):
+            return [f"the pass ends with {answer.code}: {answer.out[-400:]}{answer.err[-400:]}"]
+    wrong += torn(vault, before)
+    with vault.database() as database:
+        wrong += [f"I3 {problem}" for problem in database.problems()]
+        if not text_in_step(database):
+            wrong.append("I3 the text index is out of step")
+    # A row that a seal holds is what the file was: a rebuild without the seal cannot know it.
+    if not vault.rows("select 1 from violations limit 1") and vault.dump() != vault.dump_from_scratch():
+        wrong.append("I4 the rows are not what the files give")
+    wrong += [f"I5 {told}" for told in holding(vault, before.removed, before.others)]
+    if before.beside and beside(vault) != before.beside:
+        wrong.append("I6 something beside the workspace was written")
+    strays = [str(path) for path in vault.root.glob(f"{TEMPORARY}/*")]
+    if strays:
+        wrong.append(f"left over: {strays}")
+    left = everything(vault)
+    again = vault.call("reindex", "--json", "--now", now)
+    moved = [path for path, told in everything(vault).items() if left.get(path) != told]
+    moved += [path for path in left if not (vault.root.parent / path).exists() and path.startswith(vault.root.name)]
+    if moved:
+        wrong.append(f"I7 a second pass writes {sorted(moved)}")
+    wrong += told_of(vault, again.json)
+    return wrong
+
+
+def told_of(vault: Vault, document: dict[str, object]) -> list[str]:
+    """Whether the counts of `status` are those of the last pass, and every problem has its reason (I8)."""
+    problems = document["problems"]
+    assert isinstance(problems, list)
+    wrong = [f"I8 no reason for {entry['path']}" for entry in problems if not (entry["code"] and entry["message"])]
+    counts = vault.call("status", "--json").json["counts"]
+    invalid = sum(1 for entry in problems if entry["verdict"] == "invalid")
+    if counts["invalid"] != invalid:
+        wrong.append(f"I8 status tells {counts['invalid']} invalid, the pass {invalid}")
+    return wrong
