@@ -110,8 +110,13 @@ def test_many_writers_beside_a_running_agent(vault, writers, each):
     assert not list(vault.root.glob("MEMORY.user-*"))
 
 
-@pytest.mark.parametrize("key", [{}, {"idempotency_key": "once"}])
-@pytest.mark.parametrize("when", [{}, {"captured_at": moment(0)}])
+KEY, THEN = {"idempotency_key": "once"}, {"captured_at": moment(0)}
+
+
+@pytest.mark.parametrize(
+    ("key", "when"),
+    [({}, {}), (KEY, THEN), *(pytest.param(*both, marks=pytest.mark.slow) for both in ((KEY, {}), ({}, THEN)))],
+)
 def test_the_same_ending_by_many_is_written_once(vault, key, when):
     document = {**WHO, "transcript": FIRST, **key, **when}
     answers = [answer for (answer,) in together(vault, [[document]] * 6)]
