@@ -14,6 +14,7 @@ import os
 import random
 import shutil
 import sys
+import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import redirect_stdout
 from dataclasses import replace
@@ -322,10 +323,20 @@ def apart(folder: Path, jobs: dict[str, Callable[[Path], Any]], at_once: int = 1
             place.mkdir()
             running[_begun(jobs[name], place)] = name
             continue
-        pid, status = os.wait()
+        pid, status = _ended(running)
         name = running.pop(pid)
         assert status == 0, f"{name} ended with {os.waitstatus_to_exitcode(status)}"
     return {name: json.loads(_told(folder / name.replace(" ", "-").replace("/", "-"))) for name in jobs}
+
+
+def _ended(running: Iterable[int]) -> tuple[int, int]:
+    """The next of these processes that ends, and how; a child of somebody else is his to wait for."""
+    while True:
+        for pid in running:
+            found, status = os.waitpid(pid, os.WNOHANG)
+            if found:
+                return pid, status
+        time.sleep(0.01)
 
 
 def _told(place: Path) -> str:

@@ -76,6 +76,12 @@ def lay_entities(vault: Vault, paths: Sequence[str]) -> None:
     profile.write_bytes(profile.read_bytes() + f"\n{items}".encode("utf-8", "replace"))
 
 
+def unread(folder: Path) -> None:
+    """As if nobody had ever read it: the first look sets the time anew, whatever name it came by."""
+    for path in (*folder.iterdir(), folder):
+        os.utime(path, ns=(0, path.stat().st_mtime_ns))
+
+
 def escapes(vault: Vault, count: int, watch: Watch, log: Path) -> tuple[set[str], int]:
     """What such a vault makes the commands open that an honest one does not, and how many files led out of it."""
     vault.session(1)
@@ -88,8 +94,10 @@ def escapes(vault: Vault, count: int, watch: Watch, log: Path) -> tuple[set[str]
     vault.session(1)
     lay(vault, list(mutation.paths(count, 1, str(outside))))
     before = tree(outside)
+    unread(outside)
     answers, opened = watch(vault, log, COMMANDS)
     assert [answer for answer in answers if answer.code not in (0, 1, 2)] == [] and opened
+    assert [path for path in (outside, outside / "note.md") if path.stat().st_atime_ns] == [], "nor through a link"
     assert tree(outside) == before
     assert not [path for path in vault.root.rglob("*.md") if path.is_file() and b"secret" in path.read_bytes()]
     flagged = sum(1 for told in answers[1].json["problems"] if told["code"] == "path-escape")

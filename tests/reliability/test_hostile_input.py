@@ -9,8 +9,10 @@ import pkgutil
 import re
 import subprocess
 import time
+import tracemalloc
 from collections.abc import Callable, Iterator
 from contextlib import suppress
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +24,7 @@ import signet_sync
 from benchmarks import fuzz
 from signet_sync import journal, spool
 from signet_sync.agent import flows
+from signet_sync.contracts import frontmatter
 from signet_sync.contracts.secret_rules import rules
 from signet_sync.entities.documents import LINE_LIMIT, DocumentProblem, parse
 from signet_sync.errors import ConfigError, WorkspaceError
@@ -55,6 +58,24 @@ def test_files_by_the_hundred_thousand_are_read_or_refused_in_time(
     figure("largest process", round(report.memory_mib), "MiB")
     assert [(failure.reader, failure.number, failure.what) for failure in report.failures] == []
     assert report.memory_mib < fuzz.LIMIT_MIB
+
+
+def test_a_few_bytes_that_stand_for_gigabytes_are_refused_before_they_are_made_into_anything() -> None:
+    """Nine levels of nine: read as YAML it is refused in less than 50 ms, and nothing of it is ever in memory."""
+    levels = [f"{name}: &{name} [{', '.join([f'*{before}'] * 9)}]" for before, name in pairwise("abcdefghi")]
+    bomb = "\n".join(["---", "a: &a [x]", *levels, "---", "body", ""]).encode()
+    took = []
+    tracemalloc.start()
+    try:
+        for _ in range(5):
+            began = time.process_time()
+            with pytest.raises(frontmatter.FrontmatterProblem) as refused:
+                frontmatter.parse(bomb)
+            took.append(time.process_time() - began)
+        most = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert refused.value.code == "frontmatter-invalid" and min(took) < 0.05 and most < 1 << 20
 
 
 # ── time grows with length alone ──

@@ -499,6 +499,26 @@ def test_whatever_is_brought_back_goes_again(scene: Scene) -> None:
         gone(scene, way)
 
 
+def test_what_was_sealed_in_packed_form_is_gone_to_the_last_piece(tmp_path: Path) -> None:
+    """A seal holds the bytes of a file compressed: no search for words would find what is left of them."""
+    vault = Vault(tmp_path / "vault")
+    for number in (1, 2):
+        vault.session(number)
+    vault.reindex()
+    sql = "select packed from seals where session_id = ?"
+    removed, other = (b"".join(row[0] for row in vault.rows(sql, numbered(n)["session_id"])) for n in (1, 2))
+    pieces = [removed[at : at + 24] for at in range(0, len(removed) - 24, 8)]
+    mine = [piece for piece in pieces if piece not in other]
+
+    def held() -> int:
+        files = [path.read_bytes() for path in vault.state.parent.rglob("*") if path.is_file()]
+        return sum(any(piece in raw for raw in files) for piece in mine)
+
+    assert held() == len(mine) > 50
+    answer = vault.call("remove", numbered(1)["session_id"], "--reason", "asked for", "--yes", "--now", NOW)
+    assert answer.code == 0 and held() == 0
+
+
 def test_pages_that_another_machine_writes_beside_a_running_agent_go_again(scene: Scene) -> None:
     """An agent leaves the page of another machine's agent alone; not one that tells of what was removed."""
     with Inside(scene.vault) as agent:
