@@ -506,9 +506,9 @@ def test_what_was_sealed_in_packed_form_is_gone_to_the_last_piece(tmp_path: Path
         vault.session(number)
     vault.reindex()
     sql = "select packed from seals where session_id = ?"
-    removed, other = (b"".join(row[0] for row in vault.rows(sql, numbered(n)["session_id"])) for n in (1, 2))
-    pieces = [removed[at : at + 24] for at in range(0, len(removed) - 24, 8)]
-    mine = [piece for piece in pieces if piece not in other]
+    removed, others = ([row[0] for row in vault.rows(sql, numbered(number)["session_id"])] for number in (1, 2))
+    pieces = [packed[at : at + 24] for packed in removed for at in range(0, len(packed) - 24, 8)]
+    mine = [piece for piece in pieces if not any(piece in packed for packed in others)]
 
     def held() -> int:
         files = [path.read_bytes() for path in vault.state.parent.rglob("*") if path.is_file()]

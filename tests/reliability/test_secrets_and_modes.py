@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import os
+import re
 import stat
 import subprocess
 import sys
@@ -48,6 +49,8 @@ SAID = ("summary", "transcript", "compaction", "sentence", "project", "on disk",
         "pruned", "hook", "spooled", "note", "bad input", "bad frontmatter", "bad field")  # fmt: skip
 MACHINE = ("model key", "environment", "git author", "git remote", "bad setting", "command")
 SECRETS = {place: SHAPES[number % len(SHAPES)](place) for number, place in enumerate((*SAID, *MACHINE))}
+# What full text would keep of it: its longest word in small letters, without those that it shares with another one.
+NEEDLES = {place: max(re.split(r"[-_]", secret), key=len)[5:].lower() for place, secret in SECRETS.items()}
 
 
 ANSWERING = (
@@ -167,11 +170,10 @@ class Scene:
         for place in (self.vault.root, Path(os.environ["SIGNET_STATE"])):
             for path in place.rglob("*"):
                 if path.is_file() and path not in theirs:
-                    raw = path.name.encode() + path.read_bytes()
-                    found += [(path.name, at) for at, secret in SECRETS.items() if secret.encode() in raw]
-        return found + [
-            ("an answer", at) for at, secret in SECRETS.items() if any(secret in said for said in self.said)
-        ]
+                    raw = path.name.encode() + path.read_bytes().lower()
+                    found += [(path.name, at) for at, needle in NEEDLES.items() if needle.encode() in raw]
+        said = "\n".join(self.said).lower()
+        return found + [("an answer", at) for at, needle in NEEDLES.items() if needle in said]
 
 
 def made_by_others() -> list[str]:
