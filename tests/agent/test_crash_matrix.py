@@ -109,7 +109,7 @@ def swept(folder: Path, scenario: str, faults: list[str], every: int, again: int
         yield found
 
 
-few_and_all = pytest.mark.parametrize("every", [263, pytest.param(1, marks=pytest.mark.slow)], ids=["few", "all"])
+few_and_all = pytest.mark.parametrize("every", [397, pytest.param(1, marks=pytest.mark.slow)], ids=["few", "all"])
 # A scenario takes its seconds however few its points are: one speaks for all where nobody asks for the slow ones.
 # tests/reliability/test_crash_points.py tries others in every run.
 ALWAYS = ["compaction"]

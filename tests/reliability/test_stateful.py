@@ -839,7 +839,7 @@ def ground(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_whatever_happens_in_whatever_order_nothing_is_lost_and_nothing_comes_back() -> None:
-    run(settings.default.max_examples // 2, 8)
+    run(settings.default.max_examples // 4, 8)
 
 
 @pytest.mark.slow

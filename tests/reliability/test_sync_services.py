@@ -302,3 +302,28 @@ def test_a_file_that_a_cloud_drive_took_off_the_disk_is_as_it_was_when_it_is_bac
     shutil.move(stub, path)
     path.write_bytes(raw)
     assert not vault.reindex()["problems"] and vault.dump() == rows
+
+
+def test_a_file_whose_bytes_are_in_the_cloud_is_not_fetched_and_keeps_its_row(
+    vault: Vault, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As macOS tells of it: its size stands there, and whoever reads it waits for the network."""
+    path = vault / path_of("summary")
+    os.utime(path, ns=(0, 10**18))  # else nobody would look at it again
+    inode, really = path.stat().st_ino, os.fstat
+
+    class Away:
+        def __init__(self, status: os.stat_result) -> None:
+            self.status, self.st_flags = status, 0x40000000
+
+        def __getattr__(self, name: str) -> object:
+            return getattr(self.status, name)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "fstat", lambda handle: Away(it) if (it := really(handle)).st_ino == inode else it)
+        document = vault.reindex()
+    assert vault.problems(document) == {path_of("summary"): ("invalid", "unreadable")}
+    assert "not downloaded" in document["problems"][0]["message"] and path.stat().st_atime_ns == 0
+    assert len(vault.hits("number1x")) == 2 and "number 1" in vault.page()
+    path.chmod(0o600)  # its flags change when it is fetched, and with them the time that tells of such
+    assert not vault.reindex()["problems"]
