@@ -180,7 +180,8 @@ def test_shipped_units_promise_what_the_agent_needs(file: str) -> None:
         "ProtectSystem=strict",
     ):
         assert wanted in lines
-    assert any(line.startswith("WatchdogSec=") for line in lines)
+    for told in ("WatchdogSec=", "RestartSec=", "StartLimitIntervalSec=", "StartLimitBurst="):
+        assert any(line.startswith(told) and line != f"{told}0" for line in lines), told
 
 
 def test_shipped_plist_is_valid() -> None:

@@ -26,8 +26,9 @@ from signet_sync.index.database import (
     MINIMUM_SQLITE,
     Database,
     log_size,
+    noted,
     set_aside_before,
-    translate,
+    suspect,
 )
 from signet_sync.index.schema import TABLES
 from signet_sync.vault.git import repository
@@ -145,8 +146,7 @@ def _database(path: str) -> list[Finding]:
     try:
         return [*_bytes(database), *_rows(database), *_log(path), *_set_aside(path)]
     except (apsw.Error, DatabaseError) as error:
-        told = translate(error, path) if isinstance(error, apsw.Error) else error
-        return [Finding("database", "problem", told.message, _REBUILD), *_set_aside(path)]
+        return [Finding("database", "problem", noted(error, path).message, _REBUILD), *_set_aside(path)]
     finally:
         database.connection.close()
 
@@ -155,6 +155,7 @@ def _bytes(database: Database) -> list[Finding]:
     found = []
     problems = database.problems(closely=TABLES) or salvage.doubtful(database)
     if problems:
+        suspect(database.path)  # no pass need ever read these pages: the next one looks at all of them
         found.append(Finding("database", "problem", f"damaged: {problems[0]}", _REBUILD))
     elif not (artifacts.text_in_step(database) and lines.in_step(database)):
         found.append(Finding("full text", "problem", "out of step with its rows", "signet-sync reindex"))

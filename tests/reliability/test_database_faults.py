@@ -283,6 +283,21 @@ def test_who_only_reads_leaves_a_note_and_the_next_command_that_writes_looks_at_
     assert vault.call("recall", "wicks", "--json").json["hits"]
 
 
+@pytest.mark.parametrize("table", ["relations", "extractions"])
+def test_damage_in_pages_that_no_pass_reads_is_found_by_doctor_and_mended_by_the_next_pass(
+    folder: Path, table: str
+) -> None:
+    """Derived or native, nobody stumbles over it: whoever looks at every page leaves a note for whoever writes."""
+    vault = Vault(folder / "vault")
+    before, stood = native(vault.db), standing(vault)
+    change_page(vault, min(page for page, owner in owners(vault.db).items() if owner == table), "zeros")
+    assert vault.reindex()["trouble"] == [], "a pass over nothing new does not need it"
+    assert vault.call("doctor").code == 1 and is_suspect(str(vault.db))
+    assert any("moved aside" in line for line in vault.reindex()["trouble"])
+    assert vault.call("doctor", "--json").json["findings"] and not is_suspect(str(vault.db))
+    assert broken(vault, stood) == [] and lost(before, native(vault.db)) == {}
+
+
 def test_a_value_that_no_check_can_doubt_is_made_anew(folder: Path) -> None:
     """SQLite keeps no sums: what still is a number or a text is believed until somebody stumbles over it."""
     vault = Vault(folder / "vault")

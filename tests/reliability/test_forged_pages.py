@@ -53,6 +53,14 @@ def test_a_hundred_thousand_texts_forge_nothing_on_a_page(name: str, figure: Cal
     figure(f"hostile texts on {name}, its parsed structure as expected", forged(name, words), "texts")
 
 
+@pytest.mark.parametrize("name", [name for name in PAGES if name != AUTHORED])
+def test_a_million_letters_become_a_line_like_any_other(name: str) -> None:
+    """Into an entity's file nobody gets them: there they are refused."""
+    said = "x" * 500_000 + " wick" * 100_000
+    page = PAGES[name]([said, *(f"honest w{number}" for number in range(5))])
+    assert max(len(line) for line in page.split("\n")) < 4_000
+
+
 def narratives(count: int, seed: int) -> int:
     """Profiles in whose narrative somebody wrote hostile words; how many could be written."""
     expected = narrated("honest")

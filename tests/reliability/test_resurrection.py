@@ -519,6 +519,22 @@ def test_what_was_sealed_in_packed_form_is_gone_to_the_last_piece(tmp_path: Path
     assert answer.code == 0 and held() == 0
 
 
+def test_under_a_name_that_a_person_gave_it_it_is_never_indexed_and_not_touched(tmp_path: Path) -> None:
+    """Somebody kept a copy for himself: it is his, and told as a file that is not ours."""
+    vault = Vault(tmp_path / "vault")
+    paths = vault.session(1)
+    vault.session(2)
+    vault.reindex()
+    raw = (vault / paths["summary"]).read_bytes()
+    vault.call("remove", numbered(1)["session_id"], "--reason", "asked for", "--yes", "--now", NOW)
+    kept = vault.memory / "The retry loop.md"
+    kept.write_bytes(raw)
+    for how in ((), ("--full",)):
+        document = vault.reindex(*how)
+        assert vault.problems(document) == {"memory/The retry loop.md": ("ignored", "foreign-name")}
+        assert vault.hits("number1x") == [] and "number 1" not in vault.page() and kept.read_bytes() == raw
+
+
 def test_pages_that_another_machine_writes_beside_a_running_agent_go_again(scene: Scene) -> None:
     """An agent leaves the page of another machine's agent alone; not one that tells of what was removed."""
     with Inside(scene.vault) as agent:
