@@ -15,9 +15,17 @@ def main() -> None:
         from signet_sync.hook import main as hook
 
         sys.exit(hook(arguments))
-    from signet_sync.cli import run
+    try:
+        from signet_sync.cli import run
 
-    sys.exit(run(arguments))
+        code = run(arguments)
+    except KeyboardInterrupt:  # while it was loaded: nothing was begun
+        sys.stderr.write("\nsignet-sync: interrupted\n")
+        code = 130
+    # All is done: a signal that comes while Python takes itself down would only make it look otherwise.
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, signal.SIG_IGN)
+    sys.exit(code)
 
 
 def _is_hook(arguments: list[str]) -> bool:

@@ -335,7 +335,7 @@ def agent_rules(root: Path, environ: Mapping[str, str] = os.environ) -> tuple[st
         return ()
     if not isinstance(found, list) or not all(isinstance(rule, str) for rule in found):
         raise ConfigError(
-            f"{key} = {found!r} is not a list of texts", path=source, hint=f"set {key} to a list of texts"
+            f"{key} = {_shown(found)} is not a list of texts", path=source, hint=f"set {key} to a list of texts"
         )
     _check_rules(found, source)
     return tuple(found)
@@ -402,11 +402,18 @@ def _texts(raw: str) -> list[str]:
     return [part.strip() for part in raw.split(",") if part.strip()]
 
 
+def _shown(value: object) -> str:
+    """A refused value as an error may show it: it may be a key that was put into the wrong line."""
+    from signet_sync.contracts.sanitizer import sanitize_line
+
+    return sanitize_line(repr(value))
+
+
 def _check_rules(rules: Iterable[str], source: str) -> None:
     for rule in rules:
         if not is_rule(rule):
             raise ConfigError(
-                f"agents.projects holds {rule!r}", path=source, hint='write each as "~/path/of/project=agent-id"'
+                f"agents.projects holds {_shown(rule)}", path=source, hint='write each as "~/path/of/project=agent-id"'
             )
 
 
@@ -541,11 +548,12 @@ def _checked(f: Field[Any], value: object, source: str) -> object:
         wanted = {float: "a number", int: "a whole number", bool: "true or false", str: "a text"}.get(
             expected, "a list of texts"
         )
-        raise ConfigError(f"{key} = {value!r} is not {wanted}", path=source, hint=f"set {key} to {wanted}") from None
+        message = f"{key} = {_shown(value)} is not {wanted}"
+        raise ConfigError(message, path=source, hint=f"set {key} to {wanted}") from None
     limits = _LIMITS.get(f.name)
     if limits is not None and not limits[0] <= typed <= limits[1]:
         raise ConfigError(
-            f"{key} = {value!r} is out of range",
+            f"{key} = {_shown(value)} is out of range",
             path=source,
             hint=f"it may lie between {limits[0]:g} and {limits[1]:g}",
         )
@@ -554,7 +562,7 @@ def _checked(f: Field[Any], value: object, source: str) -> object:
     choices = _CHOICES.get(f.name)
     if choices is not None and typed not in choices:
         raise ConfigError(
-            f"{key} = {value!r} is unknown", path=source, hint="one of: " + ", ".join(filter(None, choices))
+            f"{key} = {_shown(value)} is unknown", path=source, hint="one of: " + ", ".join(filter(None, choices))
         )
     return typed
 

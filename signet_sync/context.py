@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from signet_sync.contracts.marks import CLOSING, OPENING, neutral
 from signet_sync.contracts.sentences import flatten
+from signet_sync.projection.head import plain
 from signet_sync.temporal.ids import HANDLE, handle
 
 LIMIT = 10_000  # characters; some harnesses put longer text into a file and show its beginning
@@ -65,7 +66,7 @@ def recalled(found: Sequence[Recalled], limit: int, size: Size) -> tuple[str, li
 
 
 def _line(found: Recalled) -> str:
-    parts = [f"- {flatten(found.text, _LINE)} ({flatten(found.where)})"]
+    parts = [f"- {plain(found.text, _LINE) or '…'} ({flatten(found.where)})"]
     if found.path is not None:
         parts.append(f"[[{found.path}|source]]")
     parts.append(handle(found.id) if HANDLE.fullmatch(found.id) else flatten(found.id))

@@ -163,7 +163,7 @@ def _read(descriptor: int) -> dict[str, Any] | None:
     with open(os.dup(descriptor), "rb") as handle:
         try:
             document = json.loads(handle.read())
-        except ValueError:
+        except (ValueError, RecursionError):
             return None
     return document if isinstance(document, dict) else None
 

@@ -18,14 +18,23 @@ if TYPE_CHECKING:
 _JOURNAL = {"DEBUG": 7, "INFO": 6, "SUCCESS": 5, "WARNING": 4, "ERROR": 3, "CRITICAL": 2}
 
 
+# Of warnings and errors at most so many bytes at once, and so many more a second: less than a megabyte a day, whether
+# one of them comes again and again, or each is another one.
+_AT_ONCE, _A_SECOND, _AROUND = 64_000, 10.0, 80
+
+
 class _Limited:
-    """Lets a warning through `burst` times in `every` seconds, so that a permanent error cannot fill a disk."""
+    """Lets a warning through `burst` times in `every` seconds, so that a permanent error cannot fill a disk.
+
+    And all of them together only so far as there is room for their bytes.
+    """
 
     def __init__(self, every: float = 600.0, burst: int = 3, clock: Callable[[], float] = time.monotonic) -> None:
         self._every = every
         self._burst = burst
         self._clock = clock
         self._seen: dict[str, tuple[int, float]] = {}
+        self._room, self._at = float(_AT_ONCE), clock()
 
     def __call__(self, record: Record) -> bool:
         if record["level"].no < 30:
@@ -38,22 +47,32 @@ class _Limited:
         if len(self._seen) > 2000:
             self._seen.clear()
         self._seen[key] = (count + 1, first)
-        return count < self._burst
+        return count < self._burst and self._has_room(len(record["message"]) + _AROUND, now)
+
+    def _has_room(self, size: int, now: float) -> bool:
+        self._room = min(self._room + (now - self._at) * _A_SECOND, _AT_ONCE)
+        self._at = now
+        if size > self._room:
+            return False
+        self._room -= size
+        return True
 
 
 def _escaped(record: Record) -> None:
-    """Text of files reaches the log in messages and exceptions: neither may forge a line or steer a terminal.
+    """Text of files reaches the log in messages and exceptions: neither may forge a line, steer a terminal, or leak.
 
     The traceback is rendered here, by the standard library, which shows no local values, and becomes lines of the
     message.
     """
+    from signet_sync.contracts.sanitizer import redact
+
     lines = [_printable(record["message"])]
     exception = record["exception"]
     if exception is not None:
         text = "".join(traceback.format_exception(exception.type, exception.value, exception.traceback))
         lines += [_printable(line) for line in text.rstrip("\n").split("\n")]
         record["exception"] = None
-    record["message"] = "\n    ".join(lines)
+    record["message"] = redact("\n    ".join(lines))[0]
 
 
 def _printable(text: str) -> str:

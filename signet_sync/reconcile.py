@@ -350,10 +350,10 @@ def judge(path: str, found: Found | Trouble, bench: Bench) -> Judgement:
         changed = _changes(seal, digest, actual)
         if changed:
             return _mutated(path, found, seal, bench, changed)
-        if seal.file_sha256 != file_sha:
-            notes.append(Note("reformatted", "the same values in another formatting"))
-        if seal.packed is None:
+        if seal.packed is None:  # these bytes are sealed from now on, in whatever form
             new_seal = seal._replace(file_sha256=file_sha)
+        elif seal.file_sha256 != file_sha:
+            notes.append(Note("reformatted", "the same values in another formatting"))
     else:
         new_seal = Seal(
             path,

@@ -37,6 +37,7 @@ MOST_TRIES = 8
 MOST_DAYS, BAD_DAYS = 7, 30
 LONGEST_WAIT = 6 * 3600  # seconds between two tries
 _DAY = 86_400
+_YEAR_5000 = 95_617_584_000  # seconds since 1970
 _SECOND = 1_000_000
 _WRITING = 60.0  # seconds
 _BEGUN = "it ended its worker"
@@ -362,8 +363,10 @@ def _is_sound(document: Mapping[str, Any]) -> bool:
         and isinstance(at, str)
         and _AT.fullmatch(at) is not None
         and all(text is None or isinstance(text, str) for text in texts)
-        and type(tries) is int
-        and type(retry_at) in (int, float)
+        and isinstance(tries, int)
+        and tries in range(MOST_TRIES + 1)
+        and isinstance(retry_at, int | float)
+        and 0 <= retry_at < _YEAR_5000
     )
 
 

@@ -23,6 +23,8 @@ from signet_sync.whereabouts import private_folder as private_folder
 from signet_sync.whereabouts import process_alive as process_alive
 from signet_sync.whereabouts import process_birth as process_birth
 from signet_sync.whereabouts import read_heartbeat as read_heartbeat
+from signet_sync.whereabouts import read_json as read_json
+from signet_sync.whereabouts import sync_folder as sync_folder
 
 _RUN = "run.lock"
 _TEMPORARY = re.compile(r".+\.(\d{1,10})\.tmp(?:-journal|-wal|-shm)?", re.ASCII)
@@ -107,6 +109,13 @@ def sweep(folder: StateFolder) -> None:
                         os.unlink(path)
 
 
+def settle(folder: StateFolder) -> None:
+    """Makes sure of what was deleted in the state folder: no power loss brings it back. Raises `OSError`."""
+    for place in (folder.path, folder.backups, folder.journal, folder.spool):
+        with suppress(FileNotFoundError):
+            sync_folder(place)
+
+
 def beat(folder: StateFolder, value: Mapping[str, object]) -> None:
     """Writes the heartbeat: pid, host, boot, time, and what the agent says of itself."""
     status = {
@@ -179,7 +188,21 @@ def _flocked(handle: int) -> bool:
 @contextmanager
 def workspace_lock(folder: StateFolder, timeout: float = 60.0) -> Iterator[None]:
     """Passes and flows of one workspace, one after the other. Raises `WorkspaceError` after `timeout` seconds."""
-    with _held(folder.locks, "workspace.lock", timeout, "another signet-sync command is working on this workspace"):
+    message = "another signet-sync command is working on this workspace"
+    with _held(folder.locks, "workspace.lock", timeout, message), ExitStack() as stack:
+        try:
+            # Again: nobody deletes the folder of journalled inputs to get rid of a lock.
+            private_folder(folder.journal)
+            stack.enter_context(_folder_held(folder.journal, timeout))
+        except BlockingIOError:
+            raise WorkspaceError(message, hint="wait for it to end and try again", code="busy") from None
+        yield
+
+
+@contextmanager
+def exchange_lock(folder: StateFolder) -> Iterator[None]:
+    """Whoever moves the database aside. Raises `WorkspaceError` (`busy`) where that takes somebody a minute."""
+    with _held(folder.locks, "exchange.lock", 60.0, "another signet-sync command is exchanging the database"):
         yield
 
 
@@ -215,15 +238,42 @@ def session_lock(folder: StateFolder, token: str, timeout: float = 10.0) -> Iter
 
 @contextmanager
 def _held(locks: str, name: str, timeout: float, message: str) -> Iterator[None]:
-    from filelock import FileLock, Timeout
-
-    private_folder(locks)
-    lock = FileLock(os.path.join(locks, name), timeout=timeout, mode=0o600)
-    try:
-        lock.acquire(poll_interval=0.02)
-    except Timeout:
-        raise WorkspaceError(message, hint="wait for it to end and try again", code="busy") from None
+    """The kernel's lock on a file, which ends with its holder. Raises `WorkspaceError` (`busy`) after the timeout."""
+    deadline = time.monotonic() + timeout
+    while (handle := _taken(locks, name)) is None:
+        if time.monotonic() >= deadline:
+            raise WorkspaceError(message, hint="wait for it to end and try again", code="busy")
+        time.sleep(0.02)
     try:
         yield
     finally:
-        lock.release()
+        os.close(handle)
+
+
+def _taken(locks: str, name: str) -> int | None:
+    """A descriptor that holds the lock; None where somebody else does."""
+    private_folder(locks)
+    path = os.path.join(locks, name)
+    try:
+        handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+    except FileNotFoundError:
+        return None  # the folder of the locks went just now
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        if _is_still(handle, path):
+            return handle
+    except BlockingIOError:
+        pass
+    except BaseException:
+        os.close(handle)
+        raise
+    os.close(handle)
+    return None
+
+
+def _is_still(handle: int, path: str) -> bool:
+    """Whether the file is the one of this name: who locks one that was deleted or put aside shuts nobody out."""
+    try:
+        return os.path.samestat(os.fstat(handle), os.stat(path, follow_symlinks=False))
+    except FileNotFoundError:
+        return False

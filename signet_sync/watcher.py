@@ -18,7 +18,7 @@ import sys
 import threading
 import time
 import warnings
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -34,6 +34,10 @@ MOST_PATHS = 10_000
 
 # Exhausted watches are a limit of the whole user account: others must let go first, so there is no hurry.
 RETRY_SECONDS = 60.0
+
+# A folder that appears is watched by the library's own thread a moment later.
+MOMENT = 0.05
+MOMENTS = 6
 
 # One observer takes three descriptors (three per folder before watchdog 7), an import one more.
 SPARE_DESCRIPTORS = 8
@@ -176,10 +180,15 @@ class Watcher:
                 self._bell.get(timeout=max(0.0, until - time.monotonic()))
 
     def _collect(self) -> Hint:
-        hint, set_anew = self._inbox.take()
+        hint, set_anew, grown = self._inbox.take()
+        if self._watches is None:
+            return hint
         # Not left to `check`: a folder deleted and made again often gets the same inode number.
-        if set_anew and self._watches is not None:
+        if set_anew:
             self._set_watches(self._look())
+        elif grown and not self._watches.covers():
+            self._set_watches(self._look())
+            return Hint(hint.paths, everything=True)
         return hint
 
     def _look(self) -> _Survey:
@@ -221,12 +230,14 @@ class _Inbox:
         self._too_many = False
         self._everything = False
         self._set_anew = False
+        self._grown = False
         self._first: float | None = None
         self._last = 0.0
 
-    def add(self, paths: Iterable[str]) -> None:
-        """These paths may have changed; too many of them are everything."""
+    def add(self, paths: Iterable[str], *, grown: bool = False) -> None:
+        """These paths may have changed; too many of them are everything. `grown`: one is a folder of a deep one."""
         with self._lock:
+            self._grown = self._grown or grown
             if not self._too_many:
                 self._paths.update(paths)
                 self._too_many = len(self._paths) > MOST_PATHS
@@ -253,13 +264,13 @@ class _Inbox:
         with self._lock:
             return None if self._first is None else min(self._last + quiet, self._first + longest)
 
-    def take(self) -> tuple[Hint, bool]:
-        """All that was heard, and whether the watches must be set anew; empties the inbox."""
+    def take(self) -> tuple[Hint, bool, bool]:
+        """All that was heard, whether the watches must be set anew, whether deep folders grew; empties the inbox."""
         with self._lock:
             hint = Hint(frozenset(self._paths), self._everything)
-            set_anew = self._set_anew
+            set_anew, grown = self._set_anew, self._grown
             self._clear()
-        return hint, set_anew
+        return hint, set_anew, grown
 
 
 @dataclass(frozen=True, slots=True)
@@ -332,6 +343,8 @@ class _Watches:
         try:
             self._observer.start()
             self._schedule(_listener(survey, inbox))
+            if not self.covers():
+                raise OSError(errno.ENOSPC, "no watches left for all folders")
         except (OSError, RuntimeError):
             self.close()
             raise
@@ -358,11 +371,53 @@ class _Watches:
         threads = (self._observer, *self._observer.emitters, *self._threads)
         return not self._missed and all(thread.is_alive() for thread in threads)
 
+    def covers(self) -> bool:
+        """Whether every folder below the deep ones is watched: of one that got no watch watchdog says nothing.
+
+        The kernel tells what is watched by inode number; where its numbers are not those of `stat` (some stacked
+        file systems) nobody knows, and the next full pass will tell.
+        """
+        if self.kind != "inotify" or not self.survey.deep:
+            return True
+        tops = [os.path.join(self.survey.base, folder) for folder in self.survey.deep if self.survey.found[folder]]
+        for _ in range(MOMENTS):
+            watched = _watched()
+            tops = [top for top in tops if _inode(top) in watched]
+            if all(_inode(folder) in watched for top in tops for folder in _folders_below(top)):
+                return True
+            time.sleep(MOMENT)
+        return False
+
     def close(self) -> None:
         self._observer.stop()
         if self._observer.is_alive():
             self._observer.join(JOIN_SECONDS)
         self._lost.detach()
+
+
+def _watched() -> set[int]:
+    """The inode numbers of all that this process watches, as the kernel tells."""
+    found: set[int] = set()
+    with contextlib.suppress(OSError):
+        for name in os.listdir("/proc/self/fd"):
+            with contextlib.suppress(OSError):
+                if os.readlink(f"/proc/self/fd/{name}").endswith("inotify"):
+                    with open(f"/proc/self/fdinfo/{name}", encoding="ascii") as told:
+                        found.update(int(line.split(" ino:")[1].split()[0], 16) for line in told if " ino:" in line)
+    return found
+
+
+def _folders_below(top: str) -> Iterator[str]:
+    """Every folder below one that can be watched, without what symlinks lead to."""
+    for where, names, _ in os.walk(top):
+        names[:] = [name for name in names if _identity(os.path.join(where, name)) is not None]
+        yield from (os.path.join(where, name) for name in names)
+
+
+def _inode(path: str) -> int | None:
+    with contextlib.suppress(OSError):
+        return os.lstat(path).st_ino
+    return None
 
 
 def _claim_descriptors(count: int) -> None:
@@ -397,6 +452,7 @@ def _listener(survey: _Survey, inbox: _Inbox) -> FileSystemEventHandler:
     class Listener(FileSystemEventHandler):
         def dispatch(self, event: FileSystemEvent) -> None:
             paths = []
+            grown = False
             # An exception here would end watchdog's thread: nothing below can raise.
             given: tuple[bytes | str, bytes | str] = (event.src_path, event.dest_path)
             for path in map(os.fsdecode, given):
@@ -410,12 +466,13 @@ def _listener(survey: _Survey, inbox: _Inbox) -> FileSystemEventHandler:
                     continue  # most events have no destination
                 if relative in survey.found:
                     inbox.add_everything()
-                elif relative.startswith(below) or (
-                    not event.is_directory and relative.rpartition("/")[0] in survey.wanted
-                ):
+                elif relative.startswith(below):
+                    paths.append(relative)
+                    grown = grown or event.is_directory
+                elif not event.is_directory and relative.rpartition("/")[0] in survey.wanted:
                     paths.append(relative)
             if paths:
-                inbox.add(paths)
+                inbox.add(paths, grown=grown)
 
     return Listener()
 

@@ -144,7 +144,7 @@ def read_id(real: str) -> str | None:
     """The id that a workspace holds, or None."""
     try:
         handle = os.open(os.path.join(real, WORKSPACE_ID), os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK)
-    except OSError:
+    except (OSError, ValueError):  # a recorded path may hold anything, a NUL too
         return None
     try:
         text = os.read(handle, 200).decode("ascii", "replace").strip().lower()
@@ -156,11 +156,7 @@ def read_id(real: str) -> str | None:
 
 
 def _recorded(folder: str) -> str | None:
-    try:
-        with open(os.path.join(folder, "workspace.json"), encoding="utf-8") as handle:
-            path = json.load(handle).get("path")
-    except (OSError, ValueError, AttributeError):
-        return None
+    path = (read_json(os.path.join(folder, "workspace.json")) or {}).get("path")
     return path if isinstance(path, str) else None
 
 
@@ -175,11 +171,26 @@ def _is_copy(folder: str, real: str) -> bool:
 
 
 def private_folder(path: str) -> None:
-    """Makes a folder and its missing parents for the user alone; `os.makedirs` leaves the parents to the umask."""
+    """Makes a folder and its missing parents for the user alone; `os.makedirs` leaves the parents to the umask.
+
+    What is made is synced in its parent: a file in a folder without a durable name would go with it.
+    """
+    if os.path.isdir(path):
+        return
     parent = os.path.dirname(path)
-    if parent and not os.path.isdir(parent):
+    if parent:
         private_folder(parent)
     os.makedirs(path, mode=0o700, exist_ok=True)
+    sync_folder(parent or ".")
+
+
+def sync_folder(path: str) -> None:
+    """fsync of a folder: names that were given and taken away in it outlast a power loss. Raises `OSError`."""
+    handle = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
 
 
 def process_alive(pid: int) -> bool:
@@ -190,7 +201,16 @@ def process_alive(pid: int) -> bool:
         return False
     except PermissionError:
         return True
-    return True
+    return not _is_unburied(pid)
+
+
+def _is_unburied(pid: int) -> bool:
+    """Whether it has died and nobody has asked how: in a container whose first process is no init it stays so."""
+    try:
+        with open(f"/proc/{pid}/stat", "rb") as handle:
+            return handle.read().rpartition(b")")[2].split()[0] in (b"Z", b"X")
+    except (OSError, IndexError):
+        return False
 
 
 def process_birth(pid: int) -> str:
@@ -203,14 +223,19 @@ def process_birth(pid: int) -> str:
         return ""
 
 
-def read_heartbeat(folder: StateFolder) -> dict[str, Any] | None:
-    """The last heartbeat of the agent, or None."""
+def read_json(path: str) -> dict[str, Any] | None:
+    """A small JSON object of the state folder; None where there is none, or what stands there is damaged."""
     try:
-        with open(folder.heartbeat, encoding="utf-8") as handle:
+        with open(path, encoding="utf-8") as handle:
             value = json.load(handle)
-    except (OSError, ValueError):
+    except (OSError, ValueError, RecursionError):
         return None
     return value if isinstance(value, dict) else None
+
+
+def read_heartbeat(folder: StateFolder) -> dict[str, Any] | None:
+    """The last heartbeat of the agent, or None."""
+    return read_json(folder.heartbeat)
 
 
 def boot_id() -> str:

@@ -48,14 +48,21 @@ def pytest_xdist_auto_num_workers(config):
 
 # These take longest: begun first, so that no worker is left alone with one of them in the end.
 LONGEST = [
+    "test_storms.py",
     "test_daemon_life.py",
     "test_intake.py",
-    "test_crash_matrix.py",
     "test_daemon_watch.py",
+    "test_races.py",
+    "test_service_faults.py",
     "test_bad_input.py",
     "test_daemon_trouble.py",
-    "test_crash.py",
     "test_daemon.py",
+    "test_database_faults.py",
+    "test_crash_points.py",
+    "test_stateful.py",
+    "test_power_loss.py",
+    "test_crash_matrix.py",
+    "test_crash.py",
     "test_session_contention.py",
     "test_crash_dreams.py",
     "test_dreams.py",

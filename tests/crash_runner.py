@@ -58,9 +58,20 @@ class Steps:
 def arm(last: int) -> None:
     """Puts a step at every durable call: files, folders, renames, and SQLite's commits and checkpoints."""
     steps = Steps(last)
-    for name in ("link", "replace", "rename", "unlink", "mkdir", "rmdir"):
+    for name in ("link", "replace", "rename", "unlink", "mkdir", "rmdir", "ftruncate"):
         steps.wrap(os, name)
     steps.wrap(os, "fsync", after=False)
+    real_open = os.open
+
+    def created(path, flags, *given, **named):
+        if not flags & os.O_CREAT:
+            return real_open(path, flags, *given, **named)
+        steps("before create")
+        descriptor = real_open(path, flags, *given, **named)
+        steps("after create")
+        return descriptor
+
+    os.open = created
     steps.wrap(files, "_rename")
     real_write = os.write
 

@@ -300,7 +300,7 @@ def check_apart(root: Path, seed: int, steps: int) -> None:
         assert pages(life.vault, agent) == pages(alone.vault, agent)
 
 
-@pytest.mark.parametrize("seed", range(2))
+@pytest.mark.parametrize("seed", [0, pytest.param(1, marks=pytest.mark.slow)])
 def test_an_agent_lives_as_if_it_were_alone(tmp_path: Path, seed: int) -> None:
     check_apart(tmp_path, seed, 12)
 

@@ -292,10 +292,3 @@ def test_two_thousand_files_made_while_it_was_stopped_are_all_found(vault: Vault
     agent = start()
     agent.passed()
     stopped_and_continued(agent, 2000, 5.0)
-
-
-@pytest.mark.slow
-def test_twenty_thousand_files_made_while_it_was_stopped_are_all_found(vault: Vault, start: Start) -> None:
-    agent = start()
-    agent.passed()
-    stopped_and_continued(agent, 20_000, 30.0)

@@ -62,6 +62,7 @@ def test_a_second_run_ends_with_4_within_a_second(vault: Vault, start: Start) ->
     assert status(vault)["running"]
 
 
+@pytest.mark.slow
 def test_of_eight_starters_exactly_one_runs(vault: Vault, start: Start) -> None:
     agents = [start() for _ in range(8)]
     until(lambda: sum(agent.process.poll() is not None for agent in agents) == 7, "seven have ended")

@@ -34,7 +34,7 @@ def test_a_full_pass_that_finds_an_unannounced_change_sets_the_watch_anew(vault:
         agent.wait("watching")
         agent.settled(0.3)
         watcher = agent.work.watcher
-        watcher._inbox.add = lambda _paths: None  # type: ignore[method-assign]
+        watcher._inbox.add = lambda _paths, **_: None  # type: ignore[method-assign]
         lost = Session().write(vault)
         until(lambda: vault.hits(lost.word), "found by a full pass")
         until(lambda: agent.work.watcher is not watcher, "set anew")

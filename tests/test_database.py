@@ -220,7 +220,7 @@ def test_a_place_that_cannot_be_is_a_clear_error(tmp_path):
     with pytest.raises(DatabaseError, match="cannot be made") as caught:
         Database(str(tmp_path / "file" / "index.db"))
     assert caught.value.hint
-    with pytest.raises(DatabaseError, match="cannot be opened"):
+    with pytest.raises(DatabaseError, match="is no file"):
         Database(str(tmp_path))
 
 

@@ -290,7 +290,7 @@ def test_time_grows_with_the_text(unit):
     def text(size: int) -> str:
         return unit * (size // len(unit))
 
-    small, large = seconds(text(1 << 16)), seconds(text(1 << 19))
+    small, large = seconds(text(1 << 15)), seconds(text(1 << 18))
     assert large < 16 * small + 0.2, (small, large)
 
 

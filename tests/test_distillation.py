@@ -629,6 +629,24 @@ def test_no_lock_is_held_while_a_model_thinks(vault, model):
     assert seen == [0, 0]
 
 
+def test_an_answer_about_a_session_that_was_removed_meanwhile_is_dropped(vault, model):
+    def reply(prompt: str) -> str:
+        if "We went with SQLite" in prompt:
+            answer = vault.call("remove", numbered(1)["session_id"], "--reason", "test", "--yes")
+            assert answer.code == 0, answer
+        return f"{SQLITE}\n{GRACE}"
+
+    model.reply = reply
+    with workspace(vault, **model.settings, synthesis_provider="none") as found:
+        ask(found)
+    assert len(model.prompts) == 2 and "We went with SQLite" in model.prompts[0]
+    vault.reindex("--full")
+    assert [text for _, text, _, _ in facts(vault) if "SQLite" in text or "Grace" in text] == []
+    held = [path.read_bytes() for root in (vault.root, vault.state) for path in root.rglob("*") if path.is_file()]
+    for text in ("Grace reviews changes of the broker", "SQLite was chosen"):
+        assert not any(text.encode() in raw for raw in held), text
+
+
 def test_a_run_that_was_cut_short_is_made_up_for(vault, model):
     with workspace(vault) as found:
         artifact = wordings.unread(found.database, 1, NOW)[0]

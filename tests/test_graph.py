@@ -65,7 +65,7 @@ def graph_of(dump: list[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
     return [row for row in dump if row[0] in TABLES]
 
 
-@pytest.mark.parametrize("seed", range(2))
+@pytest.mark.parametrize("seed", [0, pytest.param(1, marks=pytest.mark.slow)])
 def test_bit_by_bit_is_as_all_at_once(vault: Vault, seed: int) -> None:
     random = Random(seed)
     standing: list[str] = []

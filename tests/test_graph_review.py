@@ -138,7 +138,7 @@ def test_a_page_of_many_days_and_a_warning_is_never_over_its_budget(vault: Vault
     vault.reindex()
     (vault / path).write_bytes(b"nothing valid")
     vault.reindex()
-    for budget in range(500, 8_000, 230):
+    for budget in range(500, 8_000, 690):
         settings = replace(
             Settings(), budget_tokens=budget, share_head=shares[0], share_ledger=shares[1], share_index=shares[2]
         )

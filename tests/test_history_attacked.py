@@ -299,7 +299,34 @@ def test_folders_that_git_takes_away_while_we_look_are_no_danger(past):
         git_.join()
 
 
-@pytest.mark.slow  # in a tight loop of `git gc` a loose write may fail now and then; nothing is lost by it
+def test_an_object_whose_folder_git_takes_away_is_written_again(past):
+    """Its packing deletes folders of objects that it finds empty: such as one that was made for an object just now."""
+
+    class Packing:
+        left = 3
+
+        def __init__(self, git):
+            self.git = git
+
+        def write(self, kind, data):
+            if self.left:
+                self.left -= 1
+                raise OSError("failed to rename lockfile: No such file or directory")
+            return self.git.write(kind, data)
+
+    with past.opened() as place:
+        new = packs.NewObjects(Packing(place.git))
+        oid = new.add("blob", b"mine\n")
+        new.flush()
+        assert place.git[oid.hex()].data == b"mine\n"
+        Packing.left = 1000
+        packs.NewObjects(Packing(place.git)).flush()
+        full = packs.NewObjects(Packing(place.git))
+        full.add("blob", b"other\n")
+        with pytest.raises(OSError, match="lockfile"):
+            full.flush()
+
+
 def test_a_person_at_work_and_we_do_not_lose_a_commit(past):
     """Commits by turns with a loop of a person's git, which takes the same locks."""
     script = "for i in 1 2 3 4 5 6; do echo $i > p$i.md; git add p$i.md && git commit -qm p$i; done; git gc -q"

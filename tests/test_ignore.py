@@ -73,6 +73,7 @@ def odd(line):
         ("\ufeff# no\n\\#yes\ntail  \nescaped\\ \n", ["#yes", "tail", "escaped "], ["# no", "tail  "]),
         ("a.md\r\n", ["a.md"], ["a.md\r"]),
         ("\udcff*\n", ["\udcffx"], ["x"]),
+        ("[c--.z]\n[z-am]y\n[a-c-e]x\n", ["c", "z", "zy", "my", "bx", "-x", "ex"], ["-", "ay", "dx"]),
     ],
 )
 def test_a_few_to_read(text, ignored, kept):

@@ -246,7 +246,6 @@ def test_progress_is_shown_on_a_terminal_alone(vault, home):
     assert "Importing" in shown and "100%" in shown
     assert "Importing" not in out and "6 sessions" in out
     assert on_a_terminal(*words, "--again", "--json")[1] == ""
-    assert on_a_terminal("-q", *words, "--again")[1] == ""
     piped = vault.spawn("import", "claude-code", "--again")
     assert piped.err == "" and "Importing" not in piped.out
 

@@ -271,7 +271,9 @@ def test_two_at_a_time_take_nothing_twice(vault, tmp_path):
 # ── kills ───────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-@pytest.mark.parametrize("moment", ["journal", "transcript", "summary"])
+@pytest.mark.parametrize(
+    "moment", ["transcript", *(pytest.param(name, marks=pytest.mark.slow) for name in ("journal", "summary"))]
+)
 def test_a_worker_that_is_killed_in_the_middle(vault, talk, tmp_path, moment):
     """Killed at work on the first of two: the next one finishes both, and writes nothing twice."""
     other = Talk(tmp_path, "00000001-0000-4000-8000-000000000000")
@@ -475,7 +477,13 @@ def test_a_sentence_that_says_nothing_is_not_taken(vault, talk, tmp_path):
 
 
 @pytest.mark.parametrize(
-    "script", ["sys.exit(3)", "print('')", "time.sleep(60)", "sys.stdout.buffer.write(b'\\xff' * 9**6)"]
+    "script",
+    [
+        "time.sleep(60)",
+        "sys.stdout.buffer.write(b'\\xff' * 9**6)",
+        pytest.param("sys.exit(3)", marks=pytest.mark.slow),
+        pytest.param("print('')", marks=pytest.mark.slow),
+    ],
 )
 def test_a_model_that_fails_delays_nothing_for_long(vault, talk, tmp_path, script):
     provider(tmp_path, script, timeout=1)

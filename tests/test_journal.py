@@ -266,6 +266,7 @@ def test_what_cannot_be_made_durable_leaves_no_temporary_and_no_lock(folder, mon
     def full(*given: Any, **named: Any) -> Any:
         raise OSError(28, "No space left on device")
 
+    os.makedirs(folder)
     with monkeypatch.context() as patch:
         patch.setattr(os, name, full)
         with pytest.raises(OSError, match="No space"):

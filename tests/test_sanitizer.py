@@ -492,7 +492,7 @@ def test_time_grows_with_length_alone(flood: str) -> None:
     assert seconds(redact, large) < 24 * seconds(redact, small) + 0.02
 
 
-@pytest.mark.parametrize("at", [-80, -40, -20, -10, -1, 0, 1, 20])
+@pytest.mark.parametrize("at", [-40, -10, 0, 1])
 def test_secrets_at_the_seams_of_long_texts_are_found(at: int) -> None:
     secrets = ("gh" + "p_" + some(36), "key" + "-" + some(32, HEX), TOKENS["discord"][0])
     for secret in secrets:

@@ -69,7 +69,7 @@ def together(vault, lists, timeout=600):
     return [json.loads((folder / f"answers-{number}.json").read_text()) for number in range(len(lists))]
 
 
-@pytest.mark.parametrize(("writers", "each"), [(5, 3), pytest.param(8, 50, marks=pytest.mark.slow)])
+@pytest.mark.parametrize(("writers", "each"), [(3, 2), pytest.param(8, 50, marks=pytest.mark.slow)])
 def test_many_writers_beside_a_running_agent(vault, writers, each):
     agent = Agent(vault, "--debounce", "0.05", wait="watching")
     try:
@@ -110,8 +110,13 @@ def test_many_writers_beside_a_running_agent(vault, writers, each):
     assert not list(vault.root.glob("MEMORY.user-*"))
 
 
-@pytest.mark.parametrize("key", [{}, {"idempotency_key": "once"}])
-@pytest.mark.parametrize("when", [{}, {"captured_at": moment(0)}])
+KEY, THEN = {"idempotency_key": "once"}, {"captured_at": moment(0)}
+
+
+@pytest.mark.parametrize(
+    ("key", "when"),
+    [({}, {}), (KEY, THEN), *(pytest.param(*both, marks=pytest.mark.slow) for both in ((KEY, {}), ({}, THEN)))],
+)
 def test_the_same_ending_by_many_is_written_once(vault, key, when):
     document = {**WHO, "transcript": FIRST, **key, **when}
     answers = [answer for (answer,) in together(vault, [[document]] * 6)]

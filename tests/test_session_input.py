@@ -292,7 +292,9 @@ sys.exit(run(sys.argv[2:]))
 """
 
 
-@pytest.mark.parametrize("limit", [0, 4_096, 100_000, 400_000])
+@pytest.mark.parametrize(
+    "limit", [0, 100_000, *(pytest.param(limit, marks=pytest.mark.slow) for limit in (4_096, 400_000))]
+)
 def test_a_disk_that_is_full(vault, limit):
     """A limit on the size of files stands for the full disk: `EFBIG` comes where `ENOSPC` would."""
     end(vault, session_id="before")

@@ -250,7 +250,6 @@ with state.run_lock(folder):
     sys.stdin.readline()
 """
 TRY = """
-import filelock  # not part of the time
 from signet_sync.errors import AnotherAgent
 began = time.monotonic()
 try:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import errno
 import importlib.metadata
 import itertools
@@ -495,6 +496,54 @@ def test_no_watches_left_later_means_polling(root: Path, watch: Open, monkeypatc
     heard(watcher, everything)
     assert watcher.kind == "polling"
     assert watcher.gather(0.1, 1.0, None) == ALL_DIRTY
+
+
+@pytest.fixture
+def scarce(monkeypatch: pytest.MonkeyPatch) -> list[bytes]:
+    """The kernel has no watch for a folder whose path holds one of these."""
+    from watchdog.observers import inotify_c
+
+    names: list[bytes] = []
+    real = inotify_c.inotify_add_watch
+
+    def give(descriptor: int, path: bytes, mask: int) -> int:
+        if any(name in path for name in names):
+            ctypes.set_errno(errno.ENOSPC)
+            return -1
+        return real(descriptor, path, mask)
+
+    monkeypatch.setattr(inotify_c, "inotify_add_watch", give)
+    return names
+
+
+@linux_only
+def test_a_folder_deep_below_that_gets_no_watch_means_polling_until_it_does(
+    root: Path, watch: Open, scarce: list[bytes], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """watchdog passes over it in silence, and whatever happened in it would never be heard."""
+    monkeypatch.setattr(door, "RETRY_SECONDS", 0.0)
+    (root / "entities" / "user" / "one").mkdir(parents=True)
+    (root / "entities" / "user" / "two").mkdir()
+    scarce.append(b"/two")
+    watcher = watch(("memory", "entities/"), poll_interval=0.05)
+    assert watcher.kind == "polling"
+    scarce.clear()
+    assert watcher.check() is True
+    assert watcher.kind == NATIVE
+    only_hears(watcher, root / "entities" / "user" / "two" / "a.md", "entities/user/two/a.md")
+
+
+@linux_only
+def test_a_new_folder_deep_below_that_gets_no_watch_means_polling(root: Path, watch: Open, scarce: list[bytes]) -> None:
+    (root / "entities").mkdir()
+    watcher = watch(("memory", "entities/"), poll_interval=0.05)
+    (root / "entities" / "one").mkdir()
+    assert not heard(watcher, having("entities/one")).everything
+    assert watcher.kind == NATIVE
+    scarce.append(b"/two")
+    (root / "entities" / "two").mkdir()
+    assert heard(watcher, everything).everything
+    assert watcher.kind == "polling"
 
 
 @linux_only

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import os
 from contextlib import suppress
 
 import apsw
 from loguru import logger
 
 from signet_sync.agent.workspace import Workspace
-from signet_sync.errors import DatabaseCorrupt, DatabaseError
+from signet_sync.errors import DatabaseCorrupt, DatabaseError, WorkspaceError
 from signet_sync.index import overview
-from signet_sync.index.database import Database, set_aside, translate
+from signet_sync.index.database import Database, is_suspect, translate
 
 # SIGTERM must end the agent within two seconds, whoever holds a lock.
 BUSY_MS = 800
@@ -44,9 +43,12 @@ class Connection:
     def probe(self, *, deeper: bool = False) -> None:
         """Reads as another program would, past what our connection has cached. Raises `DatabaseCorrupt`.
 
-        Never by opening the file: closing it would take SQLite's locks away. Other trouble is left to whoever meets it.
+        Where a reader met damage, every page is looked at. Never by opening the file: closing it would take SQLite's
+        locks away. Other trouble is left to whoever meets it.
         """
         path = self.workspace.database.path
+        if is_suspect(path):
+            self.workspace.examine()
         try:
             other = Database(path, readonly=True, wait_ms=200)
         except DatabaseCorrupt:
@@ -67,13 +69,10 @@ class Connection:
     def put_aside(self, error: DatabaseCorrupt) -> None:
         """Moves a damaged database away, so that the next `keep` makes it anew."""
         self.lost = True
-        self._close()
         try:
-            moved = set_aside(self.workspace.database.path)
-        except OSError as trouble:
+            self.workspace.put_aside(error)
+        except (OSError, WorkspaceError) as trouble:
             logger.error("the damaged database cannot be moved aside: {}", trouble)
-        else:
-            logger.warning("{}; moved aside as {}", error.message, os.path.basename(moved))
 
     def _close(self) -> None:
         with suppress(apsw.Error):

@@ -19,13 +19,14 @@ from loguru import logger
 
 from signet_sync import __version__, config, log, state
 from signet_sync.agent import rounds
+from signet_sync.agent.perils import OUT_OF_MEMORY
 from signet_sync.agent.presence import Presence
 from signet_sync.agent.rounds import Rounds, backoff, short
 from signet_sync.agent.workspace import Workspace, establish, open_workspace
 from signet_sync.config import Settings
 from signet_sync.errors import ConfigError, DatabaseCorrupt, DatabaseError, Interrupted, SignetSyncError
 from signet_sync.host.notify import Notifier
-from signet_sync.index.database import translate
+from signet_sync.index.database import is_odd, suspect, translate
 
 ROOT_POLL = 2.0
 _MAY_PASS = frozenset(
@@ -229,13 +230,20 @@ class Daemon:
         """A pass failed as a whole: said once, tried again over everything with growing patience, nothing dropped."""
         work.everything = True
         if isinstance(error, apsw.Error):
-            error = translate(error, work.workspace.database.path)
+            error, cause = translate(error, work.workspace.database.path), error
+            error.__cause__ = cause
         if isinstance(error, SignetSyncError) and error.code == "busy":
             return  # another command was waited for; nothing is wrong
         if _identity(self.options.root) is None:
             return  # whatever went wrong, it went wrong because of that
+        if isinstance(error, OUT_OF_MEMORY) or isinstance(error.__cause__, OUT_OF_MEMORY):
+            work.bury()
         if isinstance(error, DatabaseError):
             work.connection.lost = True
+            if is_odd(error):
+                suspect(work.workspace.database.path)
+        elif not isinstance(error, (SignetSyncError, OSError, MemoryError)):
+            work.anew = True  # it may have stumbled over rows that are not what we wrote
         if isinstance(error, DatabaseCorrupt):
             work.connection.put_aside(error)
         work.trouble = _told(error)
@@ -335,6 +343,9 @@ def _told(error: Exception) -> str:
     if isinstance(error, OSError):
         logger.error("{}", error)
         return short(error.strerror or str(error))
+    if isinstance(error, MemoryError):
+        logger.error("there is not enough memory for this pass")
+        return "not enough memory"
     logger.opt(exception=error).error("unexpected {}", type(error).__name__)
     return f"unexpected {type(error).__name__}, see signet-sync logs"
 

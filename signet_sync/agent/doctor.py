@@ -8,21 +8,33 @@ import shutil
 import stat
 import sys
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib.util import find_spec
 from typing import Literal
+
+import apsw
 
 from signet_sync import config, llm, state
 from signet_sync.agent import hooks, synthesis
 from signet_sync.contracts.places import MEMORY
 from signet_sync.errors import DatabaseError, SignetSyncError
 from signet_sync.host.settings import HARNESSES
-from signet_sync.index import artifacts, overview
-from signet_sync.index.database import MINIMUM_SQLITE, Database
+from signet_sync.index import artifacts, lines, overview, salvage
+from signet_sync.index.database import (
+    LARGE_LOG,
+    MINIMUM_SQLITE,
+    Database,
+    log_size,
+    set_aside_before,
+    translate,
+)
+from signet_sync.index.schema import TABLES
 from signet_sync.vault.git import repository
 
 Level = Literal["ok", "warning", "problem"]
 LOW_SPACE = 100 * 1024 * 1024
+_REBUILD = "signet-sync reindex --full looks at every page, moves it aside and rebuilds it"
 _NETWORK = {"nfs", "nfs4", "cifs", "smb3", "smbfs", "fuse.sshfs", "9p", "afs", "fuse.rclone"}
 
 
@@ -49,8 +61,6 @@ def _python() -> Finding:
 
 
 def _sqlite() -> Finding:
-    import apsw
-
     wanted = ".".join(map(str, MINIMUM_SQLITE))
     options = set(apsw.compile_options)
     if "ENABLE_FTS5" not in options:
@@ -132,33 +142,64 @@ def _database(path: str) -> list[Finding]:
         return [Finding("database", "warning", "there is no index yet", "signet-sync reindex")]
     except DatabaseError as error:
         return [Finding("database", "problem", f"{path}: {error.message}", error.hint)]
-    found = []
     try:
-        problems = [str(row[0]) for row in database.execute("pragma quick_check") if row[0] != "ok"]
-        if problems:
-            found.append(Finding("database", "problem", f"damaged: {problems[0]}", "signet-sync reindex rebuilds it"))
-        elif not artifacts.text_in_step(database):
-            found.append(Finding("full text", "problem", "out of step with its rows", "signet-sync reindex --full"))
-        else:
-            found.append(Finding("database", "ok", path))
-        if stat.S_IMODE(os.stat(path).st_mode) & 0o077:
-            found.append(Finding("database mode", "warning", "others may read the database", f"chmod 600 {path}"))
-        counts = overview.verdict_counts(database)
-        if counts.get("violation"):
-            found.append(
-                Finding("vault", "problem", f"{counts['violation']} open violations", "signet-sync violations list")
-            )
-        if counts.get("invalid"):
-            found.append(Finding("vault", "warning", f"invalid files: {counts['invalid']}", "signet-sync check"))
-        if database.meta("halted"):
-            found.append(
-                Finding(
-                    "halt", "problem", "halted: cliff", "bring memory/ back, or signet-sync reindex --accept-removals"
-                )
-            )
+        return [*_bytes(database), *_rows(database), *_log(path), *_set_aside(path)]
+    except (apsw.Error, DatabaseError) as error:
+        told = translate(error, path) if isinstance(error, apsw.Error) else error
+        return [Finding("database", "problem", told.message, _REBUILD), *_set_aside(path)]
     finally:
         database.connection.close()
+
+
+def _bytes(database: Database) -> list[Finding]:
+    found = []
+    problems = database.problems(closely=TABLES) or salvage.doubtful(database)
+    if problems:
+        found.append(Finding("database", "problem", f"damaged: {problems[0]}", _REBUILD))
+    elif not (artifacts.text_in_step(database) and lines.in_step(database)):
+        found.append(Finding("full text", "problem", "out of step with its rows", "signet-sync reindex"))
+    else:
+        found.append(Finding("database", "ok", database.path))
+    if stat.S_IMODE(os.stat(database.path).st_mode) & 0o077:
+        found.append(Finding("database mode", "warning", "others may read the database", f"chmod 600 {database.path}"))
     return found
+
+
+def _rows(database: Database) -> list[Finding]:
+    found = []
+    counts = overview.verdict_counts(database)
+    if counts.get("violation"):
+        found.append(
+            Finding("vault", "problem", f"{counts['violation']} open violations", "signet-sync violations list")
+        )
+    if counts.get("invalid"):
+        found.append(Finding("vault", "warning", f"invalid files: {counts['invalid']}", "signet-sync check"))
+    if database.meta("halted"):
+        found.append(
+            Finding("halt", "problem", "halted: cliff", "bring memory/ back, or signet-sync reindex --accept-removals")
+        )
+    return found
+
+
+def _log(path: str) -> list[Finding]:
+    """The write-ahead log cannot be emptied while somebody reads what was before it."""
+    size = log_size(path)
+    if size <= LARGE_LOG:
+        return []
+    words = f"its log has grown to {size // 1_000_000} MB: a program keeps a read transaction open"
+    return [Finding("database log", "warning", words, f"close the program that reads {path}")]
+
+
+def _set_aside(path: str) -> list[Finding]:
+    return [
+        Finding(
+            "database",
+            "warning",
+            f"a damaged one was moved aside: {name}",
+            "its readable rows were taken over; delete it, and look whether the disk is well",
+        )
+        for name in set_aside_before(path)
+    ]
 
 
 def _watches() -> list[Finding]:
@@ -205,13 +246,18 @@ def _agent(root: str) -> list[Finding]:
             ]
         remedy = "signet-sync service install; without systemd or launchd, signet-sync run"
         return [Finding("agent", "warning", "no agent runs on this workspace", remedy)]
-    age = time.time() - float((beat or {}).get("beat_at", 0))
-    interval = float((beat or {}).get("interval") or 300)
+    age = time.time() - _number(beat, "beat_at", 0.0)
+    interval = _number(beat, "interval", 300.0)
     if age > 3 * interval + 60:
         return [
             Finding("agent", "problem", f"its last sign of life is {age:.0f} s old", "restart it; see signet-sync logs")
         ]
     return [Finding("agent", "ok", f"alive (pid {(beat or {}).get('pid')}), {(beat or {}).get('state')}")]
+
+
+def _number(beat: Mapping[str, object] | None, name: str, otherwise: float) -> float:
+    value = (beat or {}).get(name)
+    return float(value) if isinstance(value, int | float) else otherwise
 
 
 def _signet(root: str) -> list[Finding]:

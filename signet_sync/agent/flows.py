@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, cast
@@ -16,6 +16,7 @@ from signet_sync.agent.removed import removed_session as removed_session
 from signet_sync.agent.workspace import Workspace
 from signet_sync.contracts.bodies import HASH_SCOPE, body_sha256, normalize
 from signet_sync.contracts.frontmatter import FrontmatterProblem, parse, write
+from signet_sync.contracts.identities import AGENT_ID
 from signet_sync.contracts.names import artifact_file_name, artifact_name
 from signet_sync.contracts.observed import Found, Signature
 from signet_sync.contracts.places import MEMORY, artifact_path
@@ -51,7 +52,8 @@ _LINKS = re.compile(r"(?:\[\[[^\[\]\n]+\]\] *)+")
 class Flow:
     """A session end or compaction on its way. Everything that outlives a crash is in the journal's document.
 
-    `wording` is a model's sentence, worth trying before the fallback; `reconciled` says that a pass went over it.
+    `wording` is a model's sentence, worth trying before the fallback; `reconciled` says that a pass went over it;
+    `published` are the kinds of files that this process has written, down to the disk.
     """
 
     held: journal.Held
@@ -63,6 +65,7 @@ class Flow:
     manifest_tried: bool = False
     refusal: SignetSyncError | None = None
     bodies: dict[str, str] = field(default_factory=dict)
+    published: set[str] = field(default_factory=set)
     _seen: dict[str, tuple[Signature, Standing]] = field(default_factory=dict)
 
     @property
@@ -101,14 +104,47 @@ class Flow:
 
 
 def flow_of(held: journal.Held) -> Flow:
-    """A flow from its journal. Raises `KeyError`, `TypeError` or `ValueError` for a document that is none of ours."""
+    """A flow from its journal. Raises `ValueError` for a document that is none of ours."""
     document = held.document
-    if document["v"] != VERSION or document["kind"] not in ARTIFACTS:
-        raise ValueError("a journal of another version")
+    if not is_sound(document):
+        raise ValueError("a journal of another version, or with fields that we did not write")
     flow = Flow(held)
     flow.bodies = {kind: document["bodies"][kind] for kind in ARTIFACTS[flow.kind]}
     flow.generated_at = document["now"]
     return flow
+
+
+def is_sound(document: Mapping[str, Any]) -> bool:
+    """Whether each field is of its kind: a file that went bad must neither name other places nor stop a pass."""
+    try:
+        return document["v"] == VERSION and _fits(document)
+    except (KeyError, TypeError):
+        return False
+
+
+def _fits(document: Mapping[str, Any]) -> bool:
+    kinds = ARTIFACTS[document["kind"]]
+    captured_at, token, manifest = document["captured_at"], document["token"], document["manifest"]
+    texts = (captured_at, token, manifest, *(document[name] for name in ("session_id", "now", "flow_key", "request")))
+    nullable = [document[name] for name in _NULLABLE]
+    if not all(isinstance(text, str) for text in (*texts, *(document["bodies"][kind] for kind in kinds))):
+        return False
+    named = [artifact_name(artifact_file_name(captured_at, token, kind)) for kind in kinds]
+    linked = artifact_name(manifest.removeprefix(f"{MEMORY}/"))
+    return (
+        all(text is None or isinstance(text, str) for text in nullable)
+        and isinstance(document["agent_id"], str)
+        and AGENT_ID.fullmatch(document["agent_id"]) is not None
+        and isinstance(document["redactions"], dict)
+        and all(name is not None and name.token == token for name in named)
+        and parse_instant(captured_at) is not None
+        and linked is not None
+        and (linked.token, linked.kind) == (token, "manifest")
+        and manifest == artifact_path(manifest.rpartition("/")[2])
+    )
+
+
+_NULLABLE = ("session_key", "project", "harness", "started_at", "ended_at", "proposal", "headline")
 
 
 def resume(workspace: Workspace, wanted: Callable[[Flow], bool] = lambda _: True) -> Iterator[Flow]:
@@ -124,7 +160,7 @@ def resume(workspace: Workspace, wanted: Callable[[Flow], bool] = lambda _: True
         try:
             flow = flow_of(held)
             asked = wanted(flow)
-        except (KeyError, TypeError, ValueError) as error:
+        except ValueError as error:
             held.release()
             workspace.events.append(f"a journalled flow cannot be read and is left alone: {error!r} [{held.path}]")
             continue
@@ -196,6 +232,8 @@ def _standing(workspace: Workspace, flow: Flow, kind: str) -> Standing:
         if found.code == "gone":
             return "absent"
         raise WorkspaceError(found.message, path=path, hint="check its permissions; the flow goes on by itself")
+    if not found.raw:
+        return "absent"  # at most a claim to the name, which a crash left
     ours: Standing = "ours" if _is_ours(flow, kind, found.raw) else "other"
     flow._seen[path] = (found.signature, ours)
     return ours
@@ -269,6 +307,7 @@ def _do(workspace: Workspace, flow: Flow, step: Step, seen: State) -> None:
         with workspace.database.transaction(durable=True):
             live.reset(workspace.database, _ending(flow.document))
     elif step is Step.ANSWER:
+        _make_sure(workspace, flow)
         _record(workspace, flow, flow.answer(), refused=False)
     elif step is Step.REFUSE:
         _refuse(workspace, flow, seen)
@@ -308,8 +347,18 @@ def _write_artifact(workspace: Workspace, flow: Flow, kind: str) -> None:
     }
     if kind == "transcript":
         fields["sanitizer_version"] = SANITIZER_VERSION
+    left = files.look(workspace.root, flow.path(kind))
+    if left is not None and not left.st_size:
+        files.unlink(workspace.root, flow.path(kind))
     with suppress(FileExistsError):  # the next look tells whose it is
         files.create_once(workspace.root, flow.path(kind), write(fields, body))
+        flow.published.add(kind)
+
+
+def _make_sure(workspace: Workspace, flow: Flow) -> None:
+    """Syncs the folder of files that were found, not written: who wrote them may have died before its own fsync."""
+    if not flow.published.issuperset(ARTIFACTS[flow.kind]):
+        files.sync_folders(workspace.root, {MEMORY})
 
 
 def _write_manifest(workspace: Workspace, flow: Flow) -> None:

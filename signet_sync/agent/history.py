@@ -8,14 +8,15 @@ from contextlib import suppress
 from dataclasses import dataclass
 
 from signet_sync import state
-from signet_sync.agent import purge
+from signet_sync.agent import purge, reconcile
+from signet_sync.agent.reconcile import Request
 from signet_sync.agent.workspace import Workspace, require_root
 from signet_sync.config import Settings
 from signet_sync.contracts.identities import require_agent
 from signet_sync.contracts.sanitizer import sanitize_line, sanitizer_stamp
 from signet_sync.contracts.timestamps import SECOND, iso, parse_instant
 from signet_sync.errors import ConfigError, DatabaseError, SignetSyncError
-from signet_sync.index import flows, promotions, versions_cache
+from signet_sync.index import flows, promotions, tombstones, versions_cache
 from signet_sync.index.flows import Ended
 from signet_sync.recall.dreams import Promotion, sweep_id
 from signet_sync.vault import history
@@ -170,6 +171,9 @@ def _commit(
     if not workspace.settings.history_enabled:
         return Checkpoint(False, None, subject, True, (), DISABLED, REMEDY)
     purge.resume(workspace)
+    if tombstones.any_stand(workspace.database):
+        # What a sync service has just brought back of a removed session must not get into a history.
+        reconcile.run_pass(workspace, Request(now_us=now_us))
     try:
         with state.history_lock(workspace.state, patience):
             done = _written(workspace, agent_id, subject, body, now_us)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping
@@ -194,12 +193,7 @@ def _fed_root(condition: Condition) -> str:
 
 
 def _feeding(folder: state.StateFolder) -> dict[str, str]:
-    try:
-        with open(folder.harnesses, encoding="utf-8") as file:
-            document = json.load(file)
-    except (OSError, ValueError):
-        return {}
-    entries = document.items() if isinstance(document, dict) else ()
+    entries = (state.read_json(folder.harnesses) or {}).items()
     return {name: str(entry["since"]) for name, entry in entries if isinstance(entry, dict) and "since" in entry}
 
 

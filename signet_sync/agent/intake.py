@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import time
 from collections.abc import Callable, Mapping
@@ -287,13 +286,8 @@ def _is_as(mark: Mark, source: Source) -> bool:
 
 def feeding(workspace: Workspace) -> dict[str, int]:
     """The harnesses whose hooks were installed for this workspace, and since when (µs since 1970 UTC)."""
-    try:
-        with open(workspace.state.harnesses, encoding="utf-8") as handle:
-            document = json.load(handle)
-    except (OSError, ValueError):
-        return {}
     found = {}
-    for harness, entry in document.items() if isinstance(document, dict) else ():
+    for harness, entry in (state.read_json(workspace.state.harnesses) or {}).items():
         since = entry.get("since") if isinstance(entry, dict) else None
         if harness in stores.HARNESSES and isinstance(since, str):
             found[harness] = parse_instant(since) or 0

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import socket
 import time
 import uuid
-from collections.abc import Collection
-from contextlib import suppress
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field
 from hashlib import sha256
 
@@ -19,6 +20,7 @@ from signet_sync.config import half_lives
 from signet_sync.contracts.observed import Found, Signature, Trouble
 from signet_sync.contracts.places import (
     DEFAULT_AGENT,
+    MEMORY,
     agent_folder,
     day_page,
     dream_page,
@@ -27,8 +29,9 @@ from signet_sync.contracts.places import (
     page_agent,
 )
 from signet_sync.contracts.timestamps import DAY, instant_of, iso
-from signet_sync.errors import LeaseBusy, SignetSyncError
-from signet_sync.index import heads, memories, overview, pages, promotions
+from signet_sync.errors import LeaseBusy, SignetSyncError, WorkspaceError
+from signet_sync.index import heads, memories, overview, pages, promotions, tombstones
+from signet_sync.index.database import Database
 from signet_sync.index.pages import PageState
 from signet_sync.projection import head, markers
 from signet_sync.projection.budget import shares
@@ -87,6 +90,8 @@ def project(
     everything = agents is None
     if not everything:  # one over some pages cannot take back what one over all has found
         halted = halted or _standing_halt(workspace)
+    if not halted and _is_away(workspace):
+        return outcome
     known = overview.agents(workspace.database)
     former = {state.agent_id for state in pages.page_states(workspace.database).values()} if everything else set()
     wanted = set(known) | former if agents is None else set(agents)
@@ -206,6 +211,14 @@ def is_current(workspace: Workspace, agent_id: str) -> bool:
     )
 
 
+def _is_away(workspace: Workspace) -> bool:
+    """Whether the vault went while a pass ran: on an unmounted disk's mount point no page is made.
+
+    The next pass over everything finds it out and halts.
+    """
+    return files.look(workspace.root, MEMORY) is None and overview.indexed_count(workspace.database) > 0
+
+
 def _standing_halt(workspace: Workspace) -> str:
     """Why passes are halted, or nothing."""
     stored = workspace.database.meta("halted")
@@ -265,6 +278,8 @@ def _ledger_pages(workspace: Workspace, agent_id: str, moved: list[str] | None, 
                 pages.store_page(database, path, state)
 
 
+_MEMORY = re.compile(rb"\^(m-[a-z0-9]+)")
+
 # Another one where the same ledger gives another diary.
 _DIARY = "1"
 
@@ -276,9 +291,7 @@ def _diary_page(workspace: Workspace, agent_id: str, now_us: int, *, patient: bo
     """
     database, path = workspace.database, dream_page(agent_id)
     mark = promotions.fingerprint(database, agent_id)
-    gone = {memory_id.encode() for agent, memory_id in memories.forgotten(database) if agent == agent_id}
-    if not mark and not gone:
-        return
+    gone = any(agent == agent_id for agent, _ in memories.forgotten(database))
     before = pages.page_state(database, path)
     inputs = sha256(f"{_DIARY} {mark}".encode()).hexdigest()
     same = before is not None and before.inputs_sha256 == inputs
@@ -287,12 +300,12 @@ def _diary_page(workspace: Workspace, agent_id: str, now_us: int, *, patient: bo
     found = files.read(workspace.root, path, PAGE_LIMIT)
     raw = found.raw if isinstance(found, Found) else b""
     existing = markers.generated(raw)
-    holds_gone = any(memory_id in raw for memory_id in gone)
-    if not mark and not holds_gone:
+    told = _forgotten_on(database, agent_id, raw)
+    if not mark and not told:
         return
     published = found.signature if isinstance(found, Found) else None
-    if not (patient and same and existing is not None and not holds_gone):
-        text = diary(promotions.sweeps(database, agent_id), existing, {memory_id.decode() for memory_id in gone})
+    if not (patient and same and existing is not None and not told):
+        text = diary(promotions.sweeps(database, agent_id), existing, told)
         folders: set[str] = set()
         published, _ = _publish(workspace, path, text, now_us, folders)
         files.sync_folders(workspace.root, folders)
@@ -358,15 +371,20 @@ def _ledger_page(
 
 
 def _withdraw(workspace: Workspace, path: str) -> None:
-    """Takes our part out of a page that shows nothing any more; people's text stays, an empty page goes."""
+    """Takes our part out of a page that shows nothing any more; people's text stays, an empty page goes.
+
+    Raises `WorkspaceError` where it was saved just now, `OSError`.
+    """
     found = files.read(workspace.root, path, PAGE_LIMIT)
     if isinstance(found, Found):
         rest = markers.without_block(found.raw)
         if rest is None:
-            files.unlink(workspace.root, path)
+            saved = not files.retract(workspace.root, path, found.raw)
             files.remove_empty_folders(workspace.root, path.rpartition("/")[0], "")
-        elif rest != found.raw:
-            files.replace(workspace.root, path, rest, found.raw)
+        else:
+            saved = rest != found.raw and files.replace(workspace.root, path, rest, found.raw).displaced is not None
+        if saved:
+            raise WorkspaceError("somebody saved the page meanwhile", path=path, hint="it is tried again by itself")
     with workspace.database.transaction():
         pages.forget_page(workspace.database, path)
 
@@ -377,18 +395,24 @@ def withdraw_strays(workspace: Workspace) -> None:
     A rebuild and a lost database forget which pages there were; after a removal such a one may not stay. Raises
     `OSError`, `SignetSyncError`.
     """
+    for _, path, _ in list(strays(workspace)):
+        _withdraw(workspace, path)
+
+
+def strays(workspace: Workspace) -> Iterator[tuple[str, str, bytes]]:
+    """Agents, paths and bytes of generated pages that nothing stands behind, of whatever machine or time they are."""
     known = overview.agents(workspace.database)
     for agent_id in sorted({DEFAULT_AGENT, *known, *files.listing(workspace.root, "agents", "")}):
         counts = pages.days(workspace.database, agent_id)
         expected = {page for day in counts for page in (day_page(agent_id, day), month_page(agent_id, day[:7]))}
         if agent_id in known:
             expected.add(head_page(agent_id))
-        strays = [path for path in _on_disk(workspace.root, agent_id) if path not in expected]
-        if strays and not signet.holds(workspace, [agent_id]):
-            for path in strays:
-                found = files.read(workspace.root, path, PAGE_LIMIT)
-                if isinstance(found, Found) and markers.BEGIN in found.raw:
-                    _withdraw(workspace, path)
+        found = [path for path in _on_disk(workspace.root, agent_id) if path not in expected]
+        if found and not signet.holds(workspace, [agent_id]):
+            for path in found:
+                read = files.read(workspace.root, path, PAGE_LIMIT)
+                if isinstance(read, Found) and markers.BEGIN in read.raw:
+                    yield agent_id, path, read.raw
 
 
 def _on_disk(root: str, agent_id: str) -> list[str]:
@@ -449,7 +473,13 @@ def _write_page(
         found = files.read(workspace.root, path, PAGE_LIMIT)
         if isinstance(found, Found) and (
             markers.merge(found.raw, text) == markers.Merge(found.raw)
-            or (patient and before is not None and before.inputs_sha256 == inputs and markers.is_generated(found.raw))
+            or (
+                patient
+                and before is not None
+                and before.inputs_sha256 == inputs
+                and markers.is_generated(found.raw)
+                and not _tells_of_what_went(workspace, agent_id, found.raw)
+            )
         ):
             published: Signature | None = found.signature
             changed = False
@@ -464,6 +494,17 @@ def _write_page(
     finally:
         pages.release_lease(database, lease, content_hash=content_hash, now_iso=iso(now_us))
     return changed
+
+
+def _tells_of_what_went(workspace: Workspace, agent_id: str, page: bytes) -> bool:
+    """Whether a page that another machine wrote shows a session that was removed, or a memory that was forgotten."""
+    database = workspace.database
+    return bool(_forgotten_on(database, agent_id, page) or tombstones.told_by(database, agent_id, page))
+
+
+def _forgotten_on(database: Database, agent_id: str, page: bytes) -> frozenset[str]:
+    """The ids of forgotten memories that a page shows."""
+    return memories.once_forgotten(database, agent_id, {found.decode() for found in _MEMORY.findall(page)})
 
 
 def _is_abandoned(owner: str) -> bool:
@@ -484,6 +525,21 @@ def _require_lease(workspace: Workspace, path: str, lease: pages.Lease | None) -
         raise LeaseBusy(f"the lease of {path} was taken over", hint="it is tried again by itself")
 
 
+def _entitled(workspace: Workspace, path: str, lease: pages.Lease | None) -> files.Entitled:
+    """What a page is swapped in under: taking its lease over needs the database's write lock, which is held meanwhile.
+
+    So nothing fits between the look at the lease and the swap, however long somebody sleeps there.
+    """
+
+    @contextmanager
+    def held() -> Iterator[None]:
+        with workspace.database.transaction():
+            _require_lease(workspace, path, lease)
+            yield
+
+    return nullcontext if lease is None else held
+
+
 def _publish(
     workspace: Workspace, path: str, text: str, now_us: int, folders: set[str], lease: pages.Lease | None = None
 ) -> tuple[Signature | None, bool]:
@@ -491,6 +547,7 @@ def _publish(
 
     Raises `LeaseBusy` where the lease was lost before.
     """
+    entitled = _entitled(workspace, path, lease)
     for _ in range(5):
         _require_lease(workspace, path, lease)
         found = files.read(workspace.root, path, PAGE_LIMIT)
@@ -501,18 +558,25 @@ def _publish(
         if merged.data == existing:
             return (found.signature if isinstance(found, Found) else None), False
         if merged.keep is not None:
+            if files.is_being_written(workspace.root, path):
+                # Half of a save looks like a damaged block: nothing of it is worth a copy.
+                raise WorkspaceError("it is being written", path=path, hint="it is tried again by itself")
+            if files.read(workspace.root, path, PAGE_LIMIT) != found:
+                continue
             keep_copy(workspace, path, *merged.keep, now_us)
-        if existing is None and lease is not None:
+        folders.add(path.rpartition("/")[0])
+        if existing is None:
+            if _is_away(workspace):
+                raise WorkspaceError("the vault went meanwhile", path=path, hint="it is tried again by itself")
             # What appears meanwhile is newer than ours: only where nothing stands may we put something.
             with suppress(FileExistsError):
-                return files.create_once(workspace.root, path, merged.data), True
+                signature = files.create_once(workspace.root, path, merged.data, sync_folder=False, entitled=entitled)
+                return signature, True
             continue
-        replaced = files.replace(workspace.root, path, merged.data, existing, sync_folder=False)
-        folders.add(path.rpartition("/")[0])
+        replaced = files.replace(workspace.root, path, merged.data, existing, sync_folder=False, entitled=entitled)
         if replaced.displaced is None:
             return replaced.signature, True
-        # An editor saved between our read and the swap: its bytes go back in place and are merged like any others.
-        files.replace(workspace.root, path, replaced.displaced, merged.data, sync_folder=False)
+        # An editor saved between our read and the swap: its file is back in place and is merged like any other.
     raise SignetSyncError("the page kept changing while it was written", path=path, hint="it is tried again by itself")
 
 

@@ -16,13 +16,17 @@ from dataclasses import dataclass, field, replace
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 
+import apsw
+
 from signet_sync import journal, state
 from signet_sync import reconcile as desk
 from signet_sync.agent import flows, graph, projection, purge, scrub
+from signet_sync.agent.displaced import keep_displaced
 from signet_sync.agent.entities import tending
 from signet_sync.agent.flows import Flow
 from signet_sync.agent.garbage import uncollected
 from signet_sync.agent.manifests import rebuild_missing
+from signet_sync.agent.perils import Perils
 from signet_sync.agent.workspace import Workspace, back_up, require_root
 from signet_sync.contracts.bodies import utf8
 from signet_sync.contracts.names import artifact_name, carried_token, tombstone_name
@@ -32,9 +36,10 @@ from signet_sync.contracts.places import MEMORY, TOMBSTONES
 from signet_sync.contracts.sanitizer import sanitizer_stamp
 from signet_sync.contracts.timestamps import iso
 from signet_sync.contracts.tokens import token_of
-from signet_sync.errors import Interrupted, RevisionConflict, WorkspaceError
-from signet_sync.index import artifacts, events, overview, pages, tombstones
-from signet_sync.index.database import DAMAGED
+from signet_sync.errors import DatabaseCorrupt, DatabaseError, Interrupted, RevisionConflict, WorkspaceError
+from signet_sync.index import artifacts, events, lines, overview, pages, tombstones
+from signet_sync.index.database import is_odd, translate
+from signet_sync.index.schema import native_tables
 from signet_sync.projection.ledger import LedgerRow, compose
 from signet_sync.reconcile import Bench, Cliff, CliffRule, Judgement, Known, Survey, Tombstones
 from signet_sync.vault import files, scan
@@ -59,7 +64,7 @@ class Request:
     With `settle_seconds` (the daemon), a file that is younger and looks broken, or a name that is gone and not yet
     `confirmed`, is left for another look: it may be half-written, or half of a rename. `patience` is how long another
     command's pass is waited for, in seconds; then `WorkspaceError` (`busy`). With `resume` write flows whose caller
-    died are finished.
+    died are finished. A `wary` one writes down what it has in hand, should it die of it.
     """
 
     now_us: int
@@ -74,6 +79,7 @@ class Request:
     should_stop: Callable[[], bool] = lambda: False
     patience: float = 60.0
     resume: bool = True
+    wary: bool = False
 
 
 @dataclass(slots=True)
@@ -102,6 +108,7 @@ class Outcome:
     tombstones: int = 0
     tombstoned: list[Judgement] = field(default_factory=list)
     rebuilt_manifests: list[str] = field(default_factory=list)
+    rewritten: set[str] = field(default_factory=set)
     unsettled: frozenset[str] = frozenset()
     cliff: Cliff | None = None
     change: Change = field(default_factory=Change)
@@ -130,9 +137,11 @@ def run_locked(workspace: Workspace, request: Request) -> Outcome:
         request = replace(request, paths=None)
     if request.paths is None and not workspace.touch_nothing:
         # First, because taking away a second link changes the signature of the file that a crash left published.
-        files.sweep(workspace.root, beside=("",))
+        if waiting := keep_displaced(workspace, request.now_us):
+            workspace.events.append(waiting)
         state.sweep(workspace.state)
-    begun = _resume(workspace) if request.resume and not workspace.touch_nothing else []
+    resumes = request.resume and not workspace.touch_nothing
+    begun = _resume(workspace, accepted=request.accept_removals) if resumes else []
     if begun and request.paths is not None:
         request = replace(request, paths=request.paths.union(*(flow.paths for flow in begun)))
     try:
@@ -174,14 +183,16 @@ def index_paths(workspace: Workspace, request: Request) -> Outcome:
     return _index(workspace, request)
 
 
-def _resume(workspace: Workspace) -> list[Flow]:
+def _resume(workspace: Workspace, *, accepted: bool) -> list[Flow]:
     """Write flows whose caller died, walked as far as they go without rows.
 
-    None where the vault's files are away: the first file written into a missing folder would hide that from the cliff.
+    None where the vault's files are away, and nobody has `accepted` that: the first file written into a missing folder
+    would hide it from the cliff.
     """
     if not journal.keys(workspace.state.journal):
         return []
-    if overview.indexed_count(workspace.database) and not any(map(_is_artifact, scan.names(workspace.root) or ())):
+    away = not any(map(_is_artifact, scan.names(workspace.root) or ()))
+    if away and not accepted and overview.indexed_count(workspace.database):
         return []
     return [flow for flow in flows.resume(workspace) if _go_on_with(workspace, flow)]
 
@@ -198,13 +209,41 @@ def _go_on_with(workspace: Workspace, flow: Flow) -> bool:
 
 
 def run_pass_mending(workspace: Workspace, request: Request) -> Outcome:
-    """A pass for a command: a damaged database is moved aside, and the pass made over a new one."""
+    """A pass for a command: a damaged database is moved aside, and the pass made over a new one.
+
+    Where all that is derived is made anew, every page is looked at, and closely what is not derived.
+    """
     try:
+        if request.rebuild:
+            with state.workspace_lock(workspace.state, request.patience):
+                workspace.examine(native_tables())
         return run_pass(workspace, request)
-    except DAMAGED as error:
-        with state.workspace_lock(workspace.state):
-            workspace.exchange_damaged(error)
-        return run_pass(workspace, request)
+    except (apsw.Error, DatabaseError) as error:
+        damage = _damage(workspace, error)
+        if damage is None:
+            raise
+    except (ValueError, TypeError, LookupError) as error:
+        # A bit that flipped inside of a value shows in no check; whatever is derived can be made again.
+        if request.rebuild:
+            raise
+        workspace.events.append(f"rows were not as they were written ({type(error).__name__}); all are made anew")
+        return run_pass_mending(workspace, replace(request, rebuild=True))
+    with state.workspace_lock(workspace.state):
+        workspace.exchange_damaged(damage)
+    return run_pass(workspace, request)
+
+
+def _damage(workspace: Workspace, error: apsw.Error | DatabaseError) -> DatabaseCorrupt | None:
+    """The damage that an error tells of, by itself or when every page is looked at."""
+    told = translate(error, workspace.database.path) if isinstance(error, apsw.Error) else error
+    if isinstance(told, DatabaseCorrupt):
+        return told
+    if is_odd(error):
+        try:
+            workspace.examine()
+        except DatabaseCorrupt as found:
+            return found
+    return None
 
 
 def _is_much(workspace: Workspace) -> bool:
@@ -242,6 +281,9 @@ def _index(workspace: Workspace, request: Request) -> Outcome:
         snapshot = scan.scan(workspace.root) if request.paths is None else scan.glance(workspace.root, request.paths)
     outcome = Outcome(full=snapshot.everything)
     known = artifacts.known_files(database, None if snapshot.everything else snapshot.asked)
+    if request.rebuild:
+        # What is ignored for its name is not read again, so that nothing but the survey tells of it.
+        known = {path: before for path, before in known.items() if before.verdict != "ignored"}
     if outcome.full and known and artifacts.sanitizer_of_rows(database) != _rules(workspace):
         # Another sanitizer or other settings made these rows: each is made anew, though no file changed.
         request = replace(request, reread=request.reread.union(snapshot.files))
@@ -280,15 +322,16 @@ def _index(workspace: Workspace, request: Request) -> Outcome:
             )
         return outcome
     if request.rebuild:
-        plan.read = sorted(path for path in snapshot.files if _is_artifact(path)) + [
-            path for path in snapshot.odd if path in plan.read
-        ]
+        # And what else was to be read: odd files under an artifact's name, copies that carry a removed session's token.
+        others = [path for path in plan.read if path in snapshot.odd or not _is_artifact(path)]
+        plan.read = sorted(path for path in snapshot.files if _is_artifact(path)) + others
         outcome.unchanged = 0
     bench = _bench(workspace, request, stones)
     if stones and not workspace.touch_nothing:
         _enforce(workspace, plan, bench, outcome)
     before = {} if request.rebuild else known
-    _apply(workspace, request, plan, stone_judgements, bench, before, outcome)
+    with uncollected(wanted=len(plan.read) > THREADED):
+        _apply(workspace, request, plan, stone_judgements, bench, before, outcome)
     return outcome
 
 
@@ -455,22 +498,34 @@ def _apply(
     change = outcome.change
     unsettled: set[str] = set()
     first = not (outcome.full or database.value("select exists(select 1 from files)"))
+    lines: set[str] = set()
     if pending and not workspace.touch_nothing:
-        with suppress(OSError, WorkspaceError):  # the scrub says what is wrong
+        try:
+            postponed = False
             if database.meta("halted") is None:
                 # What somebody wrote into our part of a page is kept beside it now, where its lines can be told.
-                projection.project(workspace, agents=None, days=(), touched=(), now_us=request.now_us)
+                kept = projection.project(workspace, agents=None, days=(), touched=(), now_us=request.now_us)
+                outcome.rewritten.update(kept.manifests)
+                postponed = kept.deferred
             # While rows tell what the removed sessions said.
             scrub.clean_kept_copies(workspace, bench.tombstones.stones)
-        with suppress(OSError, WorkspaceError):
+        except (OSError, WorkspaceError):  # the scrub says what is wrong
+            postponed = True
+        if postponed:
+            lines = scrub.lines_of_removed(workspace, bench.tombstones.stones)
+        # Later it is told by paths and names alone: a disk that fails is waited for, a forbidden file is not.
+        with suppress(PermissionError, WorkspaceError):
             scrub.clean_gardens(workspace, bench.tombstones.stones, request.now_us)
     asked = scrub.queries_of_removed(database, bench.tombstones.stones) if pending else set()
-    with database.transaction():
+    # A person who asks for all of it has every file tried; an agent that rebuilds after damage has not asked.
+    perils = Perils(workspace.state.path, wary=request.wary, anew=request.rebuild and not request.wary)
+    with perils.watched(), database.transaction():
         events.forget_queries(database, asked)
+        tombstones.remember_lines(database, lines)
         loose = tombstones.forget_marks(database, bench.tombstones.stones)
         if request.rebuild:
             database.reset_derived()
-        _read_and_write(workspace, request, plan.read, bench, known, outcome, unsettled)
+        _read_and_write(workspace, request, plan.read, bench, known, outcome, unsettled, perils)
         dropped, vanished = _gone(request, gone, known, bench, unsettled)
         named += vanished
         touched = artifacts.delete_rows(database, [*dropped, *(j.path for j in named if j.path in known)])
@@ -482,6 +537,8 @@ def _apply(
         artifacts.forget_files(database, dropped)
         artifacts.store_files(database, named, request.now_us)
         removed, rows = tombstones.remove_covered(database, bench.tombstones.stones)
+        missed = {judgement.path for judgement in vanished}
+        artifacts.forget_files(database, [one.path for one in outcome.tombstoned if one.path not in missed])
         outcome.removed_rows += rows
         change.sessions.update(removed)
         change.told.update(removed)
@@ -540,6 +597,7 @@ def _read_and_write(
     known: dict[str, Known],
     outcome: Outcome,
     unsettled: set[str],
+    perils: Perils,
 ) -> None:
     """Reads, judges and writes in batches; with many files full text and seals are made beside the reading."""
     if not paths:
@@ -559,11 +617,15 @@ def _read_and_write(
             _go_on(request)
             judgements: list[Judgement] = []
             for path in paths[start : start + BATCH]:
-                found = _read(writer.descriptor, path, workspace.settings.max_file_bytes)
+                perils.hold(path)
+                found = perils.left_alone(workspace.root, path) or _read(
+                    writer.descriptor, path, workspace.settings.max_file_bytes
+                )
                 if isinstance(found, Trouble) and found.code in ("gone", "unsettled"):
                     unsettled.add(path)
                     continue
                 judgement = desk.judge(path, found, bench)
+                perils.took(path, found)
                 # By ctime: programs that copy or synchronise set mtime to what it was elsewhere.
                 young = judgement.signature is not None and young_ns < judgement.signature.ctime_ns < future_ns
                 if settle_ns and young and judgement.verdict in ("invalid", "violation"):
@@ -576,6 +638,7 @@ def _read_and_write(
             writer.write(judgements)
             if request.progress is not None:
                 request.progress(min(start + BATCH, len(paths)), len(paths))
+        perils.all_read()
         writer.finish()
 
 
@@ -793,10 +856,11 @@ def violations_open(workspace: Workspace) -> set[tuple[str, str | None]]:
 def _mend_text(workspace: Workspace) -> None:
     """Full text that lost or gained rows is made anew, all of it: an index that finds less than there is lies."""
     database = workspace.database
-    if not artifacts.text_in_step(database):
-        with database.transaction():
-            artifacts.rebuild_text(database)
-        workspace.events.append("full text was out of step with its rows and is built anew")
+    for in_step, rebuild in ((artifacts.text_in_step, artifacts.rebuild_text), (lines.in_step, lines.rebuild)):
+        if not in_step(database):
+            with database.transaction():
+                rebuild(database)
+            workspace.events.append("full text was out of step with its rows and is built anew")
 
 
 def _tend(workspace: Workspace, request: Request, outcome: Outcome) -> None:
@@ -820,10 +884,15 @@ def _clean_up(workspace: Workspace, request: Request, outcome: Outcome) -> None:
         outcome.deferred = not complete
         if outcome.rebuilt_manifests:
             absorb(workspace, request, outcome, outcome.rebuilt_manifests)
+    if outcome.full:
+        scrub.seek_returned(workspace)
     if tombstones.unscrubbed(workspace.database):
         scrub.scrub(workspace, iso(request.now_us))
     elif outcome.full:
         back_up(workspace, iso(request.now_us))
+    if outcome.rewritten:
+        # Written after the look, on the way to a removal: no row tells of them yet.
+        absorb(workspace, request, outcome, outcome.rewritten)
 
 
 def absorb(workspace: Workspace, request: Request, outcome: Outcome, paths: Iterable[str]) -> None:
@@ -835,6 +904,7 @@ def absorb(workspace: Workspace, request: Request, outcome: Outcome, paths: Iter
     outcome.change.sessions |= inner.change.sessions
     outcome.change.agents |= inner.change.agents
     outcome.change.days |= inner.change.days
+    outcome.rewritten |= inner.rewritten
 
 
 def _project(workspace: Workspace, request: Request, outcome: Outcome) -> None:

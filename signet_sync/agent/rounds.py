@@ -10,11 +10,12 @@ import sys
 import time
 from collections.abc import Callable, Iterable
 from contextlib import suppress
+from dataclasses import replace
 
 from loguru import logger
 
 from signet_sync import journal, spool
-from signet_sync.agent import dreams, projection, reconcile, signet, sweeps
+from signet_sync.agent import dreams, perils, projection, reconcile, signet, sweeps
 from signet_sync.agent.committing import Committing
 from signet_sync.agent.connection import Connection
 from signet_sync.agent.presence import Presence
@@ -36,6 +37,8 @@ BEAT = 15.0
 # A sweep that failed is tried again after so many seconds; whether one is due is asked this often.
 DREAM_PATIENCE, DREAM_BEAT = 600.0, 60.0
 CHECKPOINT_AFTER = 2.0
+# A reader that stands in the way of a checkpoint is given this long before the next one.
+READER_PATIENCE = 60.0
 CLOCK_JUMP = 30.0
 # SIGTERM must end the agent within two seconds, whoever works on the workspace.
 LOCK_PATIENCE = 0.5
@@ -48,7 +51,8 @@ FAR = 7 * 86_400.0
 class Rounds:
     """One stay at one workspace: watch, timers and passes. All in one thread; `watcher.wake` may come from any.
 
-    `everything` says that the next round looks at all files. `alive` is called in long passes: the loop works.
+    `everything` says that the next round looks at all files, `anew` that it makes all derived rows again. `alive` is
+    called in long passes: the loop works.
     """
 
     def __init__(
@@ -58,6 +62,7 @@ class Rounds:
         self.presence = presence
         self.connection = Connection(workspace)
         self.everything = True
+        self.anew = False
         self.last_full: str | None = None
         self.held = ""
         self.trouble = ""
@@ -73,6 +78,7 @@ class Rounds:
         self._swept = 0.0
         self._clocks = time.time(), time.monotonic()
         self._agents: tuple[str, ...] = tuple(overview.agents(workspace.database))
+        self.bury()
         with suppress(OSError):
             spool.prepare(workspace.state.spool)
         self.worker = Worker(workspace)
@@ -80,6 +86,12 @@ class Rounds:
         self.watcher = self._watcher()
         self.watcher.start()
         self._tell(())
+
+    def bury(self) -> None:
+        """Counts a death, of the agent before us or of a pass that ran out of memory, on the file that was in hand."""
+        path = perils.account(self.workspace.root, self.workspace.state.path)
+        if path is not None:
+            logger.warning("{}: the agent died, or ran out of memory, with this file in hand", path)
 
     def state(self) -> str:
         """The named state between two passes; the gravest first."""
@@ -223,7 +235,7 @@ class Rounds:
             self.presence.say("reconciling")
         self.connection.probe(deeper=True)
         reread = frozenset(self._rolling())
-        request = self._request(None, confirmed, reread)
+        request, self.anew = replace(self._request(None, confirmed, reread), rebuild=self.anew), False
         outcome = self._run(request)
         self._due.pop("sweep", None)
         self._swept = time.monotonic()
@@ -274,6 +286,7 @@ class Rounds:
             progress=self._working,
             should_stop=self._stopping,
             patience=LOCK_PATIENCE,
+            wary=True,
         )
 
     def _working(self, _done: int, of: int) -> None:
@@ -370,7 +383,8 @@ class Rounds:
             self._pass(found - self._again.keys())
 
     def _checkpoint(self) -> None:
-        self.workspace.database.checkpoint()
+        if not self.workspace.database.checkpoint():
+            self._due["checkpoint"] = time.monotonic() + READER_PATIENCE
 
 
 def backoff(failures: int) -> float:

@@ -5,20 +5,23 @@ from __future__ import annotations
 import os
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
+from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 
 from signet_sync import journal, spool, state
-from signet_sync.agent import projection, traces
+from signet_sync.agent import flows, projection, traces
+from signet_sync.agent.displaced import keep_displaced
 from signet_sync.agent.entities import tending
 from signet_sync.agent.traces import Sieve
 from signet_sync.agent.workspace import Workspace, back_up
 from signet_sync.contracts.names import artifact_name
 from signet_sync.contracts.observed import Found
-from signet_sync.contracts.places import KEPT_COPY, MEMORY
+from signet_sync.contracts.places import DEFAULT_AGENT, KEPT_COPY, MEMORY, TEMPORARY
 from signet_sync.contracts.timestamps import parse_instant
 from signet_sync.contracts.tokens import token_of
 from signet_sync.errors import WorkspaceError
 from signet_sync.index import memories, tombstones
+from signet_sync.index.pages import page_states
 from signet_sync.index.traces import names, used_elsewhere
 from signet_sync.spool import Job
 from signet_sync.vault import files
@@ -37,16 +40,19 @@ def scrub(workspace: Workspace, now_iso: str) -> None:
     """
     stones = tombstones.mirrored(workspace.database)
     try:
-        files.sweep(workspace.root, beside=("",))
+        left = keep_displaced(workspace, parse_instant(now_iso) or 0, rest=0.0)
         state.sweep(workspace.state)
         if stones:
             _drop_inputs(workspace, stones)
             projection.withdraw_strays(workspace)
-        left = projection.clean_diaries(workspace, parse_instant(now_iso) or 0)
+        left = projection.clean_diaries(workspace, parse_instant(now_iso) or 0) or left
         clean_kept_copies(workspace, stones)
         clean_gardens(workspace, stones, parse_instant(now_iso) or 0)
         back_up(workspace, now_iso, force=True)
         _drop_set_aside(workspace.database.path)
+        # Before the mark: it must not outlast a power loss that brings back what was deleted.
+        files.sync_folders(workspace.root, {"", TEMPORARY})
+        state.settle(workspace.state)
     except (OSError, WorkspaceError) as error:
         left = str(error)
     if left:
@@ -54,7 +60,8 @@ def scrub(workspace: Workspace, now_iso: str) -> None:
     if not workspace.database.checkpoint(truncate=True) or left:
         return
     with workspace.database.transaction():
-        tombstones.mark_scrubbed(workspace.database)
+        if tombstones.settle_lines(workspace.database):
+            tombstones.mark_scrubbed(workspace.database)
     workspace.database.checkpoint(truncate=True)
 
 
@@ -62,8 +69,12 @@ def _drop_inputs(workspace: Workspace, stones: Sequence[Tombstone]) -> None:
     """What was taken in and not yet written. Raises `OSError`."""
 
     def flow(document: Mapping[str, Any]) -> bool:
+        if document.get("v") == flows.VERSION and not flows.is_sound(document):
+            return True  # it went bad: nobody could finish it, and it may hold anything
         agent_id, token, session_id = (document.get(part) for part in ("agent_id", "token", "session_id"))
-        return agent_id is None or session_id is None or is_covered(stones, agent_id, session_id, token)
+        if not isinstance(agent_id, str) or not isinstance(session_id, str) or not isinstance(token, str | None):
+            return True
+        return is_covered(stones, agent_id, session_id, token)
 
     def job(document: Job) -> bool:
         return is_covered(stones, document.agent_id, document.session_id)
@@ -92,17 +103,33 @@ def _drop_set_aside(database: str) -> None:
         if name.startswith(f"{base}.corrupt-"):
             with suppress(FileNotFoundError):
                 os.unlink(os.path.join(folder, name))
+                state.sync_folder(folder)
 
 
 def clean_kept_copies(workspace: Workspace, stones: Sequence[Tombstone]) -> None:
     """Takes lines of removed sessions and forgotten memories out of the kept copies of displaced pages.
 
-    They are told by token, id, handle and file names; while the sessions have rows, by their words too. Raises
-    `OSError`, `WorkspaceError`.
+    They are told by token, id, handle and file names; while the sessions have rows, by their words too, and afterwards
+    by the digests of lines that could not be taken out then. Raises `OSError`, `WorkspaceError`.
     """
     handles = {memory_id.encode() for _, memory_id in memories.forgotten(workspace.database)}
     if (stones or handles) and (copies := kept_copies(workspace.root)):
-        _take_out(workspace, copies, (_needles(workspace, stones) if stones else set()) | handles)
+        lines = tombstones.remembered_lines(workspace.database)
+        _take_out(workspace, copies, (_needles(workspace, stones) if stones else set()) | handles, lines)
+
+
+def lines_of_removed(workspace: Workspace, stones: Sequence[Tombstone]) -> set[str]:
+    """Digests of the lines of pages and kept copies that say what removed sessions said, while these have rows.
+
+    For what cannot be written now: once the rows are gone nobody knows the words, and they must not be kept anywhere.
+    """
+    sieve = Sieve(_needles(workspace, stones))
+    found: set[str] = set()
+    for path in (*page_states(workspace.database), *kept_copies(workspace.root)):
+        page = files.read(workspace.root, path, 1 << 28)
+        if isinstance(page, Found):
+            found.update(_digest(line) for line in page.raw.split(b"\n") if sieve.caught(line))
+    return found
 
 
 def clean_gardens(workspace: Workspace, stones: Sequence[Tombstone], now_us: int) -> None:
@@ -144,15 +171,26 @@ def clean_of_words(workspace: Workspace, needles: Collection[bytes]) -> None:
         _take_out(workspace, copies, needles)
 
 
-def _take_out(workspace: Workspace, copies: Iterable[str], needles: Iterable[bytes]) -> None:
+def _take_out(
+    workspace: Workspace, copies: Iterable[str], needles: Iterable[bytes], digests: Collection[str] = ()
+) -> None:
     sieve = Sieve(needles)
     for path in copies:
         found = files.read(workspace.root, path, 1 << 28)
-        told = sieve.caught(found.raw) if isinstance(found, Found) else set()
-        if isinstance(found, Found) and told:
-            left = [line for line in found.raw.split(b"\n") if not any(needle in line for needle in told)]
-            if files.replace(workspace.root, path, b"\n".join(left), found.raw).displaced is not None:
-                raise WorkspaceError("somebody saved it meanwhile", path=path, hint="it is tried again by itself")
+        if not isinstance(found, Found):
+            continue
+        told, lines = sieve.caught(found.raw), found.raw.split(b"\n")
+        left = [line for line in lines if not any(needle in line for needle in told)]
+        if digests:
+            left = [line for line in left if _digest(line) not in digests]
+        if len(left) == len(lines):
+            continue
+        if files.replace(workspace.root, path, b"\n".join(left), found.raw).displaced is not None:
+            raise WorkspaceError("somebody saved it meanwhile", path=path, hint="it is tried again by itself")
+
+
+def _digest(line: bytes) -> str:
+    return sha256(line).hexdigest()
 
 
 def _needles(workspace: Workspace, stones: Sequence[Tombstone]) -> set[bytes]:
@@ -166,6 +204,21 @@ def _needles(workspace: Workspace, stones: Sequence[Tombstone]) -> set[bytes]:
     words -= used_elsewhere(workspace.database, scopes, words)
     told = {word.encode("utf-8", "replace") for word in words if len(word) >= 8}
     return told | traces.distinctive(workspace.database, scopes)
+
+
+def seek_returned(workspace: Workspace) -> None:
+    """Has pages scrubbed that came back, from a backup or another machine, and tell of a removed session."""
+    if not tombstones.any_stand(workspace.database):
+        return
+    pages = [(agent_id, raw) for agent_id, _, raw in projection.strays(workspace)]
+    for path in kept_copies(workspace.root):
+        found = files.read(workspace.root, path, 1 << 28)
+        if isinstance(found, Found):
+            pages.append((path.split("/")[1] if path.startswith("agents/") else DEFAULT_AGENT, found.raw))
+    for agent_id, raw in pages:
+        told = tombstones.told_by(workspace.database, agent_id, raw)
+        if told:
+            tombstones.reopen(workspace.database, agent_id, told)
 
 
 def kept_copies(root: str) -> list[str]:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+
+import apsw
 
 from signet_sync import state
 from signet_sync.config import Settings
@@ -13,7 +15,20 @@ from signet_sync.contracts.noise import NoiseRule
 from signet_sync.contracts.places import MEMORY, WORKSPACE_ID
 from signet_sync.errors import DatabaseCorrupt, DatabaseError, DatabaseUnfinished, WorkspaceError
 from signet_sync.index import backup
-from signet_sync.index.database import Database, discard, set_aside
+from signet_sync.index.database import (
+    Database,
+    Identity,
+    confide,
+    damaged,
+    discard,
+    identity,
+    is_suspect,
+    last_set_aside,
+    noted,
+    set_aside,
+    translate,
+)
+from signet_sync.index.schema import TABLES
 from signet_sync.vault import files
 
 
@@ -44,12 +59,26 @@ class Workspace:
             self.database.connection.close()
         self.database = open_database(self.database.path, self.state, self.own_place, self.events)
 
-    def exchange_damaged(self, error: Exception) -> None:
-        """Moves a database aside that turned out to be damaged while it was used, and makes a new one."""
-        with suppress(DatabaseError):
+    def examine(self, tables: Iterable[str] = TABLES) -> None:
+        """Looks at every page of the database, and closely at some tables.
+
+        Raises `DatabaseCorrupt` where it is damaged, `DatabaseError`.
+        """
+        _examine(self.database, tables)
+
+    def put_aside(self, error: Exception) -> None:
+        """Moves the database aside that turned out to be damaged while it was used; `reopen` makes a new one.
+
+        Raises `OSError`.
+        """
+        seen = self.database.identity
+        with suppress(apsw.Error):
             self.database.connection.close()
-        moved = set_aside(self.database.path)
-        self.events.append(f"the database was damaged ({error}) and moved aside as {os.path.basename(moved)}")
+        _put_aside(self.database.path, seen, self.state, error, self.events)
+
+    def exchange_damaged(self, error: Exception) -> None:
+        """Moves a damaged database aside and makes a new one. Raises `OSError`, `DatabaseError`."""
+        self.put_aside(error)
         self.database = open_database(self.database.path, self.state, self.own_place, self.events)
 
 
@@ -57,10 +86,15 @@ class Workspace:
 def opened(
     root: str, settings: Settings, *, database: str | None = None, touch_nothing: bool = False
 ) -> Iterator[Workspace]:
-    """A workspace for a command that indexes. Raises `WorkspaceError`, `DatabaseError`."""
+    """A workspace for a command that indexes. Raises `WorkspaceError`, `DatabaseError`.
+
+    Of damage that the command meets a note is left: the next one looks at every page.
+    """
     workspace = open_workspace(root, settings, database=database, touch_nothing=touch_nothing)
     try:
         yield workspace
+    except (apsw.Error, DatabaseError) as error:
+        raise noted(error, workspace.database.path) from error
     finally:
         workspace.close()
 
@@ -125,29 +159,99 @@ def establish(root: str) -> state.StateFolder:
 
 
 def open_database(place: str, folder: state.StateFolder, own: bool, events: list[str]) -> Database:
-    """Opens the database; a damaged one is moved aside, a lost one made anew, native rows come back from the backup."""
+    """Opens the database; a damaged one is moved aside, a lost one made anew, and native rows come back.
+
+    They are what can be read of the damaged one, and from the backup what cannot.
+    """
+    seen = identity(place)
+    try:
+        database, lost = _opened(place, folder)
+    except DatabaseCorrupt as error:
+        _put_aside(place, seen, folder, error, events)
+        database, lost = _opened(place, folder)
+    if lost:
+        kept = backups(folder) if own else []
+        _salvage(database, kept, events)
+        _restore(database, kept, events)
+    return database
+
+
+def _opened(place: str, folder: state.StateFolder) -> tuple[Database, bool]:
+    """The database, and whether its native rows are still to be brought back."""
     try:
         database = Database(place)
     except DatabaseUnfinished:
         with state.workspace_lock(folder):
             # Whoever holds the lock knows that no builder is alive: what is still unfinished now was left by a crash.
             try:
-                return Database(place)
+                return Database(place), False
             except DatabaseUnfinished:
                 discard(place)
         database = Database(place)
-    except DatabaseCorrupt as error:
+    try:
+        if is_suspect(place):
+            with _unless_busy():
+                _examine(database, TABLES)
+        return database, database.meta("restore") is not None
+    except apsw.Error as error:
+        database.connection.close()
+        raise translate(error, place) from error
+    except DatabaseError:
+        database.connection.close()
+        raise
+
+
+@contextmanager
+def _unless_busy() -> Iterator[None]:
+    """Lets damage through; where the database could not be looked at, the next command does."""
+    try:
+        yield
+    except DatabaseCorrupt:
+        raise
+    except DatabaseError:
+        pass
+
+
+def _examine(database: Database, tables: Iterable[str]) -> None:
+    from signet_sync.index import salvage
+
+    try:
+        found = database.problems(closely=tables) or salvage.doubtful(database)
+    except apsw.Error as error:
+        raise translate(error, database.path) from error
+    if found:
+        raise damaged(found[0], database.path)
+    confide(database.path)
+
+
+def _put_aside(
+    place: str, seen: Identity | None, folder: state.StateFolder, error: Exception, events: list[str]
+) -> None:
+    """Moves a damaged file aside, unless another process did so and this is the new one already. Raises `OSError`."""
+    with state.exchange_lock(folder):
+        if identity(place) != seen:
+            return
         moved = set_aside(place)
-        events.append(f"the database was damaged ({error.message}) and moved aside as {os.path.basename(moved)}")
-        database = Database(place)
-    if own and database.meta("restore") is not None:
-        _restore(database, folder, events)
-    return database
+        confide(place)
+    what = error.message if isinstance(error, DatabaseError) else error
+    events.append(f"the database was damaged ({what}) and moved aside as {os.path.basename(moved)}")
 
 
-def _restore(database: Database, folder: state.StateFolder, events: list[str]) -> None:
+def _salvage(database: Database, kept: list[str], events: list[str]) -> None:
+    """Brings back what can be read of the database that was moved aside last, if no backup was written since."""
+    source = last_set_aside(database.path)
+    if source is None or (kept and os.stat(kept[0]).st_mtime_ns > os.stat(source).st_ctime_ns):
+        return
+    from signet_sync.index import salvage
+
+    total = sum(salvage.salvage(database, source).values())
+    if total:
+        events.append(f"{total} native rows were read from the damaged database {os.path.basename(source)}")
+
+
+def _restore(database: Database, kept: list[str], events: list[str]) -> None:
     """Brings native rows back into a new database from the newest backup that can be read."""
-    for candidate in backups(folder):
+    for candidate in kept:
         try:
             counts = backup.restore(database, candidate)
         except DatabaseCorrupt as error:
@@ -176,19 +280,21 @@ def backups(folder: state.StateFolder) -> list[str]:
 def back_up(workspace: Workspace, now_iso: str, *, force: bool = False) -> None:
     """Writes a backup when native rows moved since the last one; `force` rewrites it so that nothing older is left.
 
-    Raises `DatabaseError`, `OSError`.
+    Raises `DatabaseError`, `OSError`, and where it must but cannot yet `WorkspaceError`.
     """
     if not workspace.own_place or workspace.touch_nothing:
         return
     database = workspace.database
-    if not force and database.meta("restore") is not None:
-        return  # what stands in the backups is more than what we have
+    if database.meta("restore") is not None:  # what stands in the backups is more than what we have
+        if force:
+            raise WorkspaceError("the backup was not read back yet", hint="the next command tries again")
+        return
     mark = backup.fingerprint(database)
     kept = backups(workspace.state)
     if database.meta("backup") == mark and kept and not force:
         return
     folder = workspace.state.backups
-    os.makedirs(folder, mode=0o700, exist_ok=True)
+    state.private_folder(folder)
     day = now_iso[:10].replace("-", "")
     target = os.path.join(folder, f"native-{day}.db")
     backup.write(database, target)

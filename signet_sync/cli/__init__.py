@@ -251,7 +251,7 @@ def _translated(error: Exception) -> SignetSyncError | None:
 
     from signet_sync.index.database import translate
 
-    return translate(error, "") if isinstance(error, apsw.Error) else None
+    return translate(error, None) if isinstance(error, apsw.Error) else None
 
 
 def _silence_stdout() -> None:

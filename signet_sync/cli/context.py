@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 import click
@@ -77,7 +78,11 @@ def context(
 def _at_start(context: Context, agent: str, shared: bool, budget: int | None) -> Composed:
     from signet_sync.agent.context import compose
     from signet_sync.contracts.tokencount import estimate_tokens
+    from signet_sync.errors import DatabaseError
 
+    # Pages alone are told, but none that still shows what a cut-off removal has begun to take away.
+    with suppress(DatabaseError), database_for_reading(context):
+        pass
     if budget is None:
         return compose(context.root, agent, shared=shared)
     return compose(context.root, agent, shared=shared, limit=budget, size=estimate_tokens)

@@ -11,9 +11,10 @@ from signet_sync.cli import Context, agent_option, emit, json_option, pass_conte
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from contextlib import AbstractContextManager
 
     from signet_sync.index.database import Database
+
+_PATIENCE = 10.0  # seconds that whoever asks waits for a removal
 
 
 @click.command()
@@ -65,19 +66,38 @@ def _since(text: str | None) -> int | None:
     return instant
 
 
-def database_for_reading(context: Context) -> AbstractContextManager[Database]:
-    """The index opened read-only, as a context manager.
+@contextmanager
+def database_for_reading(context: Context) -> Iterator[Database]:
+    """The index opened read-only; of damage that is met a note is left for the next pass.
 
-    Raises `WorkspaceError` where there is nothing to index, `DatabaseError` where there is no index yet.
+    Raises `WorkspaceError` where there is nothing to index, `DatabaseError` where there is no index yet, or it fails.
     """
-    from contextlib import closing
+    import apsw
 
+    from signet_sync.errors import DatabaseError
+    from signet_sync.index import tombstones
+    from signet_sync.index.database import noted
+
+    database = _readable(context)
+    try:
+        if tombstones.half_enforced(database):
+            database.connection.close()
+            _finish_removal(context)
+            database = _readable(context)
+        yield database
+    except (apsw.Error, DatabaseError) as error:
+        raise noted(error, database.path) from error
+    finally:
+        database.connection.close()
+
+
+def _readable(context: Context) -> Database:
     from signet_sync.errors import DatabaseError
     from signet_sync.index.database import Database
 
     path = context.database_path()
     try:
-        return closing(Database(path, readonly=True))
+        return Database(path, readonly=True)
     except FileNotFoundError:
         from signet_sync.agent.workspace import require_root
 
@@ -85,6 +105,25 @@ def database_for_reading(context: Context) -> AbstractContextManager[Database]:
             require_root(context.root)
         hint = f"run {context.command_line('reindex')} once"
         raise DatabaseError("there is no index yet", path=path, hint=hint) from None
+
+
+def _finish_removal(context: Context) -> None:
+    """Finishes a removal that was cut off: what it covers must not be found any more, whoever asks first.
+
+    Raises `WorkspaceError` where it cannot be finished now.
+    """
+    from signet_sync.agent import reconcile
+    from signet_sync.agent.workspace import opened
+    from signet_sync.cli import resolve_now
+    from signet_sync.errors import WorkspaceError
+    from signet_sync.index import tombstones
+
+    with opened(context.root, context.settings(), database=context.chosen_database) as workspace:
+        reconcile.run_pass(workspace, reconcile.Request(now_us=resolve_now(None), patience=_PATIENCE))
+        if tombstones.half_enforced(workspace.database):
+            raise WorkspaceError(
+                "a removal was cut off and cannot be finished now", path=context.root, hint="status says what is halted"
+            )
 
 
 def require_index(context: Context) -> None:

@@ -63,7 +63,8 @@ def describe(context: Context) -> dict[str, Any]:
         "violations": index.violations,
         "sizes": _sizes(path, folder),
         "intake": _intake(folder, index.refused),
-        "trouble": live.get("trouble") or index.trouble or None,
+        "trouble": live.get("trouble") or index.trouble or _log_trouble(path) or None,
+        "set_aside": _set_aside(path),
         "stale_heartbeat": beat is not None and not running,
         "silent_seconds": silence,
         "responding": silence is not None and silence < SILENCE if running else None,
@@ -89,7 +90,7 @@ def _index(path: str) -> _Index:
     import apsw
 
     from signet_sync.errors import DatabaseError
-    from signet_sync.index.database import Database, translate
+    from signet_sync.index.database import Database, noted
 
     found = _Index()
     try:
@@ -102,9 +103,9 @@ def _index(path: str) -> _Index:
         return found
     try:
         _count(database, found)
-    except apsw.Error as error:
-        translated = translate(error, path)
-        found.trouble = f"{translated.message}: {translated.hint}"
+    except (apsw.Error, DatabaseError) as error:
+        told = noted(error, path)
+        found.trouble = f"{told.message}: {told.hint}"
     finally:
         database.connection.close()
     return found
@@ -128,6 +129,22 @@ def _count(database: Database, found: _Index) -> None:
         found.refused = database.value("select count(*) from flow_results where refused = 1")
 
 
+def _log_trouble(path: str) -> str:
+    from signet_sync.index.database import LARGE_LOG, log_size
+
+    size = log_size(path)
+    if size <= LARGE_LOG:
+        return ""
+    return f"the database's log has grown to {_human(size)}: a program keeps reading what was before it"
+
+
+def _set_aside(path: str) -> list[str]:
+    """Damaged databases that were moved aside; `doctor` says what is to be done with them."""
+    from signet_sync.index.database import set_aside_before
+
+    return [os.path.basename(name) for name in set_aside_before(path)]
+
+
 def _silence(folder: StateFolder) -> float | None:
     """Seconds since the agent's last sign of life: the time of change of its heartbeat."""
     try:
@@ -137,30 +154,21 @@ def _silence(folder: StateFolder) -> float | None:
 
 
 def _last_pass(folder: StateFolder, live: dict[str, Any]) -> str | None:
-    import json
+    from signet_sync import state
 
     if live.get("last_full_pass"):
         return str(live["last_full_pass"])
-    try:
-        with open(os.path.join(folder.path, "last-pass.json"), encoding="utf-8") as handle:
-            found = json.load(handle).get("last_full_pass")
-    except (OSError, ValueError, AttributeError):
-        return None
+    found = (state.read_json(os.path.join(folder.path, "last-pass.json")) or {}).get("last_full_pass")
     return found if isinstance(found, str) else None
 
 
 def _intake(folder: StateFolder, refused: int) -> dict[str, Any]:
     """What comes in from harnesses: who feeds this workspace, what waits, what was begun, what was given up."""
-    import json
+    from signet_sync import journal, spool, state
 
-    from signet_sync import journal, spool
-
-    harnesses: list[str] = []
-    with suppress(OSError, ValueError), open(folder.harnesses, encoding="utf-8") as handle:
-        harnesses = sorted(json.load(handle))
     marked = spool.marked(folder.spool)
     return {
-        "harnesses": harnesses,
+        "harnesses": sorted(state.read_json(folder.harnesses) or {}),
         "waiting": max(spool.size(folder.spool)[0] - marked, 0),
         "at_work": marked,
         "given_up": spool.given_up(folder.spool),
@@ -235,6 +243,8 @@ def _show(document: dict[str, Any]) -> None:
             f" · {counted(intake['given_up'], 'job')} given up → signet-sync logs",
             fg="yellow",
         )
+    for name in document["set_aside"]:
+        click.secho(f"damaged    {name} was moved aside → signet-sync doctor", fg="yellow")
     if document["trouble"]:
         click.secho(f"trouble    {document['trouble']}", fg="yellow")
     if "halted" in str(document["state"]):

@@ -22,6 +22,9 @@ _COPY = re.compile(
     r"\d{4}-\d\d-\d\dT.*--([a-z2-7]{16})--(?:summary|transcript|compaction|manifest)([^/]+)",
     re.ASCII | re.DOTALL,
 )
+_NAMED = re.compile(
+    rb"(\d{4}-\d\d-\d\dT[^\s/|\[\]]{1,60}?--([a-z2-7]{16})--(?:summary|transcript|compaction|manifest)\.md)"
+)
 _BEFORE_KIND = re.compile(r"--([a-z2-7]{16})(?=--(?:summary|transcript|compaction|manifest))")
 _TOMBSTONE_COPY = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}--([a-z2-7]{16})([^/]+)", re.ASCII | re.DOTALL)
 _CONFLICT_MARK = re.compile(
@@ -111,3 +114,8 @@ def carried_token(name: str) -> str | None:
     """The token that an ignored name still carries (a conflict copy of an artifact), else None."""
     found = _BEFORE_KIND.findall(name) or re.findall(r"--([a-z2-7]{16})(?=--|[^a-z2-7])", name)
     return found[-1] if found else None
+
+
+def names_in(text: bytes) -> set[tuple[str, str]]:
+    """Every artifact that a text names, as its links do: names and their tokens."""
+    return {(name.decode("utf-8", "replace"), token.decode("ascii")) for name, token in _NAMED.findall(text)}

@@ -20,6 +20,14 @@ class Signature(NamedTuple):
     inode: int
 
 
+LARGEST = (1 << 63) - 1
+
+
+def storable(number: int) -> int:
+    """A time or an inode number as the index holds it: some file systems know greater ones than SQLite's integers."""
+    return number if -LARGEST <= number <= LARGEST else number & LARGEST
+
+
 @dataclass(frozen=True, slots=True)
 class Found:
     """A file as it was read: its bytes and the signature they belong to."""

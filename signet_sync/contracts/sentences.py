@@ -17,7 +17,8 @@ LOW_SIGNAL = frozenset({"Investigated issue.", "Worked on task.", "Reviewed code
 _JS_SPACE = re.compile(f"[{JS_BLANKS}]+")
 _TERMINAL = (".", "!", "?")
 _CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029]+")
-_INVISIBLE = re.compile("[\u202a-\u202e\u2066-\u2069\ufeff]")
+# Bidi overrides; and what nobody sees but a model reads: zero-width blanks, invisible operators, tag characters.
+_INVISIBLE = re.compile("[\u200b\u202a-\u202e\u2060-\u2064\u2066-\u2069\ufeff\U000e0000-\U000e007f]")
 
 # Signet's own anchors. Its patterns backtrack quadratically on hostile text, so the runs are walked here instead.
 _SIGNET_ISSUE = re.compile(rf"\b(?:PR|pr|issue|Issue|task|TASK)[-#:{JS_BLANKS}]*+([A-Za-z0-9._-]+)\b", re.ASCII)
@@ -236,8 +237,8 @@ def lead_of(line: str) -> str:
 def flatten(text: str, limit: int = 1000) -> str:
     """Text as it may be shown on a page: one line that can forge no row, link, heading or marker.
 
-    Control characters become blanks, bidi overrides go, `[[ ]] <!-- -->` and what else a Markdown reader would act on
-    (links, images, HTML, Obsidian's `%%` and `$$`) are taken apart, backticks become quotes.
+    Control characters become blanks, bidi overrides and what nobody sees go, `[[ ]] <!-- -->` and what else a Markdown
+    reader would act on (links, images, HTML, Obsidian's `%%` and `$$`) are taken apart, backticks become quotes.
     """
     if not text.isprintable():
         text = _INVISIBLE.sub("", _CONTROL.sub(" ", text))
@@ -248,7 +249,7 @@ def flatten(text: str, limit: int = 1000) -> str:
     if "--" in text or "`" in text:
         text = text.replace("`", "'").replace("<!--", "<! --").replace("-->", "-- >")
     if "<" in text or "%%" in text or "$$" in text:
-        text = re.sub(r"%(?=%)|\$(?=\$)", r"\g<0> ", re.sub(r"<(?=[A-Za-z/?])", "‹", text))
+        text = re.sub(r"%(?=%)|\$(?=\$)", r"\g<0> ", re.sub(r"<(?=[A-Za-z/?]|![A-Za-z\[])", "‹", text))
     if "  " in text or text[:1] == " " or text[-1:] == " " or not text.isascii():
         text = " ".join(text.split())
     return text if len(text) <= limit else text[: limit - 1].rstrip() + "…"

@@ -17,6 +17,7 @@ from signet_sync.entities.fitting import blocks, fit_title
 from signet_sync.errors import UsageError
 
 SIZE_LIMIT = 256 * 1024  # characters
+LINE_LIMIT = 10_000  # a parser of Markdown needs a second for as many items of a list
 
 _ANCHOR = re.compile(r"<!--[ \t]*section[ \t]+([a-z0-9][a-z0-9-]{0,63})[ \t]*-->", re.ASCII)
 
@@ -72,13 +73,13 @@ def parse(text: str) -> Document:
     Raises `DocumentProblem`: `frontmatter-missing`, `frontmatter-invalid`, `title-missing`, `section-twice` (two
     sections with one anchor), `too-large`.
     """
-    if len(text) > SIZE_LIMIT:
+    unified = text.removeprefix("\ufeff").replace("\r\n", "\n").replace("\r", "\n")
+    if len(text) > SIZE_LIMIT or unified.count("\n") > LINE_LIMIT:
         raise DocumentProblem(
             "too-large",
-            f"the file has more than {SIZE_LIMIT:,} characters",
+            f"the file has more than {SIZE_LIMIT:,} characters or {LINE_LIMIT:,} lines",
             hint="move what is long into a note of its own and link it",
         )
-    unified = text.removeprefix("\ufeff").replace("\r\n", "\n").replace("\r", "\n")
     try:
         inner, body = split(unified)
         fields = read(inner)

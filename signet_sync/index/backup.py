@@ -24,6 +24,8 @@ _BY_ROW = {
     "memory_promotions": ("agent_id", "memory_id", "sweep_id"),
     "garden_chain": BACKED_UP["garden_chain"],
 }
+# Tables without a key of their own that a row could be known by.
+_KEYLESS = ("recall_events",)
 # In SQLite's header: who made the file, and the place of the number in which we keep the checksum of all other bytes.
 _SEALED = 0x5349534B
 _CHECKSUM_AT = 60
@@ -109,9 +111,13 @@ def restore(database: Database, source: str) -> dict[str, int]:
                 for table, columns in _kept(database).items():
                     names = ", ".join(columns)
                     before: int = database.value(f"select count(*) from main.{table}")
-                    database.execute(f"insert or ignore into main.{table}({names}) select {names} from kept.{table}")
+                    database.execute(
+                        f"insert or ignore into main.{table}({names}) select {names} from kept.{table}"
+                        + (f" where ({names}) not in (select {names} from main.{table})" if table in _KEYLESS else "")
+                    )
                     counts[table] = database.value(f"select count(*) from main.{table}") - before
-                database.execute("delete from main.meta where key = 'restore'")
+                # Where a first try failed, a pass has been since, without these rows: the next one makes all anew.
+                database.execute("delete from main.meta where key in ('restore', 'graph')")
         finally:
             database.execute("detach database kept")
     except apsw.Error as error:

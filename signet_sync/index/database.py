@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any
 from urllib.parse import quote
@@ -22,10 +22,13 @@ from signet_sync.index.schema import (
     derived_tables,
     native_tables,
 )
+from signet_sync.whereabouts import private_folder
 
 MINIMUM_SQLITE = (3, 51, 3)
 _MADE = re.compile(r"create (?:unique |virtual )?(?:table|index) (\w+)")
 BUSY_MS = 5000
+# A log of so many bytes was not emptied for long: somebody keeps reading what was before it.
+LARGE_LOG = 64 * 1024 * 1024
 
 if tuple(int(part) for part in apsw.sqlite_lib_version().split(".")) < MINIMUM_SQLITE:
     raise DatabaseError(
@@ -33,19 +36,29 @@ if tuple(int(part) for part in apsw.sqlite_lib_version().split(".")) < MINIMUM_S
         hint="install an apsw with SQLite 3.51.3 or newer: pip install -U apsw",
     )
 
+Identity = tuple[int, int]  # device and inode
+
 _CORRUPT = (apsw.CorruptError, apsw.NotADBError)
-# What damaged bytes raise: a statement of its own SQLite's errors, everything else ours.
-DAMAGED = (DatabaseCorrupt, *_CORRUPT)
+_OF_THE_MOMENT = (
+    apsw.BusyError, apsw.LockedError, apsw.InterruptError, apsw.NoMemError, apsw.FullError, apsw.IOError,
+    apsw.CantOpenError, apsw.ReadOnlyError, apsw.PermissionsError,
+)  # fmt: skip
+_ODD = (apsw.SQLError, apsw.ConstraintError)
+# What SQLite says of damage without a code for it: of a schema, of a table of full text.
+_OF_DAMAGE = ("malformed", "fts5 file format", "vtable constructor failed")
 
 
-def translate(error: apsw.Error, path: str) -> DatabaseError:
+def damaged(why: object, path: str | None) -> DatabaseCorrupt:
+    """The exception for bytes that are not what we wrote."""
+    return DatabaseCorrupt(
+        f"the database is damaged: {why}", path=path, hint="signet-sync reindex --full moves it aside and rebuilds it"
+    )
+
+
+def translate(error: apsw.Error, path: str | None) -> DatabaseError:
     """Our exception for one of SQLite's, with what the person can do."""
-    if isinstance(error, _CORRUPT) or "malformed" in str(error):
-        return DatabaseCorrupt(
-            f"the database is damaged: {error}",
-            path=path,
-            hint="signet-sync reindex moves it aside and rebuilds it",
-        )
+    if isinstance(error, _CORRUPT) or any(words in str(error) for words in _OF_DAMAGE):
+        return damaged(error, path)
     if isinstance(error, apsw.BusyError):
         return DatabaseError("the database is locked by another program", path=path, hint="close it and try again")
     if isinstance(error, apsw.FullError):
@@ -67,6 +80,20 @@ def translate(error: apsw.Error, path: str) -> DatabaseError:
     return DatabaseError(f"the database failed: {error}", path=path, hint="signet-sync doctor looks closer")
 
 
+def protect(connection: apsw.Connection, wait_ms: int) -> None:
+    """What keeps a hostile file from harming us; writes nothing."""
+    connection.set_busy_timeout(wait_ms)
+    connection.config(apsw.SQLITE_DBCONFIG_DEFENSIVE, 1)
+    connection.config(apsw.SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0)
+    connection.config(apsw.SQLITE_DBCONFIG_ENABLE_TRIGGER, 0)
+    connection.config(apsw.SQLITE_DBCONFIG_ENABLE_VIEW, 0)
+    connection.config(apsw.SQLITE_DBCONFIG_DQS_DML, 0)
+    connection.config(apsw.SQLITE_DBCONFIG_DQS_DDL, 0)
+    for pragma in ("cell_size_check = on", "mmap_size = 0", "foreign_keys = on", "temp_store = memory"):
+        connection.execute(f"pragma {pragma}")
+    connection.execute("pragma cache_size = -8000")  # whoever only reads needs it as much: full text is walked
+
+
 class Database:
     """A connection with our schema. Used by one thread at a time; never crosses a fork."""
 
@@ -81,15 +108,20 @@ class Database:
         """
         self.path = path
         self.readonly = readonly
-        self._files: list[tuple[int, int] | None] = []
+        self._files: list[Identity | None] = []
         memory = path == ":memory:"
         if not memory and not os.path.exists(path):
             if readonly or not create:
                 raise FileNotFoundError(path)
             _make(path)
+        if not memory and not os.path.isfile(path):
+            # Opening a pipe would wait for its other end for ever.
+            raise DatabaseError(
+                "the database is no file", path=path, hint="move what is there away, or choose another --db"
+            )
         flags = apsw.SQLITE_OPEN_READONLY if readonly else apsw.SQLITE_OPEN_READWRITE
         name = path
-        if readonly and traceless and not _holds_something(f"{path}-wal"):
+        if readonly and traceless and not log_size(path):
             flags |= apsw.SQLITE_OPEN_URI
             name = f"file:{quote(path)}?immutable=1"
         try:
@@ -97,7 +129,7 @@ class Database:
         except apsw.Error as error:
             raise translate(error, path) from error
         try:
-            self._protect(wait_ms)
+            protect(self.connection, wait_ms)
             self._refuse_others()
             self._configure(memory, wait_ms)
             self._migrate(create)
@@ -109,33 +141,23 @@ class Database:
             raise
         self._files = self._identities()
 
-    def _protect(self, wait_ms: int) -> None:
-        """What keeps a hostile file from harming us; writes nothing."""
-        connection = self.connection
-        connection.set_busy_timeout(wait_ms)
-        connection.config(apsw.SQLITE_DBCONFIG_DEFENSIVE, 1)
-        connection.config(apsw.SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0)
-        connection.config(apsw.SQLITE_DBCONFIG_ENABLE_TRIGGER, 0)
-        connection.config(apsw.SQLITE_DBCONFIG_ENABLE_VIEW, 0)
-        connection.config(apsw.SQLITE_DBCONFIG_DQS_DML, 0)
-        connection.config(apsw.SQLITE_DBCONFIG_DQS_DDL, 0)
-        for pragma in ("cell_size_check = on", "mmap_size = 0", "foreign_keys = on", "temp_store = memory"):
-            connection.execute(f"pragma {pragma}")
-        connection.execute("pragma cache_size = -8000")  # whoever only reads needs it as much: full text is walked
-
     def _refuse_others(self) -> None:
         """Refuses a file that is not ours or newer than us, before the first write (even WAL mode would be one)."""
         with self.connection:  # one snapshot: another process may be making the tables right now
             version = self.value("pragma user_version")
             application = self.value("pragma application_id")
-            tables = self.value("select count(*) from sqlite_schema")
+            tables = {name for (name,) in self.execute("select name from sqlite_schema")}
         if application == BUILDING_ID:
             self.connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
             raise DatabaseUnfinished("the first index is being built", path=self.path, hint="try again in a moment")
-        foreign = application != APPLICATION_ID and tables > 0
+        foreign = application != APPLICATION_ID and bool(tables)
         if not foreign and version <= VERSION:
             return
         self.connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
+        if foreign and log_size(self.path) and _application_without_log(self.path) == APPLICATION_ID:
+            raise damaged("the log beside it is another one's", self.path)
+        if foreign and tables.issuperset(native_tables()):
+            raise damaged("all of our tables, and the mark of another program", self.path)
         if foreign:
             raise DatabaseError(
                 "the file is a database of another program",
@@ -188,7 +210,10 @@ class Database:
             if version == VERSION:
                 return
             if version:
-                self._bring_up_to_date(version)
+                try:
+                    self._bring_up_to_date(version)
+                except apsw.SQLError as error:
+                    raise damaged(f"it is not of the version that it names: {error}", self.path) from error
                 return
             for statement in (*NATIVE_DDL, *DERIVED_DDL):
                 self.connection.execute(statement)
@@ -273,8 +298,14 @@ class Database:
         self._files = self._identities()
 
     def execute(self, sql: str, bindings: Sequence[Any] = ()) -> Iterator[tuple[Any, ...]]:
-        """Rows of a statement; every value bound."""
-        return self.connection.execute(sql, bindings)
+        """Rows of a statement; every value bound. Raises `DatabaseCorrupt` for a text that is none."""
+        return self._rows(self.connection.execute(sql, bindings))
+
+    def _rows(self, cursor: apsw.Cursor) -> Iterator[tuple[Any, ...]]:
+        try:
+            yield from cursor
+        except UnicodeDecodeError as error:
+            raise damaged(error, self.path) from None
 
     def executemany(self, sql: str, rows: Sequence[Sequence[Any]]) -> None:
         """One statement for many rows."""
@@ -283,7 +314,7 @@ class Database:
 
     def value(self, sql: str, bindings: Sequence[Any] = ()) -> Any:
         """The first column of the first row, or None."""
-        for row in self.connection.execute(sql, bindings):
+        for row in self.execute(sql, bindings):
             return row[0]
         return None
 
@@ -349,35 +380,63 @@ class Database:
         """Whether the file, or the log that we write, was deleted or exchanged under us: others read something else."""
         return self._files != self._identities()
 
-    def _identities(self) -> list[tuple[int, int] | None]:
+    @property
+    def identity(self) -> Identity | None:
+        """Which file this is, as it was when it was opened; None in memory."""
+        return self._files[0] if self._files else None
+
+    def _identities(self) -> list[Identity | None]:
         if self.path == ":memory:":
             return []
-        return [_identity(self.path + suffix) for suffix in (("",) if self.readonly else ("", "-wal"))]
+        return [identity(self.path + suffix) for suffix in (("",) if self.readonly else ("", "-wal"))]
 
     def checkpoint(self, *, truncate: bool = False) -> bool:
         """Moves the WAL into the database; with `truncate` also empties it. False where a reader stood in the way."""
         mode = apsw.SQLITE_CHECKPOINT_TRUNCATE if truncate else apsw.SQLITE_CHECKPOINT_PASSIVE
         try:
-            self.connection.wal_checkpoint(mode=mode)
+            logged, moved = self.connection.wal_checkpoint(mode=mode)
         except apsw.BusyError:
             return False
         except apsw.Error as error:
             raise translate(error, self.path) from error
-        return True
+        return moved >= logged
 
-    def problems(self) -> list[str]:
-        """What SQLite's and FTS5's own checks find; empty when all is well. Full text needs a writable connection."""
+    def problems(self, *, closely: Iterable[str] = ()) -> list[str]:
+        """What SQLite's and FTS5's own checks find; empty when all is well. Full text needs a writable connection.
+
+        Of the tables `closely` the indexes are compared with the rows, and every text is read. Raises SQLite's errors
+        where it could not look: locked, out of room, not readable.
+        """
         try:
             found = [str(row[0]) for row in self.execute("pragma quick_check") if row[0] != "ok"]
-        except apsw.Error as error:
+            found += self._missing()
+            for table in () if found else closely:
+                found += [str(row[0]) for row in self.execute(f"pragma integrity_check({table})") if row[0] != "ok"]
+                for _ in self.execute(f"select * from {table}"):
+                    pass
+        except _OF_THE_MOMENT:
+            raise
+        except (apsw.Error, DatabaseCorrupt) as error:
             return [str(error)]
         if self.readonly:
             return found
-        try:
-            self.execute("insert into memory_artifacts_fts(memory_artifacts_fts, rank) values('integrity-check', 1)")
-        except apsw.Error as error:
-            found.append(f"full text: {error}")
+        for table in ("memory_artifacts_fts", "recall_lines_fts"):
+            try:
+                self.execute(f"insert into {table}({table}, rank) values('integrity-check', 1)")
+            except _OF_THE_MOMENT:
+                raise
+            except apsw.Error as error:
+                found.append(f"full text: {error}")
         return found
+
+    def _missing(self) -> list[str]:
+        """Tables and columns that a damaged schema lacks, though it can be read."""
+        whole = Database(":memory:")
+        try:
+            there = set(self.execute(_COLUMNS))
+            return [f"no {table}.{column}" for table, column in whole.execute(_COLUMNS) if (table, column) not in there]
+        finally:
+            whole.connection.close()
 
     def close(self) -> None:
         """Checkpoints what can be and closes; safe to call twice."""
@@ -407,10 +466,17 @@ def worth(columns: Sequence[str | None], *, unique: bool) -> str:
     return " ".join(map(str, (_ROWS, *shares)))
 
 
+_SUSPECT = ".suspect"
+_COMPANIONS = ("-wal", "-shm", "-journal")
 _ROWS = 100_000
+_COLUMNS = (
+    "select t.name, c.name from sqlite_schema t, pragma_table_info(t.name) c where t.type = 'table'"
+    " and t.name not like 'sqlite_%'"
+)
 
 
-def _identity(path: str) -> tuple[int, int] | None:
+def identity(path: str) -> Identity | None:
+    """What tells one file from another that takes its name; None where there is none."""
     try:
         status = os.stat(path)
     except OSError:
@@ -425,25 +491,89 @@ def set_aside(path: str) -> str:
     """
     stem = f"{path}.corrupt-{time.strftime('%Y%m%dT%H%M%SZ', time.gmtime())}"
     moved, number = stem, 1
-    while os.path.lexists(moved):
+    # Where this was cut off before, the companions lie there without their database.
+    while any(os.path.lexists(moved + suffix) for suffix in (*_COMPANIONS, "")):
         moved, number = f"{stem}-{number}", number + 1
-    for suffix in ("-wal", "-shm", "-journal", ""):
+    for suffix in (*_COMPANIONS, ""):
         with suppress(FileNotFoundError):
             os.replace(path + suffix, moved + suffix)
     return moved
 
 
-def _holds_something(path: str) -> bool:
+def last_set_aside(path: str) -> str | None:
+    """The damaged database that was moved aside last."""
+    found = set_aside_before(path)
+    return max(found, key=lambda name: os.stat(name).st_ctime_ns) if found else None
+
+
+def set_aside_before(path: str) -> list[str]:
+    """Every damaged database that was moved aside and still lies there."""
+    folder, name = os.path.split(path)
+    start = f"{name}.corrupt-"
     try:
-        return os.path.getsize(path) > 0
+        names = [n for n in os.listdir(folder or ".") if n.startswith(start)]
     except OSError:
-        return False
+        return []
+    return sorted(os.path.join(folder, n) for n in names if not n.endswith(_COMPANIONS))
+
+
+def suspect(path: str) -> None:
+    """Notes that a reader met damage: the next pass looks at every page, not only at those that it needs."""
+    with suppress(OSError):
+        os.close(os.open(path + _SUSPECT, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600))
+
+
+def noted(error: apsw.Error | DatabaseError, path: str) -> DatabaseError:
+    """Our exception for one that somebody met who cannot mend the database; of damage a note is left."""
+    told = translate(error, path) if isinstance(error, apsw.Error) else error
+    if isinstance(told, DatabaseCorrupt) or is_odd(error):
+        suspect(path)
+    return told
+
+
+def is_odd(error: BaseException) -> bool:
+    """Whether an error may come from damage: of the schema, or of an index that disagrees with its table."""
+    return isinstance(error, _ODD) or isinstance(error.__cause__, _ODD)
+
+
+def is_suspect(path: str) -> bool:
+    """Whether a reader met damage since somebody looked."""
+    return path != ":memory:" and os.path.exists(path + _SUSPECT)
+
+
+def confide(path: str) -> None:
+    """Takes the note away: the database was looked at, or is another one."""
+    with suppress(OSError):
+        os.unlink(path + _SUSPECT)
+
+
+def without_log(path: str) -> apsw.Connection:
+    """A database as its file alone tells it, opened to be read. Raises SQLite's errors."""
+    flags = apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI
+    return apsw.Connection(f"file:{quote(path)}?immutable=1", flags=flags)
+
+
+def _application_without_log(path: str) -> int:
+    connection = without_log(path)
+    try:
+        found: int = connection.execute("pragma application_id").get
+    finally:
+        connection.close()
+    return found
+
+
+def log_size(path: str) -> int:
+    """The bytes of a database's write-ahead log."""
+    try:
+        return os.path.getsize(f"{path}-wal")
+    except OSError:
+        return 0
 
 
 def _make(path: str) -> None:
     """An empty file that only its owner may read, in a folder that only its owner may enter."""
     try:
-        os.makedirs(os.path.dirname(os.path.abspath(path)), mode=0o700, exist_ok=True)
+        private_folder(os.path.dirname(os.path.abspath(path)))
         os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
     except OSError as error:
         raise DatabaseError(
@@ -453,6 +583,6 @@ def _make(path: str) -> None:
 
 def discard(path: str) -> None:
     """Deletes a database that never held anything but what the files hold."""
-    for suffix in ("", "-wal", "-shm", "-journal"):
+    for suffix in ("", *_COMPANIONS):
         with suppress(FileNotFoundError):
             os.unlink(path + suffix)

@@ -53,6 +53,18 @@ def drop(database: Database, agent_id: str, ids: Sequence[str]) -> None:
         database.execute(f"delete from recall_lines {where}", chunk)
 
 
+def in_step(database: Database) -> bool:
+    """Whether full text holds exactly as many rows as there are lines."""
+    rows = database.value("select count(*) from recall_lines")
+    return bool(rows == database.value("select count(*) from recall_lines_fts_docsize"))
+
+
+def rebuild(database: Database) -> None:
+    """Full text from the lines, all of them. In the caller's transaction."""
+    database.execute("insert into recall_lines_fts(recall_lines_fts) values('delete-all')")
+    database.execute(f"insert into recall_lines_fts(rowid, text) {_TEXTS}")
+
+
 def _text(database: Database, agent_id: str, line_id: str) -> tuple[str, str] | None:
     for tier, text in database.execute(
         "select tier, text from recall_lines where agent_id = ? and id = ?", (agent_id, line_id)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from hashlib import sha256
 from typing import Any, NamedTuple
 
 from signet_sync.contracts.segments import spaced
@@ -18,6 +19,8 @@ _COLUMNS = "agent_id, id, type, content, tags, private, created_at, concept_tags
 # The mark's key holds agent and id and no word; it goes when no byte of the memory is left in our files.
 _MARK = "forgotten:"
 _WORD = re.compile(r"[^\W_]+")
+# Another one stays, because a diary of before may come back and tell of it: no more than a hash of agent and id.
+_GONE = "gone:"
 _ALL_MARKS = f"from meta where key >= '{_MARK}' and key < '{_MARK[:-1]};'"  # `;` comes right behind `:`
 
 
@@ -55,6 +58,7 @@ def store(database: Database, memory: Memory, origin: Origin) -> tuple[Memory, b
         " values(?, ?, ?, ?, ?)",
         (memory.agent_id, memory.id, *origin, memory.created_at),
     )
+    database.execute("delete from meta where key = ?", (_gone(memory.agent_id, memory.id),))
     recall_lines.put(database, [_line(row)])
     return row, before is None
 
@@ -190,6 +194,20 @@ def forgotten(database: Database) -> list[tuple[str, str]]:
     return [(agent_id, memory_id) for agent_id, _, memory_id in marks]
 
 
+def once_forgotten(database: Database, agent_id: str, ids: Iterable[str]) -> frozenset[str]:
+    """Which of these memories of an agent were forgotten, however long ago, and are not remembered again."""
+    wanted = {_gone(agent_id, memory_id): memory_id for memory_id in ids}
+    waiting = {memory_id for agent, memory_id in forgotten(database) if agent == agent_id}
+    long_ago = {memory_id for key, memory_id in wanted.items() if database.meta(key) is not None}
+    return frozenset(long_ago | waiting.intersection(wanted.values()))
+
+
+def _gone(agent_id: str, memory_id: str) -> str:
+    return _GONE + sha256(f"{agent_id}:{memory_id}".encode()).hexdigest()[:32]
+
+
 def mark_scrubbed(database: Database) -> None:
     """Remembers that no byte of what was forgotten is left in our files. In the caller's transaction."""
+    for agent_id, memory_id in forgotten(database):
+        database.set_meta(_gone(agent_id, memory_id), "")
     database.execute(f"delete {_ALL_MARKS}")

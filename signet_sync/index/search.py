@@ -7,7 +7,7 @@ from typing import NamedTuple
 import apsw
 
 from signet_sync.contracts.segments import word_phrases
-from signet_sync.errors import DatabaseCorrupt, UsageError
+from signet_sync.errors import UsageError
 from signet_sync.index.database import Database
 from signet_sync.recall.snippets import WORDS, snippet
 
@@ -108,12 +108,7 @@ def _run(
     sql += " order by memory_artifacts_fts.rank, a.membership_us desc, a.source_path limit ?"
     bindings.append(max(1, min(limit, 1000)))
     hits = []
-    try:
-        for path, found_kind, agent, token, key, ended_at, score, content, sentence in database.execute(sql, bindings):
-            words = snippet(content, sentence, query)
-            hits.append(Hit(path, found_kind, agent, token, key, ended_at, round(float(score), 6), words))
-    except UnicodeDecodeError as error:
-        raise DatabaseCorrupt(
-            f"the database is damaged: {error}", path=database.path, hint="signet-sync reindex --full rebuilds it"
-        ) from None
+    for path, found_kind, agent, token, key, ended_at, score, content, sentence in database.execute(sql, bindings):
+        words = snippet(content, sentence, query)
+        hits.append(Hit(path, found_kind, agent, token, key, ended_at, round(float(score), 6), words))
     return hits

@@ -6,36 +6,47 @@ import json
 from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from signet_sync.contracts.names import names_in
 from signet_sync.contracts.tokens import token_of
 from signet_sync.index import captures, live, memories, nodes, wordings
 from signet_sync.index.artifacts import delete_rows, forget_files
-from signet_sync.index.database import Database
+from signet_sync.index.database import Database, damaged
 
 if TYPE_CHECKING:
     from signet_sync.contracts.artifacts import Tombstone
+
+_LINES = "lines of what was removed"
 
 
 def mirrored(database: Database) -> list[Tombstone]:
     """The tombstones that the database knows."""
     found = []
-    for agent_id, token, removed_at, reason, paths, session_ids in database.execute(
+    for row in database.execute(
         "select agent_id, session_token, removed_at, reason, removed_paths, session_ids from memory_artifact_tombstones"
         " order by agent_id, session_token"
     ):
-        fields: dict[str, Any] = {
-            "kind": "tombstone",
-            "agent_id": agent_id,
-            "session_token": token,
-            "removed_at": removed_at,
-            "reason": reason,
-            "removed_paths": json.loads(paths),
-            "session_ids": json.loads(session_ids) if session_ids else None,
-        }
-        # Only a vault with tombstones pays for the models.
-        from signet_sync.contracts.artifacts import validate_tombstone
-
-        found.append(validate_tombstone(fields))
+        try:
+            found.append(stone_of(*row))
+        except ValueError as error:
+            raise damaged(f"a tombstone cannot be read: {error}", database.path) from None
     return found
+
+
+def stone_of(agent_id: str, token: str, removed_at: str, reason: str, paths: str, session_ids: str | None) -> Tombstone:
+    """The tombstone of a row of the mirror. Raises `ValueError` for one that we never wrote."""
+    fields: dict[str, Any] = {
+        "kind": "tombstone",
+        "agent_id": agent_id,
+        "session_token": token,
+        "removed_at": removed_at,
+        "reason": reason,
+        "removed_paths": json.loads(paths),
+        "session_ids": json.loads(session_ids) if session_ids else None,
+    }
+    # Only a vault with tombstones pays for the models.
+    from signet_sync.contracts.artifacts import validate_tombstone
+
+    return validate_tombstone(fields)
 
 
 def mirror(database: Database, stones: Sequence[Tombstone]) -> None:
@@ -219,7 +230,7 @@ def _forget_live(database: Database, stone: Tombstone, ids: Collection[str], of_
     fresh = bool(
         database.value(
             "select exists(select 1 from memory_artifact_tombstones"
-            " where agent_id = ? and session_token = ? and scrubbed = 0)",
+            f" where agent_id = ? and session_token = ? and scrubbed = {_DUE})",
             (agent_id, token),
         )
     )
@@ -245,20 +256,95 @@ def _forget_memories(database: Database, stone: Tombstone, known: Sequence[tuple
     return gone
 
 
+# What `scrubbed` says: a removal still has to be followed by its scrub, was, or something of it has come back since.
+_DUE, _DONE, _RETURNED = 0, 1, 2
+
+
 def pending(database: Database) -> frozenset[tuple[str, str]]:
-    """Agent and token of the removals that have not yet been followed by their scrub."""
+    """Agent and token of the removals that have not yet been followed by their scrub, or need another."""
     return frozenset(
-        database.execute("select agent_id, session_token from memory_artifact_tombstones where scrubbed = 0")
+        database.execute(f"select agent_id, session_token from memory_artifact_tombstones where scrubbed <> {_DONE}")
     )
+
+
+def remember_lines(database: Database, digests: Collection[str]) -> None:
+    """Keeps the digests of lines that a scrub still has to take out of kept copies; in the transaction of the rows."""
+    if digests:
+        lines = sorted({*remembered_lines(database), *digests})
+        database.set_meta(_LINES, json.dumps({"new": True, "lines": lines}))
+
+
+def remembered_lines(database: Database) -> frozenset[str]:
+    """The digests that `remember_lines` was given since the last scrub."""
+    found = database.meta(_LINES)
+    return frozenset(json.loads(found)["lines"]) if found else frozenset()
+
+
+def settle_lines(database: Database) -> bool:
+    """After a scrub: forgets the digests, but for those of this very pass; then it is False, and another has to follow.
+
+    Pages, and what is kept of them, are written after the scrub.
+    """
+    found = database.meta(_LINES)
+    if not found:
+        return True
+    known = json.loads(found)
+    if known["new"]:
+        database.set_meta(_LINES, json.dumps(known | {"new": False}))
+    else:
+        database.execute("delete from meta where key = ?", (_LINES,))
+    return not known["new"]
+
+
+def half_enforced(database: Database) -> bool:
+    """Whether rows stand that a tombstone covers: somebody removes them now, or died before he came to them."""
+    found: int = database.value(
+        "select exists(select 1 from memory_artifact_tombstones t cross join memory_artifacts a"
+        " on a.agent_id = t.agent_id and a.session_token = t.session_token"
+        " where t.session_ids is null or a.session_id in (select value from json_each(t.session_ids)))"
+    )
+    return bool(found)
 
 
 def unscrubbed(database: Database) -> bool:
     """Whether a removal, of sessions or of memories, has not yet been followed by its scrub."""
-    pending = database.value("select exists(select 1 from memory_artifact_tombstones where scrubbed = 0)")
-    return bool(pending) or bool(memories.forgotten(database))
+    waiting = database.value(f"select exists(select 1 from memory_artifact_tombstones where scrubbed <> {_DONE})")
+    return bool(waiting) or bool(memories.forgotten(database))
 
 
 def mark_scrubbed(database: Database) -> None:
     """Remembers that no byte of the removed sessions and forgotten memories is left in our files."""
     memories.mark_scrubbed(database)
-    database.execute("update memory_artifact_tombstones set scrubbed = 1 where scrubbed = 0")
+    database.execute(f"update memory_artifact_tombstones set scrubbed = {_DONE} where scrubbed <> {_DONE}")
+
+
+def told_by(database: Database, agent_id: str, text: bytes) -> frozenset[str]:
+    """The tokens of an agent's removed sessions whose artifacts a text names: a page or an entity that came back."""
+    named = names_in(text)
+    if not named:
+        return frozenset()
+    found = set()
+    for token, paths, session_ids in database.execute(
+        "select session_token, removed_paths, session_ids from memory_artifact_tombstones where agent_id = ?",
+        (agent_id,),
+    ):
+        # Under a key that sessions share the others stay, and may be named.
+        gone = {path.rpartition("/")[2] for path in json.loads(paths)} if session_ids else None
+        if any(token == each and (gone is None or name in gone) for name, each in named):
+            found.add(token)
+    return frozenset(found)
+
+
+def reopen(database: Database, agent_id: str, tokens: Collection[str]) -> None:
+    """Has a removal scrubbed again, because something of it came back. In a transaction of its own."""
+    with database.transaction(durable=True):
+        database.executemany(
+            f"update memory_artifact_tombstones set scrubbed = {_RETURNED}"
+            f" where agent_id = ? and session_token = ? and scrubbed = {_DONE}",
+            [(agent_id, token) for token in sorted(tokens)],
+        )
+
+
+def any_stand(database: Database) -> bool:
+    """Whether anything was ever removed here."""
+    return bool(database.value("select exists(select 1 from memory_artifact_tombstones)"))

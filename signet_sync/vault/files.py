@@ -10,26 +10,31 @@ import stat
 import sys
 import time
 import uuid
-from collections.abc import Callable, Iterable
-from contextlib import suppress
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
-from signet_sync.contracts.observed import Found, Signature, Trouble
+from signet_sync.contracts.observed import LARGEST, Found, Signature, Trouble, storable
 from signet_sync.contracts.places import OWN, TEMPORARY
 from signet_sync.errors import PathEscape, WorkspaceError
+from signet_sync.vault import aside
 from signet_sync.vault.layout import folder, split_path
+from signet_sync.whereabouts import process_alive
 
 _READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 _CREATE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 _TEMPORARY_NAME = re.compile(r"(\d+)-[0-9a-f]{32}\.tmp", re.ASCII)
 _STRAY_NAME = re.compile(r"\.signet-(\d+)-[0-9a-f]{32}\.tmp", re.ASCII)
+REST = 60.0  # seconds: what rested that long without a lease is taken to be final
+_ROUNDS = 3  # of finding that a file came or went between a look and a swap
 _SF_DATALESS = 0x40000000  # macOS: the bytes are in the cloud; reading would block until they are fetched
 
 
 def signature_of(status: os.stat_result) -> Signature:
     """The signature of a stat result."""
-    return Signature(status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_ino)
+    found = (status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_ino)
+    return tuple.__new__(Signature, found if max(found) <= LARGEST and min(found) >= -LARGEST else map(storable, found))
 
 
 def read_at(descriptor: int, name: str, limit: int) -> Found | Trouble:
@@ -216,19 +221,41 @@ def _link(source: int, staged: str, target: int, name: str) -> bool:
     return _rename(source, staged, target, name, _NOREPLACE)
 
 
-def create_once(root: str, path: str, data: bytes) -> Signature:
+def _claim(source: int, staged: str, target: int, name: str) -> None:
+    """Takes a free name with an empty file, then puts the staged one in its place: nobody ever sees a part of it.
+
+    Raises `FileExistsError` where the name is taken. A crash in between leaves the empty file.
+    """
+    os.close(os.open(name, _CREATE, 0o600, dir_fd=target))
+    try:
+        os.replace(staged, name, src_dir_fd=source, dst_dir_fd=target)
+    except BaseException:
+        with suppress(OSError):
+            os.unlink(name, dir_fd=target)
+        raise
+
+
+Entitled = Callable[[], AbstractContextManager[None]]
+
+
+def create_once(
+    root: str, path: str, data: bytes, *, sync_folder: bool = True, entitled: Entitled = nullcontext
+) -> Signature:
     """Publishes a file that must not exist yet: temporary file, fsync, link, fsync of the folder.
 
-    Raises `FileExistsError` if the name is taken; then nothing was changed. After any other `OSError` the file is
-    absent or whole.
+    What `entitled` gives is held while the file gets its name; it may raise, and then nothing is published. Raises
+    `FileExistsError` if the name is taken; then nothing was changed. After any other `OSError` the file is absent or
+    whole.
     """
     where, name = split_path(path)
     with folder(root, TEMPORARY, create=True) as temporary, folder(root, where, create=True) as target:
 
         def publish(source: int, staged: str) -> None:
-            if not _link(source, staged, target, name):
-                _write_temporary(target, name, data, 0o600)
-            sync_descriptor(target)
+            with entitled():
+                if not _link(source, staged, target, name):
+                    _claim(source, staged, target, name)
+            if sync_folder:
+                sync_descriptor(target)
 
         _staged(temporary, target, data, 0o600, publish)
         return signature_of(os.stat(name, dir_fd=target, follow_symlinks=False))
@@ -246,13 +273,23 @@ class Replaced:
     displaced: bytes | None
 
 
-def replace(root: str, path: str, data: bytes, expected: bytes | None, *, sync_folder: bool = True) -> Replaced:
+def replace(
+    root: str,
+    path: str,
+    data: bytes,
+    expected: bytes | None,
+    *,
+    sync_folder: bool = True,
+    entitled: Entitled = nullcontext,
+) -> Replaced:
     """Replaces (or creates) a file atomically: temporary file, fsync, swap, fsync of the folder.
 
     `expected` are the bytes that the caller took for the present ones. Where the system can swap two names, the old
-    file is compared *after* the swap, so that an editor that saved in between loses nothing: its file is swapped back
-    in, which needs no space, and its bytes come back in `displaced`. With `expected` None whatever stands there is
-    replaced and comes back in `displaced`. The old file's mode is kept; a new file is 0600.
+    file is compared *after* the swap, and only once nobody has it open for writing, so that an editor that saved in
+    between, or is about to, loses nothing: its file is swapped back in, which needs no space, and its bytes come back
+    in `displaced`. With `expected` None whatever stands there is replaced and comes back in `displaced`. The old file's
+    mode is kept; a new file is 0600. What `entitled` gives is held around the swap; it may raise, and then the file
+    stays.
 
     Raises `WorkspaceError` where something else than a file stands there, or one that is being written just now.
     """
@@ -269,8 +306,9 @@ def replace(root: str, path: str, data: bytes, expected: bytes | None, *, sync_f
 
         def publish(source: int, staged: str) -> bytes | None:
             displaced = None
-            if present or not _appears(source, staged, target, name):
-                displaced = _swap(source, staged, target, name, path, expected)
+            with entitled():
+                if present or not _appears(source, staged, target, name):
+                    displaced = _Swap(source, staged, target, name, path).run(data, expected)
             if sync_folder:
                 sync_descriptor(target)
             return displaced
@@ -288,29 +326,171 @@ def _appears(source: int, staged: str, target: int, name: str) -> bool:
         return False
 
 
-def _swap(source: int, staged: str, target: int, name: str, path: str, expected: bytes | None) -> bytes | None:
-    """Puts the staged file in place of another; gives the other's bytes where they are not the expected ones."""
-    ours = os.stat(staged, dir_fd=source, follow_symlinks=False).st_ino
-    swapped = _rename(source, staged, target, name, _EXCHANGE)
-    old = _read_settled(source, staged, 1 << 31) if swapped else _read_settled(target, name, 1 << 31)
-    displaced = old.raw if isinstance(old, Found) and old.raw != expected else None
-    readable = isinstance(old, Found) or old.code == "gone"
-    wanted = readable and (displaced is None or expected is None)
-    if swapped and not wanted:
-        _put_back(source, staged, target, name, ours)
-    if not readable:
-        raise WorkspaceError("it cannot be read, or is being written", path=path, hint="it is tried again by itself")
-    if wanted and not swapped:
-        os.replace(staged, name, src_dir_fd=source, dst_dir_fd=target)
-    return displaced
+class _Swap(NamedTuple):
+    """A staged file that takes the place of another one."""
+
+    source: int
+    staged: str
+    target: int
+    name: str
+    path: str
+
+    def run(self, data: bytes, expected: bytes | None) -> bytes | None:
+        """Swaps; gives the other's bytes where they are not the expected ones."""
+        seen, _ = _read_final(self.target, self.name)
+        if isinstance(seen, Found) and expected is not None and seen.raw != expected:
+            return seen.raw
+        if isinstance(seen, Trouble) and seen.code != "gone":
+            raise self._unreadable()
+        ours = os.stat(self.staged, dir_fd=self.source, follow_symlinks=False).st_ino
+        held = aside.name_of(self.staged, self.path, ours=data, expected=expected)
+        # From here on a crash may leave a person's file under this name: it says what else may be in it.
+        os.rename(self.staged, held, src_dir_fd=self.source, dst_dir_fd=self.source)
+        swapped = False
+        try:
+            for _ in range(_ROUNDS):
+                swapped = _rename(self.source, held, self.target, self.name, _EXCHANGE)
+                if swapped:
+                    return self._settle(held, ours, expected)
+                if look_at(self.target, self.name) is None and _appears(self.source, held, self.target, self.name):
+                    return None
+            return self._over(held, expected)
+        finally:
+            if not swapped:
+                with suppress(OSError):
+                    os.unlink(held, dir_fd=self.source)
+
+    def _over(self, held: str, expected: bytes | None) -> bytes | None:
+        """Replaces where names cannot be swapped: what is saved between the comparison and the rename is lost."""
+        old = _read_settled(self.target, self.name, 1 << 31)
+        displaced = old.raw if isinstance(old, Found) and old.raw != expected else None
+        if isinstance(old, Trouble) and old.code != "gone":
+            raise self._unreadable()
+        if displaced is None or expected is None:
+            os.replace(held, self.name, src_dir_fd=self.source, dst_dir_fd=self.target)
+        return displaced
+
+    def _settle(self, held: str, ours: int, expected: bytes | None) -> bytes | None:
+        """Judges the file that was displaced: it goes if it is the expected one, else back to its place."""
+        old, final = _read_final(self.source, held)
+        displaced = old.raw if isinstance(old, Found) and old.raw != expected else None
+        readable = isinstance(old, Found) or old.code == "gone"
+        if readable and (displaced is None or expected is None):
+            if final:
+                _drop(self.source, held)
+            return displaced
+        self._put_back(held, ours)
+        if not readable:
+            raise self._unreadable()
+        return displaced
+
+    def _put_back(self, held: str, ours: int) -> None:
+        """Gives a displaced file its place again; where that was taken anew, it stays aside and is looked at later."""
+        if not _rename(self.source, held, self.target, self.name, _EXCHANGE):
+            if _appears(self.source, held, self.target, self.name):
+                _drop(self.source, held)
+            return
+        if os.stat(held, dir_fd=self.source, follow_symlinks=False).st_ino == ours:
+            self._drop_ours(held)
+        else:
+            # It was saved once more between the two swaps: the newest stays.
+            _rename(self.source, held, self.target, self.name, _EXCHANGE)
+
+    def _drop_ours(self, held: str) -> None:
+        """Deletes our own file, unless somebody found it in the moment in which it had its place, and writes to it."""
+        told = aside.parse(held)
+        found, final = _read_final(self.source, held)
+        if final and told is not None and isinstance(found, Found) and told.holds_ours(found.raw):
+            _drop(self.source, held)
+
+    def _unreadable(self) -> WorkspaceError:
+        return WorkspaceError(
+            "it cannot be read, or is being written", path=self.path, hint="it is tried again by itself"
+        )
 
 
-def _put_back(source: int, staged: str, target: int, name: str, ours: int) -> None:
-    if not _rename(source, staged, target, name, _EXCHANGE):
-        os.replace(staged, name, src_dir_fd=source, dst_dir_fd=target)
-    elif os.stat(staged, dir_fd=source, follow_symlinks=False).st_ino != ours:
-        # It was saved once more between the two swaps: the newest stays.
-        _rename(source, staged, target, name, _EXCHANGE)
+def _drop(descriptor: int, name: str) -> None:
+    # What cannot be taken away now is swept later; it must not turn a durable write into an error.
+    with suppress(OSError):
+        os.unlink(name, dir_fd=descriptor)
+
+
+def is_being_written(root: str, path: str) -> bool:
+    """Whether some program has a file open for writing just now; False where the system cannot tell."""
+    where, name = split_path(path)
+    with suppress(OSError, WorkspaceError), folder(root, where) as descriptor:
+        handle = os.open(name, _READ, dir_fd=descriptor)
+        try:
+            return aside.has_no_writer(handle) is False
+        finally:
+            os.close(handle)
+    return False
+
+
+def look_at(descriptor: int, name: str) -> os.stat_result | None:
+    """The status of a name in an open folder, links not followed; None where nothing is there."""
+    try:
+        return os.stat(name, dir_fd=descriptor, follow_symlinks=False)
+    except FileNotFoundError:
+        return None
+
+
+def _read_final(descriptor: int, name: str) -> tuple[Found | Trouble, bool]:
+    """Reads a file that has lost its place, once nobody can write to it any more; and whether that could be told.
+
+    Whoever opened it under its old name may still write: then it is `unsettled`.
+    """
+    try:
+        handle = os.open(name, _READ, dir_fd=descriptor)
+    except OSError as error:
+        return _open_trouble(error), False
+    try:
+        alone = aside.has_no_writer(handle)
+        if alone is False:
+            return Trouble("unsettled", "a program has it open for writing"), False
+        found = _read_settled(descriptor, name, 1 << 31)
+        if alone and aside.is_wanted(handle):
+            return Trouble("unsettled", "a program opened it for writing"), False
+        return found, alone is True
+    finally:
+        os.close(handle)
+
+
+def retract(root: str, path: str, expected: bytes) -> bool:
+    """Removes a file if it still holds these bytes, and syncs its folder; False where somebody saved it meanwhile.
+
+    It is taken out of its place first and compared then, so that no save is lost.
+    """
+    where, name = split_path(path)
+    with folder(root, TEMPORARY, create=True) as temporary, folder(root, where) as target:
+        staged = f"{os.getpid()}-{uuid.uuid4().hex}.tmp"
+        held = aside.name_of(staged, path, ours=expected, expected=expected)
+        try:
+            source = _moved_away(target, name, temporary, held)
+        except FileNotFoundError:
+            return True
+        held = held if source == temporary else f".signet-{held}"
+        old, final = _read_final(source, held)
+        if isinstance(old, Found) and old.raw == expected:
+            if final:
+                _drop(source, held)
+            sync_descriptor(target)
+            return True
+        if _appears(source, held, target, name):
+            _drop(source, held)
+        return False
+
+
+def _moved_away(target: int, name: str, temporary: int, held: str) -> int:
+    """Takes a file out of its folder; gives the folder that holds it now."""
+    try:
+        os.rename(name, held, src_dir_fd=target, dst_dir_fd=temporary)
+        return temporary
+    except OSError as error:
+        if error.errno != errno.EXDEV:
+            raise
+    os.rename(name, f".signet-{held}", src_dir_fd=target, dst_dir_fd=target)
+    return target
 
 
 def sync_folders(root: str, folders: set[str]) -> None:
@@ -356,8 +536,11 @@ def unwritable(root: str, path: str) -> str:
     return "its folder is gone"
 
 
-def sweep(root: str, *, beside: tuple[str, ...] = ()) -> list[str]:
-    """Removes temporary files whose owner is dead, or that are older than a day; gives their paths."""
+def sweep(root: str, *, beside: tuple[str, ...] = (), rest: float = REST) -> list[str]:
+    """Removes temporary files whose owner is dead, or that are older than a day; gives their paths.
+
+    Files that were displaced go only where they hold what we had written or read; `displaced` gives the others.
+    """
     swept = []
     for where, pattern in ((TEMPORARY, _TEMPORARY_NAME), *((b, _STRAY_NAME) for b in beside)):
         try:
@@ -370,22 +553,59 @@ def sweep(root: str, *, beside: tuple[str, ...] = ()) -> list[str]:
                         continue
                     with suppress(OSError):
                         age = time.time() - os.stat(name, dir_fd=descriptor, follow_symlinks=False).st_mtime
-                        if age > 86_400 or not _alive(int(match[1])):
+                        if age > 86_400 or not process_alive(int(match[1])):
                             os.unlink(name, dir_fd=descriptor)
                             swept.append(f"{where}/{name}")
         except (OSError, WorkspaceError):
             continue
+    for place, held, found in _held_aside(root, beside, rest):
+        if isinstance(found, Found) and held.holds_ours(found.raw):
+            with suppress(OSError, WorkspaceError):
+                unlink(root, place)
+                swept.append(place)
     return swept
 
 
-def _alive(pid: int) -> bool:
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    except (PermissionError, OverflowError):
-        return True
-    return True
+class Displaced(NamedTuple):
+    """A person's file that a crash kept from coming back: where it lies, the path that it had, and what it holds.
+
+    `path` is empty where it was too long to be remembered; `raw` is None while somebody may still write to it.
+    """
+
+    place: str
+    path: str
+    raw: bytes | None
+
+
+def displaced(root: str, *, beside: tuple[str, ...] = (), rest: float = REST) -> list[Displaced]:
+    """What was displaced, is nowhere else, and waits to be kept; with `rest` 0 however short it lies there."""
+    return [
+        Displaced(place, held.path, found.raw if isinstance(found, Found) else None)
+        for place, held, found in _held_aside(root, beside, rest)
+        if not (isinstance(found, Found) and held.holds_ours(found.raw))
+    ]
+
+
+def _held_aside(root: str, beside: tuple[str, ...], rest: float) -> Iterator[tuple[str, aside.Aside, Found | Trouble]]:
+    """Displaced files that nobody is busy with."""
+    for where in (TEMPORARY, *beside):
+        try:
+            with folder(root, where) as descriptor:
+                for name in sorted(os.listdir(descriptor)):
+                    held = aside.parse(name) if where == TEMPORARY or name.startswith(".signet-") else None
+                    status = look_at(descriptor, name) if held is not None else None
+                    if held is None or status is None:
+                        continue
+                    # Its ctime: both being displaced and being written to move it.
+                    rested = time.time() - status.st_ctime >= rest
+                    if not rested and process_alive(held.pid):
+                        continue
+                    found, final = _read_final(descriptor, name)
+                    if isinstance(found, Found) and not (final or rested):
+                        continue
+                    yield (f"{where}/{name}" if where else name), held, found
+        except (OSError, WorkspaceError):
+            continue
 
 
 _NOREPLACE, _EXCHANGE = 1, 2

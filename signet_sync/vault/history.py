@@ -122,9 +122,10 @@ def _initialise(root: str, workspace_id: str) -> None:
     shutil.rmtree(building, ignore_errors=True)  # a creation that was cut off
     with repository.readable():
         flags = RepositoryInitFlag.NO_REINIT | RepositoryInitFlag.MKDIR
-        pygit2.init_repository(building, flags=flags, initial_head="main").free()
+        with repository.private():
+            pygit2.init_repository(building, flags=flags, initial_head="main").free()
     dot = os.path.join(building, ".git")
-    with open(os.path.join(dot, repository.MARK), "xb") as handle:
+    with repository.private(), open(os.path.join(dot, repository.MARK), "xb") as handle:
         handle.write(workspace_id.encode("utf-8", "surrogateescape") + b"\n")
     # The workspace's files are its owner's alone, and so are their earlier versions.
     os.chmod(dot, 0o700)

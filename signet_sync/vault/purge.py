@@ -489,7 +489,7 @@ def _read(root: str) -> _Record | None:
         messages = {_oid(oid): said.encode("latin-1") for oid, said in document["messages"].items()}
         note = {str(key): str(value) for key, value in document["note"].items()}
         return _Record(note, Rulings(versions, messages), {_oid(oid) for oid in document["doomed"]})
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise _unreadable(f"{type(error).__name__}") from None
 
 

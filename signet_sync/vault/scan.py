@@ -51,8 +51,7 @@ def _collect(descriptor: int, where: str, files: dict[str, Signature], odd: dict
             if not path.isprintable():
                 odd[display(path)] = STRANGE_NAME
             elif stat.S_ISREG(mode):
-                found = (status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_ino)
-                files[path] = tuple.__new__(Signature, found)
+                files[path] = signature_of(status)
             else:
                 odd[display(path)] = _what(mode)
 

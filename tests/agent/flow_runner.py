@@ -19,7 +19,7 @@ import stat
 import sys
 import traceback
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import redirect_stdout
+from contextlib import redirect_stdout, suppress
 from dataclasses import dataclass, replace
 from hashlib import sha256
 from pathlib import Path
@@ -263,7 +263,7 @@ def failing(point: int, code: int) -> Failing:
     faults.wrap(os, "write", takes_space=True, concerns=lambda descriptor, _: is_file(descriptor))
     for name in ("fsync", "link", "mkdir"):
         faults.wrap(os, name, takes_space=name != "fsync")
-    for name in ("rename", "replace", "unlink"):
+    for name in ("rename", "replace", "unlink", "rmdir", "ftruncate"):
         faults.wrap(os, name, takes_space=False)
     faults.wrap(files, "_rename", takes_space=False)
     broken = apsw.FullError if code == errno.ENOSPC else apsw.IOError
@@ -344,12 +344,27 @@ def contents(root: Path) -> dict[str, str]:
     found = {}
     for path in sorted(root.rglob("*")):
         if path.is_file() and ".signet/tmp/" not in path.as_posix():
-            name, digest = path.relative_to(root).as_posix(), sha256(path.read_bytes()).hexdigest()
+            name, digest = path.relative_to(root).as_posix(), sha256(content(path)).hexdigest()
             # What was kept of a page stands there once or, where keeping it was cut short, twice.
             found[f"kept {digest}" if ".user-" in name else name] = digest
     return found
 
 
+def content(path: Path) -> bytes:
+    """The bytes of a file; of an entity ledger what was done, whatever ids were drawn and however it came to pass."""
+    raw = path.read_bytes()
+    if path.suffix != ".jsonl" or path.parent.name != "ledger":
+        return raw
+    lines = []
+    for line in raw.splitlines():
+        with suppress(ValueError):  # one that a crash has cut short
+            lines.append(json.loads(line))
+    ended = {line["of"]: line["state"] for line in lines if "of" in line}
+    done = [line for line in lines if "op" in line and ended.get(line["id"]) == "committed"]
+    return json.dumps([[(key, line[key]) for key in line if key not in DRAWN] for line in done]).encode()
+
+
+DRAWN = ("id", "token", "prev", "hash")
 NATIVE = {
     "answers": "flow_results order by agent_id, flow_key",
     "live": "session_transcripts order by 1, 2, 3, 4",
@@ -460,6 +475,7 @@ class Judge:
         self.scenario = scenario
         self.now = scenario.now
         self.wrong: list[str] = []
+        self.outcome = "all"
 
     def check(self, name: str, held: object) -> None:
         if not held:
@@ -476,21 +492,20 @@ class Judge:
             self.check("written before it was journalled", whole or loose)
         self.check(f"a secret: {holding(self.root, [SECRET])}", not holding(self.root, [SECRET]))
         self.check("the pass failed", command(str(self.root), "reindex", "--now", self.now) == 0)
-        outcome = "all"
         try:
             there = portrait(self.root)
             different = unlike(there, self.after)
             if different and may_be_nothing and not begun and not acknowledged and self.is_as_before(there):
-                outcome, different = "nothing", []
+                self.outcome, different = "nothing", []
             elif different and self.scenario.piecemeal and not acknowledged:
-                outcome, different = "part", []
+                self.outcome, different = "part", []
             self.wrong += different
         except AssertionError as error:
             self.wrong.append(f"database: {error}")
         self.tidy()
-        if outcome == "all":
+        if self.outcome == "all":
             self.nothing_left()
-        self.save(outcome)
+        self.save()
         return 0
 
     def is_as_before(self, there: dict[str, Any]) -> bool:
@@ -511,7 +526,7 @@ class Judge:
             self.wrong.append(f"database: {error}")
         self.tidy()
         self.nothing_left()
-        self.save("all")
+        self.save()
         return 0
 
     def nothing_left(self) -> None:
@@ -535,8 +550,8 @@ class Judge:
         moved = [os.path.basename(p) for p in names if before.get(p) != after.get(p)]
         self.check(f"a second pass writes {moved}", not moved)
 
-    def save(self, outcome: str) -> None:
-        (self.here / "judged.json").write_text(json.dumps({"outcome": outcome, "wrong": self.wrong}))
+    def save(self) -> None:
+        (self.here / "judged.json").write_text(json.dumps({"outcome": self.outcome, "wrong": self.wrong}))
 
 
 class Ground:

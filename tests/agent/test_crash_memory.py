@@ -205,7 +205,12 @@ def test_a_recovery_that_is_killed_leaves_no_words_either(tmp_path, scenario):
 
 
 @pytest.mark.parametrize(
-    ("scenario", "fault", "every"), [("forget", "kill", 40), ("schema 1", "kill", 23), ("remember", "EIO", 17)]
+    ("scenario", "fault", "every"),
+    [
+        ("forget", "kill", 40),
+        pytest.param("schema 1", "kill", 23, marks=pytest.mark.slow),
+        pytest.param("remember", "EIO", 17, marks=pytest.mark.slow),
+    ],
 )
 def test_what_was_asked_for_is_done_or_was_never_asked_at_a_few_points(tmp_path, scenario, fault, every):
     (lines,) = swept(tmp_path, scenario, [fault], every)

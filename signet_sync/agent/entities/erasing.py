@@ -92,7 +92,9 @@ def _events(garden: Garden, told: _Told) -> list[Event]:
     found = []
     for entry in garden.ledger.entries():
         if isinstance(entry, Event) and entry.erased is None:
-            bare = replace(entry, id=_NOBODY, token="")
+            # What an erasure says of itself names the tombstone, and with it the token.
+            said = {key: value for key, value in (entry.payload or {}).items() if key != "tombstone"}
+            bare = replace(entry, id=_NOBODY, token="", payload=said)
             if told.holds(encode(bare)):
                 found.append(entry)
     return found

@@ -188,7 +188,8 @@ def source(workspace: Workspace, agent_id: str, token: str) -> Source:
             f"agent {agent_id} has no event {read.text}", hint="--agent chooses another agent", code="unknown-event"
         )
     path, _, line = (event.evidence[0] if event.evidence else "").rpartition("#")
-    return Source(event, row.path if row is not None else "", path or None, int(line) if line.isdigit() else None)
+    number = int(line) if line.isascii() and line.isdigit() and len(line) < 10 else None
+    return Source(event, row.path if row is not None else "", path or None, number)
 
 
 def _open(workspace: Workspace, agent_id: str) -> Garden:

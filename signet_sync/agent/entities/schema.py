@@ -116,8 +116,9 @@ def _rule(garden: Garden, kind: Kind, heading: str) -> tuple[int, str] | None:
     for entry in garden.ledger.holding('"op":"schema"'):
         if isinstance(entry, Event) and entry.entity_id is None:
             payload = entry.payload or {}
-            if payload.get("kind") == kind and payload.get("anchor") == anchor_of(heading):
-                return int(payload["version"]), entry.id
+            version = payload.get("version")
+            if (payload.get("kind"), payload.get("anchor")) == (kind, anchor_of(heading)) and isinstance(version, int):
+                return version, entry.id
     return None
 
 

@@ -14,11 +14,12 @@ from hashlib import sha256
 
 from signet_sync.agent.workspace import Workspace
 from signet_sync.contracts.gardens import parse_ledger_page, parse_path
-from signet_sync.contracts.observed import Signature
+from signet_sync.contracts.observed import Found, Signature
 from signet_sync.contracts.places import DEFAULT_AGENT
 from signet_sync.contracts.timestamps import day_of
 from signet_sync.errors import UsageError, WorkspaceError
 from signet_sync.index import gardens as rows
+from signet_sync.index import tombstones
 from signet_sync.vault import files, gardens
 
 # Where entities stand, and every folder in there: one that came or went takes its files with it.
@@ -27,6 +28,7 @@ _FOLDER = re.compile(
 )
 # A clock that was set back makes files of the future; such a file would be young for ever.
 _FUTURE_NS = 3600 * 10**9
+_LARGEST = 1 << 28  # bytes that are looked at for names of what was removed
 _DAY, _LEDGER = "entities_day", "entities_ledger:"
 
 
@@ -178,6 +180,7 @@ def _agent(workspace: Workspace, agent_id: str, moved: list[str], now_us: int, t
     ledger = _ledger_mark(workspace.root, agent_id)
     if not moved and ledger == (workspace.database.meta(_LEDGER + agent_id) or ""):
         return
+    _have_scrubbed_what_returned(workspace, agent_id, moved)
     from signet_sync.agent.entities import observing, weaving
 
     look = observing.observe(workspace, moved, now_us) if moved else observing.resume(workspace, now_us, agent_id)
@@ -186,6 +189,19 @@ def _agent(workspace: Workspace, agent_id: str, moved: list[str], now_us: int, t
         weaving.weave(workspace, agent_id, now_us)
     tended.trouble += [f"{path} is not what its events say: signet-sync entity drift" for path in look.drifted]
     _remember(workspace, _LEDGER + agent_id, _ledger_mark(workspace.root, agent_id))
+
+
+def _have_scrubbed_what_returned(workspace: Workspace, agent_id: str, moved: Iterable[str]) -> None:
+    """Files of before a removal may have come back, from a backup or another machine: this pass's scrub is for them."""
+    if not tombstones.any_stand(workspace.database):
+        return
+    told: set[str] = set()
+    for path in (*moved, *gardens.ledger(workspace.root, agent_id)):
+        found = files.read(workspace.root, path, _LARGEST)
+        if isinstance(found, Found):
+            told |= tombstones.told_by(workspace.database, agent_id, found.raw)
+    if told:
+        tombstones.reopen(workspace.database, agent_id, told)
 
 
 def _ledger_mark(root: str, agent_id: str) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import sys
 from collections.abc import Mapping, Sequence
@@ -12,6 +11,7 @@ from signet_sync.host.settings.condition import Condition, Plan, Problem
 from signet_sync.host.settings.groups import Group
 from signet_sync.host.settings.places import home
 from signet_sync.host.settings.program import Program
+from signet_sync.whereabouts import read_json
 
 NAME = "claude-code"
 
@@ -71,11 +71,7 @@ def _wanted(program: Program) -> dict[str, Group]:
 
 
 def _managed() -> object:
-    try:
-        with open(MANAGED, encoding="utf-8") as file:
-            return json.load(file)
-    except (OSError, ValueError):
-        return {}
+    return read_json(MANAGED) or {}
 
 
 def _silenced(data: object, path: str) -> Sequence[Problem]:

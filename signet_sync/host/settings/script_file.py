@@ -65,6 +65,6 @@ def words(text: str) -> list[str]:
     match = _PROGRAM.search(text)
     try:
         found = json.loads(match[1]) if match else []
-    except ValueError:
+    except (ValueError, RecursionError):
         return []
     return [str(word) for word in found]

@@ -13,6 +13,7 @@ import tomllib
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from signet_sync.config import DOTS_LIMIT
 from signet_sync.errors import ConfigError
 from signet_sync.host.settings.groups import Place
 
@@ -51,11 +52,18 @@ def wanted(hooks_path: str, ours: Sequence[Place]) -> dict[str, str]:
 def parsed(text: str, path: str) -> dict[str, Any]:
     """The settings as values. Raises `ConfigError` with file and line."""
     try:
-        return tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
+        return _loaded(text)
+    except (ValueError, RecursionError) as error:
         raise ConfigError(
             f"{error}", path=path, hint="mend this, then try again; nothing was written", code="settings-unparsable"
         ) from error
+
+
+def _loaded(text: str) -> dict[str, Any]:
+    # tomllib needs minutes for a key of some ten thousand parts, and numbers may be too long for Python.
+    if any(line.count(".") > DOTS_LIMIT for line in text.split("\n") if "[" in line or "=" in line):
+        raise ValueError("a key is nested too deeply")
+    return tomllib.loads(text)
 
 
 def all_trusted(config: Mapping[str, Any], states: Mapping[str, str]) -> bool:
@@ -100,9 +108,9 @@ def without(text: str, keys: Iterable[str], path: str) -> str:
 def _check(expected: object, text: str, states: Iterable[str], path: str) -> None:
     """An edit must leave every other setting as it was, and bring nothing but what it was made for."""
     try:
-        after = tomllib.loads(text)
+        after = _loaded(text)
         safe = _others(after, states) == expected
-    except tomllib.TOMLDecodeError:
+    except (ValueError, RecursionError):
         safe = False
     if not safe:
         raise ConfigError(

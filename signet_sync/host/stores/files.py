@@ -9,6 +9,7 @@ import stat
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
+from signet_sync.contracts.observed import storable
 from signet_sync.errors import HarnessError
 
 HARNESSES: tuple[str, ...] = ("claude-code", "codex", "gemini", "opencode", "openclaw")
@@ -93,7 +94,7 @@ class Store:
                 yield path, self._source(os.path.join(root, path), status)
 
     def _source(self, path: str, status: os.stat_result) -> Source:
-        return Source(self.harness, path, "", status.st_size, status.st_mtime_ns)
+        return Source(self.harness, path, "", status.st_size, storable(status.st_mtime_ns))
 
 
 def stores(environ: Mapping[str, str]) -> dict[str, Store]:

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+_LONGEST = 4096  # characters of a rule, as many as a path may have
 _CLASSES = {
     "alnum": "a-zA-Z0-9",
     "alpha": "a-zA-Z",
@@ -93,9 +94,9 @@ def _any(rules: list[Rule], flags: int) -> re.Pattern[str]:
 
 def _parsed(line: str) -> tuple[str, bool, bool, bool] | None:
     """The regular expression of a line; whether it is about names, begins with `!`, and is about folders alone."""
-    while line.endswith(" ") and not line.endswith("\\ "):
-        line = line[:-1]
-    if not line or line.startswith("#"):
+    bare = line.rstrip(" ")
+    line = f"{bare} " if bare.endswith("\\") and len(bare) < len(line) else bare
+    if not line or line.startswith("#") or len(line) > _LONGEST:
         return None
     kept = line.startswith("!")
     line = line[kept:]
@@ -170,7 +171,7 @@ def _bracket(glob: str, start: int) -> tuple[str, int] | None:
     negated = glob[at : at + 1] in ("!", "^") and at < len(glob)
     at += negated
     members: list[str] = []
-    first = True
+    first, begin = True, ""  # the last member, where it may begin a range
     while at < len(glob):
         character = glob[at]
         if character == "]" and not first:
@@ -182,15 +183,13 @@ def _bracket(glob: str, start: int) -> tuple[str, int] | None:
             if known is None:
                 return None
             members.append(known)
-            at = end + 2
+            at, begin = end + 2, ""
             continue
-        if character == "\\" and at + 1 < len(glob):
-            at += 1
-            character = glob[at]
-        elif character == "-" and members and glob[at + 1 : at + 2] not in ("]", ""):
-            members.append("-")
-            at += 1
-            continue
-        members.append(re.escape(character) if character != "-" else r"\-")
-        at += 1
+        ranged = bool(begin) and character == "-" and glob[at + 1 : at + 2] not in ("]", "")
+        at += ranged
+        at += glob[at] == "\\" and at + 1 < len(glob)
+        # Of a range that runs backwards git takes the first character alone.
+        if not ranged or begin <= glob[at]:
+            members.append(f"{'-' if ranged else ''}{re.escape(glob[at])}")
+        at, begin = at + 1, "" if ranged else glob[at]
     return None

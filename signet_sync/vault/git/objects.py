@@ -22,7 +22,8 @@ FOLDER_MODE, LINKED_MODE = b"40000", b"160000"
 
 Entry = tuple[bytes, bytes, bytes]  # mode, name, id
 
-_ENTRY = re.compile(rb"([0-7]+) ([^\0]+)\0([\s\S]{20})")
+# What is no entry ends the tree, so that a damaged one is read once, not once for each of its bytes.
+_ENTRY = re.compile(rb"([0-7]{1,6}+) ([^\0]++)\0([\s\S]{20})|[\s\S]++")
 _MODES = (b"40000", b"100644", b"100755", b"120000", b"160000", b"100664")
 _FEW = 64
 _SIGNATURE = re.compile(rb"^-----BEGIN (?:PGP|SSH|SIGNED) [A-Z ]+-----$", re.MULTILINE)
@@ -36,7 +37,8 @@ _MOST = 1 << 31
 
 def entries(tree: bytes) -> list[Entry]:
     """What a tree lists: mode, name and id (20 bytes) of each."""
-    return _ENTRY.findall(tree)
+    found: list[Entry] = _ENTRY.findall(tree)
+    return found[:-1] if found and not found[-1][0] else found
 
 
 def found_in(tree: bytes, names: Collection[bytes]) -> list[tuple[int, int, Entry]]:

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 LOOSE_OBJECTS = 100  # git's own bound (`fetch.unpackLimit`)
 LOOSE_BYTES = 8 * 1024 * 1024
+_TRIES = 10
 
 _KINDS = {"commit": 1, "tree": 2, "blob": 3, "tag": 4}
 _MADE_OF = 7  # an object told by another one and what makes it of that
@@ -54,8 +55,18 @@ class NewObjects:
             self._pack.publish()
             self._pack = None
         for kind, data in self._waiting.values():
-            self._git.write(_KINDS[kind], data)
+            self._write(kind, data)
         self._waiting.clear()
+
+    def _write(self, kind: trees.Kind, data: bytes) -> None:
+        """A file of its own for an object; git's packing may take its folder away, being empty, right before."""
+        for left in reversed(range(_TRIES)):
+            try:
+                self._git.write(_KINDS[kind], data)
+                return
+            except OSError:
+                if not left:
+                    raise
 
     def discard(self) -> None:
         """Leaves nothing behind of what was not flushed."""

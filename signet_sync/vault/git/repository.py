@@ -254,8 +254,11 @@ def opened(root: str, workspace_id: str, *, adopt: bool = False) -> Iterator[Ope
             after = files.look(root, ".git")
             if before is None or after is None or not os.path.samestat(before, after):
                 raise refusal(_unsafe("another one was put in its place just now"))
-            ours = standing.state == "ours"
-            yield Opened(root, dot, git, ours, "HEAD" if ours else HISTORY_REF)
+            if standing.state != "ours":
+                yield Opened(root, dot, git, False, HISTORY_REF)
+            else:
+                with private():
+                    yield Opened(root, dot, git, True, "HEAD")
         finally:
             git.free()
 
@@ -290,6 +293,16 @@ def tip(place: Opened) -> bytes | None:
     if isinstance(target, str):
         raise RepositoryRefused("its branch is another name of a branch", code="damaged-repository")
     return target.raw
+
+
+@contextmanager
+def private() -> Iterator[None]:
+    """What libgit2 makes meanwhile is for its owner alone: it goes by the umask, and has no word of its own for it."""
+    before = os.umask(0o077)
+    try:
+        yield
+    finally:
+        os.umask(before)
 
 
 @contextmanager

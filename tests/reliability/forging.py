@@ -1,0 +1,199 @@
+"""Pages made of given words, and what a reader of Markdown sees in them besides words."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from functools import cache
+
+from markdown_it import MarkdownIt
+
+from signet_sync.config import Settings, half_lives
+from signet_sync.context import Recalled, recalled, wrapped
+from signet_sync.contracts.gardens import CORE
+from signet_sync.contracts.marks import CLOSING, OPENING
+from signet_sync.contracts.timestamps import DAY, iso
+from signet_sync.contracts.wikilinks import leaves_workspace
+from signet_sync.entities import documents, edits
+from signet_sync.entities.evidence import Evidence, item_text
+from signet_sync.entities.fitting import fit, fit_item, log_item
+from signet_sync.projection.budget import Shares
+from signet_sync.projection.diary import DreamView, SweepView, diary
+from signet_sync.projection.head import (
+    DreamedView,
+    EntityView,
+    FactView,
+    MemoryView,
+    PinnedView,
+    Seen,
+    ThreadView,
+    candidates,
+)
+from signet_sync.projection.ledger import LedgerRow, Part, compose, day_text
+from signet_sync.projection.markers import block
+from signet_sync.projection.render import Lineage, NodeView, Projection, render
+from signet_sync.temporal.score import Use
+
+NOW_US = 1_774_785_600_000_000  # 2026-03-29T12:00:00Z
+_ROOM = 1_000_000  # tokens: every line is shown
+_LETTERS = "abcdefghijklmnopqrstuvwxyz"
+
+# ── what is seen ──
+
+_markdown = MarkdownIt("commonmark").enable(["table", "strikethrough"])
+_SEEN = {"link_open": "href", "image": "src"}
+_HASH = re.compile(r"(?<=signet:end )[0-9a-f]{16}")
+_OBSIDIAN = re.compile(r"!?\[\[[^\[\]]*\]\]|%%|\$\$|<!--[^\n]*?-->| \^[a-z]-[a-z2-7]{12}$|^\[\^[^\]]*\]:", re.MULTILINE)
+
+
+def skeleton(page: str, *, authored: bool = False) -> list[tuple[str, ...]]:
+    """All that is no words: blocks with their nesting, links, images, HTML, code; what Obsidian alone acts on; lines.
+
+    On a page that has authors, links into the workspace and handles among their words are theirs.
+    """
+    found: list[tuple[str, ...]] = []
+    for token in _markdown.parse(page):
+        if token.type != "inline":
+            found.append((token.type, token.tag, str(token.level), token.info, _html(token.content, token.type)))
+            continue
+        for inner in token.children or ():
+            if inner.type in _SEEN:
+                found.append((inner.type, str(inner.attrs.get(_SEEN[inner.type]))))
+            elif inner.type in ("html_inline", "code_inline", "hardbreak", "softbreak"):
+                found.append((inner.type, inner.content))
+    found += [
+        ("obsidian", _HASH.sub("", mark))
+        for mark in _OBSIDIAN.findall(page)
+        if not (authored and _is_the_authors(mark))
+    ]
+    return [*found, ("lines", str(len(page.splitlines())))]
+
+
+def _html(content: str, kind: str) -> str:
+    return _HASH.sub("", content) if kind in ("html_block", "fence", "code_block") else ""
+
+
+def _is_the_authors(mark: str) -> bool:
+    inside = mark.startswith("[[") and not leaves_workspace(mark[2:-2].split("|")[0])
+    return mark.startswith(" ^") or (inside and not mark.startswith("[[memory/"))
+
+
+# ── pages of words ──
+
+Page = Callable[[Sequence[str]], str]
+
+
+def _id(letter: str, number: int) -> str:
+    return f"{letter}-aaaaaaaa{''.join(_LETTERS[number // 26**power % 26] for power in (3, 2, 1, 0))}"
+
+
+def _path(number: int) -> str:
+    return f"memory/2026-03-28T10-00-{number % 60:02d}.000Z--{'a' * 16}--summary.md"
+
+
+def _row(words: Sequence[str], number: int) -> LedgerRow:
+    sentence, project, key = (words[(number + shift) % len(words)] for shift in range(3))
+    at = NOW_US - number * 1_000_000
+    row = compose("default", "a" * 16, [Part(_path(number), "summary", key, key, project, sentence, at, at, 0)])
+    assert row is not None
+    return row
+
+
+def memory_page(words: Sequence[str]) -> str:
+    """A MEMORY.md in which every field of every kind of line is one of the words."""
+    said = [*words, *words]
+    count = len(words)
+
+    def at(number: int) -> int:
+        return NOW_US - number * 60_000_000
+
+    seen = Seen(
+        [
+            ThreadView(_id("t", n), *said[n : n + 3], "open", 1, at(n), said[n + 3], said[n + 4], _path(n))
+            for n in range(count)
+        ],
+        [
+            FactView(_id("f", n), _ASPECTS[n % len(_ASPECTS)], said[n] + " f", said[n + 1], at(n), _path(n))
+            for n in range(count)
+        ],
+        [MemoryView(_id("m", n), "fact", said[n] + " m", at(n)) for n in range(count)],
+        [PinnedView(_id("s", n), "summary", said[n] + " s", said[n + 1], at(n), _path(n)) for n in range(count)],
+        {_id("s", n): Use(pinned=True) for n in range(count)},
+        {_id("m", n): DreamedView("### 2026-03-28", at(n), 0.5, 3, 2) for n in range(0, count, 2)},
+        [
+            EntityView(_id("p", n), "part", said[n] + " p", said[n + 1], "active", said[n + 2], at(n), "entities/x.md")
+            for n in range(count)
+        ],
+    )  # fmt: skip
+    nodes = [
+        NodeView(_id("k", n), "session", "chunk", said[n], at(n), at(n), (), (), 0, _path(n)) for n in range(count)
+    ]
+    rows = [_row(words, number) for number in range(count)]
+    projection = Projection(
+        "default", "", candidates(seen, NOW_US, half_lives(Settings())), count, ["2026-03"],
+        lambda _: [((row.session_token, str(n)), row.line, row.tokens, row.day) for n, row in enumerate(rows)],
+        [], lambda _: Lineage([], nodes),
+    )  # fmt: skip
+    return block(render(projection, Shares(_ROOM, _ROOM, _ROOM)).text).decode()
+
+
+_ASPECTS = ("decision", "constraint", "preference", "person", "blocker", "question", "next", "note")
+
+
+def ledger_page(words: Sequence[str]) -> str:
+    """The page of a day."""
+    return block(day_text("default", "2026-03-28", [_row(words, n).line for n in range(len(words))])).decode()
+
+
+def dream_page(words: Sequence[str]) -> str:
+    """A DREAMS.md whose memories say these words."""
+    dreams = [
+        DreamView(_id("m", n), word, 0.5, 3, 2, 2, NOW_US, 0.5, 0.5, 0.5, 0.5, 0.5) for n, word in enumerate(words)
+    ]
+    sweep = SweepView("20260328T030000000Z", NOW_US - DAY, 9, 0, len(dreams), dreams)
+    return block(diary([sweep], None, ())).decode()
+
+
+def entity_page(words: Sequence[str]) -> str:
+    """A profile: the words as items of its lists, as its title and in its log."""
+    document = documents.blank(
+        "part", title=words[0], entity_id="p-aaaaaaaaaaaa", agent_id="default", created_at=iso(NOW_US)
+    )
+    for number, word in enumerate(words):
+        evidence = item_text(Evidence(word, words[number - 1], _path(number), None))
+        items = {"highlights": fit_item(word), "evidence": evidence, "change-log": log_item(iso(NOW_US), word)}
+        for section, item in items.items():
+            document = edits.append_item(document, section, item)
+    return documents.render(document)
+
+
+def narrated(word: str) -> list[str]:
+    """The headings of a profile's sections, in whose narrative somebody wrote this: what is inside is his own."""
+    document = _blank()
+    document = edits.append(document, CORE["part"][0].anchor, fit(word)[0])
+    found = documents.parse(documents.render(document))
+    assert all(not section.body.strip() for section in found.sections[1:])
+    return [f"{section.heading} {section.anchor}" for section in found.sections]
+
+
+@cache
+def _blank() -> documents.Document:
+    return documents.blank("part", title="x", entity_id="p-aaaaaaaaaaaa", agent_id="default", created_at=iso(NOW_US))
+
+
+def prompt_page(words: Sequence[str]) -> str:
+    """What a session is told at a prompt."""
+    found = [Recalled(word, words[n - 1], _path(n), _id("m", n)) for n, word in enumerate(words)]
+    text = wrapped(recalled(found, _ROOM, len)[0], "/home/ada/.agents")
+    assert text.startswith(OPENING) and text.endswith(CLOSING) and text.count("signet-memory>") == 2
+    # Between HTML's marks nothing is read as Markdown; what a model reads into it is looked at without them.
+    return "\n\n".join(text.split("\n")[1:-1])
+
+
+PAGES: dict[str, Page] = {
+    "MEMORY.md": memory_page,
+    "a ledger's day": ledger_page,
+    "DREAMS.md": dream_page,
+    "an entity's profile": entity_page,
+    "what a session is told": prompt_page,
+}

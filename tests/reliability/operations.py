@@ -1,0 +1,232 @@
+"""The operations that are ended early at every step, each on a vault of three sessions: one table for all faults.
+
+`python operations.py NAME FOLDER` runs one of them on FOLDER/vault, put there from FOLDER/before, with SIGNET_STATE as
+it was for `prepare`. It ends with 0 where it is done; who asked finds `answer.json` in the working folder.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import sys
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "agent"))
+
+import artifacts_fixture as made
+from flow_runner import LATER, NOW, NOW_US, Scenario, done, passed, scenarios
+from workbench import Vault, numbered
+
+from signet_sync.agent import memories, reconcile
+from signet_sync.agent.entities import operations
+from signet_sync.agent.workspace import Workspace, opened
+from signet_sync.config import Settings
+from signet_sync.contracts.timestamps import SECOND
+from signet_sync.vault import files
+
+Told = dict[str, object]
+KEY = "once"
+ROLE = "Keeps the queue of lantern from retrying for ever, and says so when it gives up."
+
+
+@dataclass(frozen=True)
+class Operation:
+    """One operation: what it is, how its vault is made, what is run, and what may be left where it is ended early."""
+
+    name: str
+    what: str
+    prepare: Callable[[Path], None]
+    scenario: Callable[[Told], Scenario]
+
+    def told(self, folder: Path) -> Told:
+        """What the preparation has to tell whoever runs it."""
+        found = json.loads((folder / "told.json").read_text())
+        assert isinstance(found, dict)
+        return found
+
+    def run(self, folder: Path) -> int:
+        """Runs it on FOLDER/vault; 0 when it answered."""
+        return self.scenario(self.told(folder)).work(folder / "vault")
+
+
+def prepare(name: str, folder: Path) -> Operation:
+    """Makes FOLDER/before, FOLDER/state-before and FOLDER/told.json; FOLDER/vault is the workspace itself.
+
+    The workspace must be put back in FOLDER/vault and the state where SIGNET_STATE points to: elsewhere it is a copy.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    OPERATIONS[name].prepare(folder)
+    return OPERATIONS[name]
+
+
+# ── vaults ──
+
+
+def _of_flows(scenario: str) -> Callable[[Path], None]:
+    """Two sessions of other programs and one of ours that still runs."""
+
+    def make(folder: Path) -> None:
+        import test_crash_matrix
+
+        test_crash_matrix.prepare(folder, scenario)
+
+    return make
+
+
+def _of_memory(scenario: str) -> Callable[[Path], None]:
+    """Three sessions of one thread, with memories, pins, hits and live turns."""
+
+    def make(folder: Path) -> None:
+        import test_crash_memory
+
+        test_crash_memory.prepare(folder, scenario)
+
+    return make
+
+
+def _keep(vault: Vault, folder: Path, told: Told) -> None:
+    shutil.copytree(vault.root, folder / "before")
+    shutil.copytree(os.environ["SIGNET_STATE"], folder / "state-before")
+    (folder / "told.json").write_text(json.dumps(told))
+
+
+def _three(folder: Path) -> Vault:
+    vault = Vault(folder / "vault")
+    for number in (1, 2, 3):
+        vault.session(number)
+    (vault / "MEMORY.md").write_bytes(b"# What I wrote myself\n")
+    vault.reindex()
+    return vault
+
+
+def _plain(folder: Path) -> None:
+    _keep(_three(folder), folder, {})
+
+
+def _damaged(folder: Path) -> None:
+    """A database with a page of nonsense in its middle, and native rows that stand nowhere else but in the backup."""
+    vault = _three(folder)
+    vault.hits("number1x")
+    given = {"kind": "fact", "tags": (), "private": False, "session": None, "now_us": NOW_US}
+    with opened(str(vault.root), Settings()) as workspace:
+        kept = memories.remember(workspace, "default", "Tests run before every push.", **given).memory.id
+        memories.pin(workspace, "default", kept, NOW_US)
+    vault.reindex()
+    with vault.database() as database:
+        page = database.value("select rootpage from sqlite_schema where name = 'memory_artifacts'")
+        size = database.value("pragma page_size")
+    raw = bytearray(vault.db.read_bytes())
+    raw[(page - 1) * size : page * size] = b"\xff" * size
+    vault.db.write_bytes(raw)
+    for companion in vault.db.parent.glob(f"{vault.db.name}-*"):
+        companion.unlink()
+    vault.session(4)
+    _keep(vault, folder, {})
+
+
+def _with_a_stone(folder: Path) -> None:
+    """A tombstone that another machine has written for a session that is here with all its traces."""
+    _of_memory("removal")(folder)
+    place = folder / "before" / "memory" / "tombstones"
+    place.mkdir(exist_ok=True)
+    name, raw = made.tombstone(session_id=numbered(2)["session_id"])
+    (place / name).write_bytes(raw)
+
+
+def _garden(folder: Path) -> None:
+    vault = _three(folder)
+    with opened(str(vault.root), Settings()) as workspace:
+        operations.create(workspace, "default", "part", "Inner Critic", now_us=NOW_US - SECOND)
+        operations.append(
+            workspace, "default", "inner-critic", "highlights", "It stops at five.", now_us=NOW_US - SECOND
+        )
+    vault.reindex()
+    _keep(vault, folder, {})
+
+
+# ── what is run ──
+
+
+def _publish(workspace: Workspace) -> None:
+    """One new file, and a pass."""
+    name, raw = made.summary(**numbered(4))
+    path = f"memory/{name}"
+    with suppress(FileExistsError):
+        files.create_once(workspace.root, path, raw)
+    assert (Path(workspace.root) / path).read_bytes() == raw
+    reconcile.run_pass(workspace, reconcile.Request(now_us=NOW_US))
+
+
+def _edit(workspace: Workspace) -> None:
+    operations.set_section(workspace, "default", "inner-critic", "role", ROLE, now_us=NOW_US, key=KEY)
+
+
+def _flow(scenario: str) -> Callable[[Told], Scenario]:
+    return lambda told: scenarios(told)[scenario]
+
+
+def _words(told: Told) -> tuple[str, ...]:
+    words = told["words"]
+    assert isinstance(words, dict)
+    return tuple(words["removal"])
+
+
+_ALL = (
+    Operation(
+        "publish",
+        "one new artifact, and the pass that indexes it",
+        _plain,
+        lambda _: Scenario(done(_publish), tidies=True),
+    ),
+    Operation("session end", "transcript, summary, manifest, row and page", _of_flows("end"), _flow("end")),
+    Operation("compaction", "a compaction of a running session", _of_flows("compaction"), _flow("compaction")),
+    Operation(
+        "manifest update",
+        "a manifest written anew and the references of the others moved by a month that passed",
+        _of_flows("manifests"),
+        lambda _: Scenario(passed("reindex", "--now", LATER), flow=False, now=LATER),
+    ),
+    Operation(
+        "projection",
+        "MEMORY.md with a person's words around it, and a ledger page that was lost",
+        _of_flows("projection"),
+        _flow("projection"),
+    ),
+    Operation("removal", "a session removed with all its traces", _of_memory("removal"), _flow("removal")),
+    Operation("migration", "a database of the first schema as of today", _of_memory("schema 1"), _flow("schema 1")),
+    Operation("rebuild", "the database is lost: files and the backup give it back", _of_flows("full"), _flow("full")),
+    Operation(
+        "repair",
+        "the database is damaged: moved aside, built anew, its native rows brought back",
+        _damaged,
+        lambda _: Scenario(passed("reindex", "--now", NOW), flow=False),
+    ),
+    Operation(
+        "tombstone",
+        "a tombstone that another machine wrote is enforced",
+        _with_a_stone,
+        lambda told: Scenario(passed("reindex", "--now", NOW), flow=False, gone=_words(told)),
+    ),
+    Operation("dream sweep", "memories recalled often rise", _of_memory("dream"), _flow("dream")),
+    Operation(
+        "entity edit",
+        "a section of an entity's profile set under a key",
+        _garden,
+        lambda _: Scenario(done(_edit), tidies=True),
+    ),
+)  # fmt: skip
+OPERATIONS: dict[str, Operation] = {operation.name: operation for operation in _ALL}
+
+
+def main() -> int:
+    """See the module."""
+    return OPERATIONS[sys.argv[1]].run(Path(sys.argv[2]))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

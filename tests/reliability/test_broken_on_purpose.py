@@ -1,0 +1,132 @@
+"""Mechanisms taken out one at a time, in a copy of the project: the tests that the page names for them fail.
+
+A proof that cannot fail proves nothing. Every break is a replacement in one file of the product; the copy's own tests
+run over it. `test_the_copy_as_it_is` is the control: what fails with a break passes without it.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from workbench import ROOT
+
+pytestmark = pytest.mark.slow
+
+
+@dataclass(frozen=True)
+class Break:
+    """What is taken out (`old` becomes `new` in `file`), and a test that must notice."""
+
+    file: str
+    old: str
+    new: str
+    noticed_by: str
+
+
+BREAKS = {
+    "the folder is not synced once a file has got its name": Break(
+        "signet_sync/vault/files.py",
+        "            if sync_folder:\n                sync_descriptor(target)\n\n        _staged(",
+        "\n        _staged(",
+        "tests/reliability/test_power_loss.py",
+    ),
+    "a new file is named before its bytes are synced": Break(
+        "signet_sync/vault/files.py",
+        "            sync_descriptor(handle)\n",
+        "",
+        "tests/reliability/test_power_loss.py",
+    ),
+    "tombstones are not asked when one file is judged": Break(
+        "signet_sync/reconcile.py",
+        "    if bench.tombstones and _is_covered(name, record.agent_id, record.session_id, record.session_key,"
+        " bench.tombstones):\n        return _tombstoned(path, found.signature)\n",
+        "",
+        "tests/test_canary.py",
+    ),
+    "whoever lost the lease writes all the same": Break(
+        "signet_sync/agent/projection.py",
+        "    if lease is not None and not pages.still_holds(workspace.database, lease):\n",
+        "    if False:\n",
+        "tests/test_contention.py",
+    ),
+    "an immutable file takes the place of another": Break(
+        "signet_sync/vault/files.py",
+        "        os.link(staged, name, src_dir_fd=source, dst_dir_fd=target, follow_symlinks=False)\n",
+        "        os.replace(staged, name, src_dir_fd=source, dst_dir_fd=target)\n",
+        "tests/test_vault_files.py",
+    ),
+    "a seal is not compared": Break(
+        "signet_sync/reconcile.py",
+        "        changed = _changes(seal, digest, actual)\n",
+        "        changed = []\n",
+        "tests/test_reconcile_desk.py",
+    ),
+    "what is deleted stays in the pages of the database": Break(
+        "signet_sync/index/database.py",
+        '            "secure_delete = on",\n',
+        "",
+        "tests/test_database.py",
+    ),
+    "many files that vanish at once are believed": Break(
+        "signet_sync/reconcile.py",
+        "    rule: CliffRule | None = None,\n) -> Survey:\n",
+        "    rule: CliffRule | None = None,\n) -> Survey:\n    rule = None\n",
+        "tests/test_reconcile_desk.py",
+    ),
+    "the text between our marks is taken for ours whoever wrote it": Break(
+        "signet_sync/projection/markers.py",
+        '        return Merge(data, None if whole else ("user", inner))\n',
+        "        return Merge(data, None)\n",
+        "tests/test_markers.py",
+    ),
+    "text is stored before the sanitizer": Break(
+        "signet_sync/contracts/sanitizer.py",
+        "def sanitize_transcript_v1(text: str) -> str:\n",
+        "def sanitize_transcript_v1(text: str) -> str:\n    return text\n\n\ndef _unused(text: str) -> str:\n",
+        "tests/test_sanitizer.py",
+    ),
+}
+
+
+def copied(folder: Path) -> Path:
+    """The project once more, with nothing but what its tests need."""
+    copy = folder / "project"
+    copy.mkdir()
+    for name in ("signet_sync", "tests", "benchmarks", "docs", "systemd", "launchd"):
+        shutil.copytree(ROOT / name, copy / name, ignore=shutil.ignore_patterns("__pycache__"))
+    for name in ("pyproject.toml", "README.md"):
+        shutil.copy(ROOT / name, copy / name)
+    return copy
+
+
+def tried(copy: Path, *tests: str) -> tuple[int, str]:
+    """How the copy's tests end, and what they say."""
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-o", "addopts=-q -x", *tests],
+        cwd=copy, env=os.environ | {"PYTHONPATH": str(copy)}, capture_output=True, text=True, timeout=600, check=False,
+    )  # fmt: skip
+    return done.returncode, done.stdout[-3000:]
+
+
+def test_the_copy_as_it_is(tmp_path: Path) -> None:
+    code, said = tried(copied(tmp_path), *sorted({each.noticed_by for each in BREAKS.values()}))
+    assert code == 0, said
+
+
+@pytest.mark.parametrize("name", BREAKS)
+def test_a_mechanism_that_is_missing_is_noticed(tmp_path: Path, figure, name: str) -> None:
+    given = BREAKS[name]
+    copy = copied(tmp_path)
+    file = copy / given.file
+    source = file.read_text(encoding="utf-8")
+    assert source.count(given.old) == 1, "the mechanism is written otherwise by now"
+    file.write_text(source.replace(given.old, given.new), encoding="utf-8")
+    code, said = tried(copy, given.noticed_by)
+    assert code == 1, said
+    figure("mechanisms taken out and noticed", 1)

@@ -1,0 +1,314 @@
+"""Every operation, ended at every step by a kill, a failing disk and a full one; then a pass, and all of it is well."""
+
+from __future__ import annotations
+
+import errno
+import os
+import random
+from collections.abc import Callable, Iterator
+from functools import partial
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import apsw
+import artifacts_fixture as made
+import pytest
+from crash_points import CHANGES, KILLS, Crashes, Moment, apart, arm_statements, prepared, visited
+from crash_runner import KILLED, forked
+from flow_runner import Failing
+from invariants import holding
+from operations import OPERATIONS
+from workbench import NOW, Vault, numbered
+
+from signet_sync.vault import files
+
+CORES = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+SEED = 7
+
+# Two halves of about the same length: what we call ourselves, and what SQLite does below it.
+PARTS = {"ours": ("kill", "EIO", "ENOSPC", "statement-kill"), "below": ("sqlite-kill", "sqlite-EIO", "sqlite-ENOSPC")}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", OPERATIONS)
+def test_every_step_of_every_operation_may_be_the_last(tmp_path: Path, figure: Callable[..., None], name: str) -> None:
+    jobs = {part: partial(visited, name, faults=faults) for part, faults in PARTS.items()}
+    told = {fault: one for found in apart(tmp_path, jobs, CORES).values() for fault, one in found.items()}
+    lines = [{"fault": fault, **line} for fault, one in told.items() for line in one["lines"]]
+    assert [line for line in lines if line["wrong"]][:5] == []
+    for fault, one in told.items():
+        met = {line["point"] for line in one["lines"] if line["met"]}
+        assert met == set(range(1, one["steps"] + 1)), f"{fault}: not every step was visited"
+    struck = [line for line in lines if line["met"]]
+    kills = [line for line in struck if line["fault"] in KILLS]
+    assert all(line["killed"] for line in kills)
+    figure("steps at which an operation was ended, each of its steps under each fault", visits(struck), "steps")
+    figure(f"… of them {name}", visits(struck), "steps")
+    figure("recoveries from a kill", len(kills), "recoveries")
+    figure("recoveries from a call that failed or a full disk", len(struck) - len(kills), "recoveries")
+    figure("recoveries after which an invariant did not hold", 0, "recoveries")
+
+
+def visits(lines: list[dict[str, Any]]) -> int:
+    """How many steps were visited: one may have been recovered from in several ways."""
+    return len({(line["fault"], line["point"]) for line in lines})
+
+
+COUNTS = (
+    "select (select count(*) from memory_artifacts),"
+    " (select count(*) from memory_artifacts_fts where memory_artifacts_fts match 'number1x')"
+)
+# At these named moments every run of the suite ends an operation; of the others it asks that they are there.
+A_FEW = {"publish": [], "removal": ["A19"], "session end": ["A15", "A17"]}
+
+
+def tried(name: str, place: Path) -> dict[str, Any]:
+    """A few steps of an operation, its named moments, and a recovery that is killed."""
+    crashes = prepared(name, place)
+    moments = moments_of(name, crashes)
+    told: dict[str, Any] = {"moments": moments, "lines": []}
+    if A_FEW[name]:
+        points = [case.first(moments) for case in CASES if case.operation == name and case.name in A_FEW[name]]
+        told["lines"] = list(crashes.looked().under("kill").at(points, 1))
+    if name == "session end":
+        told["over"] = crashes.killed_over_and_over(points[0], 8, random.Random(SEED))
+    return told
+
+
+@pytest.fixture(scope="module")
+def a_few(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    return apart(tmp_path_factory.mktemp("few"), {name: partial(tried, name) for name in A_FEW})
+
+
+def test_some_steps_of_some_operations_may_be_the_last(a_few: dict[str, Any]) -> None:
+    for name, told in a_few.items():
+        assert [line for line in told["lines"] if line["wrong"] or not line["killed"]] == [], name
+        assert len(told["lines"]) == len(A_FEW[name])
+
+
+@pytest.mark.parametrize("first", ["search", "recall", "context"])
+@pytest.mark.parametrize("after", ["the mirror", "one file"])
+def test_what_a_removal_covers_is_not_found_any_more_though_it_was_cut_off(
+    tmp_path: Path, after: str, first: str
+) -> None:
+    """Tombstone and mirror stand, rows and pages are as they were: whoever asks first finishes it."""
+    vault = Vault(tmp_path / "vault")
+    for number in (1, 2):
+        vault.session(number)
+    vault.reindex()
+
+    def removed() -> int:
+        gone = iter([files.unlink] if after == "one file" else [])
+        files.unlink = lambda *given: next(gone, lambda *_: os._exit(KILLED))(*given)
+        return vault.call("remove", numbered(2)["session_id"], "--reason", "asked for", "--yes", "--now", NOW).code
+
+    assert forked(removed) == KILLED
+    assert vault.rows("select count(*) from memory_artifacts where content like '%number2x%'") != [(0,)]
+    for command in (first, "search", "recall", "context"):
+        answer = vault.call(command, *(["number2x"] if command != "context" else []), "--json")
+        assert answer.code == 0 and "step number 2" not in answer.out and "Session 2" not in answer.out, answer
+    assert "step number 2" not in vault.page() and not list(vault.memory.glob("2026-03-27*"))
+
+
+def test_whoever_asks_while_the_index_is_built_anew_finds_all_of_the_old_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A reader of its own looks before every statement that changes something; and one after a kill in the midst."""
+    vault = Vault(tmp_path / "vault")
+    for number in (1, 2):
+        vault.session(number)
+    vault.reindex()
+    found, seen, place = vault.hits("number1x"), set(), str(vault.db)
+    half = 0
+
+    class Watched(apsw.Connection):
+        def execute(self, sql: str, *given: Any, **named: Any) -> Any:
+            nonlocal half
+            if sql.lstrip().startswith(CHANGES):
+                reader = unwatched(place, flags=apsw.SQLITE_OPEN_READONLY)
+                seen.add(tuple(reader.execute(COUNTS).get))
+                reader.close()
+                half += 1
+            return super().execute(sql, *given, **named)
+
+    unwatched = apsw.Connection
+    with monkeypatch.context() as patch:
+        patch.setattr(apsw, "Connection", Watched)
+        vault.reindex("--full")
+    assert half > 20 and seen == {(6, 2)}
+
+    def killed() -> int:
+        arm_statements(half // 2)
+        return vault.call("reindex", "--full", "--now", NOW).code
+
+    monkeypatch.chdir(tmp_path)
+    assert forked(killed) == KILLED
+    assert vault.hits("number1x") == found and vault.rows(COUNTS) == [(6, 2)]
+
+
+def test_lines_that_could_not_be_taken_out_are_known_when_the_words_are_not(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A tombstone arrives, somebody typed the session's words into our page, and the disk fails once."""
+    vault = Vault(tmp_path / "vault")
+    for number in (1, 2):
+        vault.session(number)
+    vault.reindex()
+    typed = f"> {numbered(2)['memory_sentence']}\n> What I think of it.\n"
+    (vault / "MEMORY.md").write_text(vault.page().replace("## ", f"{typed}\n## ", 1))
+    vault.put(made.tombstone(session_id=numbered(2)["session_id"]), "memory/tombstones")
+    failing = Failing(1, errno.EIO)
+    monkeypatch.setattr(files, "create_once", files.create_once)  # put back afterwards
+    failing.wrap(files, "create_once", takes_space=True, concerns=lambda _, path, *__: "MEMORY.user" in path)
+    monkeypatch.chdir(tmp_path)
+    vault.reindex()
+    assert failing.count >= 1 and vault.rows("select count(*) from memory_artifacts where agent_id = 'default'") == [
+        (3,)
+    ]
+    vault.reindex()
+    kept = "".join(path.read_text() for path in vault.root.glob("MEMORY.user-*"))
+    assert "What I think of it." in kept and "step number 2" not in kept
+    assert holding(vault, [b"step number 2"]) == [] and vault.rows("select * from meta where key glob 'lines*'") == []
+
+
+# ── a recovery that is killed, and the one after it ──
+
+
+def over_and_over(name: str, place: Path, starts: list[float], times: int) -> list[dict[str, Any]]:
+    """An operation killed at some of its steps, each recovery killed a step later than the last, or anywhere."""
+    crashes = prepared(name, place).looked()
+    steps = len(crashes.under("kill").moments())
+    chance = random.Random(SEED)
+    firsts = [1 + int(share * (steps - 1)) for share in starts]
+    return [crashes.killed_over_and_over(first, times, by) for first in firsts for by in (None, chance)]
+
+
+@pytest.mark.slow
+def test_a_recovery_may_be_killed_fifty_times_over(tmp_path: Path, figure: Callable[..., None]) -> None:
+    print(f"seed {SEED}")
+    starts = [share / 4 for share in range(4)]
+    jobs = {name: partial(over_and_over, name, starts=starts, times=50) for name in OPERATIONS}
+    told = apart(tmp_path, jobs, CORES)
+    assert [(name, line) for name, lines in told.items() for line in lines if line["wrong"]] == []
+    lines = [line for found in told.values() for line in found]
+    assert {line["kills"] for line in lines} == {50}
+    figure("recoveries killed fifty times over, then left alone", len(lines), "recoveries")
+    figure("kills of these recoveries", sum(line["kills"] for line in lines))
+    figure("recoveries that did not converge", 0)
+
+
+def test_a_recovery_may_be_killed_a_few_times(a_few: dict[str, Any]) -> None:
+    told = a_few["session end"]["over"]
+    assert told["wrong"] == [] and told["kills"] == 8
+
+
+# ── the moments that have names ──
+
+
+class Step(NamedTuple):
+    """A step by what is done, and the functions in which it is."""
+
+    label: str
+    within: tuple[str, ...] = ()
+
+    def is_at(self, moment: Moment) -> bool:
+        return moment.label.startswith(self.label) and {*self.within} <= {*moment.within}
+
+
+class Case(NamedTuple):
+    """A named moment: the step, and what came before it and comes after it in the same run."""
+
+    name: str
+    operation: str
+    fault: str
+    here: Step
+    past: Step = Step("")
+    ahead: Step = Step("")
+
+    def places(self, moments: list[Moment]) -> Iterator[int]:
+        """The numbers of the steps at which it is."""
+        for number, moment in enumerate(moments):
+            before, after = moments[: number + 1], moments[number:]
+            if self.here.is_at(moment) and any(map(self.past.is_at, before)) and any(map(self.ahead.is_at, after)):
+                yield number + 1
+
+    def first(self, told: dict[str, list[Moment]]) -> int:
+        """The number of its first step."""
+        return next(self.places([Moment(*moment) for moment in told[self.fault]]))
+
+
+WRITE = ("vault.files._write_temporary",)
+LINK = ("vault.files._link",)
+SWAP = ("vault.files.replace",)
+SYNC = ("vault.files.sync_folders",)
+ROWS = ("agent.reconcile._apply",)
+NEW_MANIFEST = ("agent.flows._write_manifest",)
+REFERENCES = ("agent.manifests.follow_page",)
+PAGE = ("agent.projection._write_page",)
+LEASE = ("index.pages.acquire_lease",)
+STONE = ("vault.tombstones.put",)
+REMOVAL = ("agent.removal.remove",)
+UNLINK = ("vault.files.unlink", "agent.removal.remove")
+SCRUB = ("agent.scrub.scrub",)
+CHECKPOINT = ("index.database.checkpoint",)
+MIGRATION = ("index.database._migrate",)
+ASIDE = ("index.database.set_aside",)
+STONE_STANDS = Step("after unlink", STONE)
+FIRST_GOES = Step("before unlink", UNLINK)
+CASES = [
+    Case("A1", "publish", "kill", Step("before create", WRITE)),
+    Case("A2", "publish", "kill", Step("after create", WRITE), ahead=Step("before write", WRITE)),
+    Case("A3", "publish", "kill", Step("half a write", WRITE)),
+    Case("A4", "publish", "kill", Step("before fsync", WRITE)),
+    Case("A5", "publish", "kill", Step("before link", LINK)),
+    Case("A5", "publish", "kill", Step("before _rename", SWAP)),
+    Case("A6", "publish", "kill", Step("after link", LINK), ahead=Step("before unlink")),
+    Case("A7", "publish", "kill", Step("after _rename", SWAP), ahead=Step("before fsync", SYNC)),
+    Case("A8", "publish", "kill", Step("before commit", ROWS), past=Step("after link", LINK)),
+    Case("A9", "publish", "statement-kill", Step("before insert into memory_artifacts_fts", ROWS)),
+    Case("A10", "publish", "kill", Step("after commit", ROWS)),
+    Case("A11", "removal", "sqlite-kill", Step("xWrite", CHECKPOINT)),
+    Case("A12", "removal", "sqlite-kill", Step("xTruncate", CHECKPOINT)),
+    Case("A13", "manifest update", "kill", Step("after _rename", REFERENCES), ahead=Step("before _rename", REFERENCES)),
+    Case("A14", "session end", "kill", Step("after link", NEW_MANIFEST), ahead=Step("before _rename", PAGE)),
+    Case("A15", "session end", "kill", Step("after _rename", PAGE), ahead=Step("before _rename", REFERENCES)),
+    Case("A16", "session end", "kill", Step("after commit", LEASE)),
+    Case("A17", "session end", "kill", Step("half a write", PAGE), past=Step("after commit", LEASE)),
+    Case("A18", "removal", "kill", Step("before commit", REMOVAL), STONE_STANDS, FIRST_GOES),
+    Case("A19", "removal", "kill", Step("after commit", REMOVAL), STONE_STANDS, FIRST_GOES),
+    Case("A20", "removal", "kill", Step("after unlink", UNLINK), ahead=Step("before unlink", UNLINK)),
+    Case("A21", "removal", "kill", Step("before checkpoint", SCRUB), past=Step("after unlink", UNLINK)),
+    Case("A22", "migration", "kill", Step("before commit", MIGRATION)),
+    Case("A22", "migration", "statement-kill", Step("before", MIGRATION)),
+    Case("A23", "rebuild", "statement-kill", Step("before insert into memory_artifacts(", ROWS)),
+    Case("A23", "rebuild", "kill", Step("before commit", ROWS)),
+    Case("A24", "repair", "kill", Step("before replace", ASIDE)),
+    Case("A24", "repair", "kill", Step("after replace", ASIDE)),
+]  # fmt: skip
+
+
+def moments_of(name: str, crashes: Crashes) -> dict[str, list[Moment]]:
+    """The steps of an operation, under each fault at which one of them has a name."""
+    faults = sorted({case.fault for case in CASES if case.operation == name})
+    return {fault: crashes.under(fault).moments() for fault in faults}
+
+
+def unnamed(told: dict[str, Any]) -> list[Case]:
+    """Cases whose step is not met by their operation."""
+    return [
+        case
+        for case in CASES
+        if case.operation in told
+        and not list(case.places([Moment(*moment) for moment in told[case.operation][case.fault]]))
+    ]
+
+
+def test_named_moments_of_some_operations_are_steps_of_the_enumeration(a_few: dict[str, Any]) -> None:
+    assert unnamed({name: told["moments"] for name, told in a_few.items()}) == []
+
+
+@pytest.mark.slow
+def test_every_named_moment_is_a_step_of_the_enumeration(tmp_path: Path) -> None:
+    names = sorted({case.operation for case in CASES})
+    jobs = {name: lambda place, name=name: moments_of(name, prepared(name, place)) for name in names}
+    assert unnamed(apart(tmp_path, jobs)) == []

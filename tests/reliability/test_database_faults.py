@@ -1,0 +1,724 @@
+"""The database under faults: calls that fail, bits that flip, files that are none, readers that stay, hostile input.
+
+What is derived comes again from the files; what is native comes from the pages that can be read, and from the backup.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import re
+import shutil
+import subprocess
+import sys
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import apsw
+import artifacts_fixture as made
+import faulty_database
+import pytest
+from faulty_database import NOW_IS, OPERATIONS, lost, native, prepare, put_back
+from invariants import broken, standing
+from workbench import ROOT, Vault, call, numbered
+
+import signet_sync
+from signet_sync.contracts.names import artifact_name
+from signet_sync.index import artifacts, lines, schema
+from signet_sync.index.database import Database, is_suspect
+from signet_sync.index.search import search
+
+PAGE = 4096
+Figure = Callable[..., None]
+# Rows that may be newer than the backup, or are in none.
+UNSAVED = {"session_transcripts", "artifact_telemetry", "recall_events", "node_telemetry"}
+
+
+def settings_of(folder: Path) -> dict[str, str]:
+    """Where a vault's state and settings are; the state knows the workspace by its place."""
+    return {"SIGNET_STATE": str(folder / "state"), "SIGNET_CONFIG": str(folder / "config.toml"), "HOME": str(folder)}
+
+
+@pytest.fixture(scope="module")
+def ground(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A vault with native rows of every kind that people make, some of them newer than the backup."""
+    folder = tmp_path_factory.mktemp("ground")
+    with pytest.MonkeyPatch.context() as patch:
+        for name, value in settings_of(folder).items():
+            patch.setenv(name, value)
+        prepare(folder)
+    return folder
+
+
+@pytest.fixture
+def folder(ground: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The ground as it was made."""
+    for name, value in settings_of(ground).items():
+        monkeypatch.setenv(name, value)
+    put_back(ground)
+    return ground
+
+
+# ── calls that fail below SQLite ──
+
+
+def run_over(folder: Path, operation: str, fault: str, every: int, first: int = 1) -> list[dict[str, Any]]:
+    """What became of every point; each ends and recovers well."""
+    script = Path(faulty_database.__file__)
+    done = subprocess.run(
+        [sys.executable, str(script), str(folder), operation, fault, str(every), str(first)],
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    points = [json.loads(line) for line in done.stdout.splitlines()]
+    assert points and not points[-1]["struck"]
+    assert [point for point in points if point["wrong"]] == []
+    return points
+
+
+def test_a_call_that_fails_below_sqlite_is_told_plainly_and_nothing_is_lost(folder: Path) -> None:
+    points = run_over(folder, "reindex of what changed", "disk full", 1000, 40)
+    assert [point["ended"] for point in points if point["struck"]] == [3]
+
+
+# What is read wrongly and written again is wrong on the disk; no check without sums sees it at once.
+LIES = ("read flips a bit", "read is short")
+ONLY_READ = ("search", "status", "doctor")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("operation", OPERATIONS)
+def test_every_operation_survives_every_call_that_fails(folder: Path, figure: Figure, operation: str) -> None:
+    ended: Counter[str] = Counter()
+    for fault, (calls, _) in faulty_database.FAULTS.items():
+        if fault in LIES and operation not in ONLY_READ:
+            continue
+        # The rare calls one by one, reads and writes every thirteenth.
+        every = 13 if {"read", "write"} & set(calls) else 1
+        for point in run_over(folder, operation, fault, every):
+            if point["struck"]:
+                ended[{0: "answered", 1: "answered", 3: "refused plainly"}.get(point["ended"], "killed")] += 1
+    for how, count in sorted(ended.items()):
+        figure(f"{operation}, a call below SQLite fails: {how} and recovered", count, "points")
+
+
+# ── bytes that change on the disk ──
+
+
+def zeros(page: bytes, luck: random.Random) -> bytes:
+    return bytes(len(page))
+
+
+def noise(page: bytes, luck: random.Random) -> bytes:
+    return luck.randbytes(len(page))
+
+
+def a_bit(page: bytes, luck: random.Random) -> bytes:
+    """One bit of a byte that is used."""
+    place = luck.choice([place for place, byte in enumerate(page) if byte] or [0])
+    return page[:place] + bytes([page[place] ^ 1 << luck.randrange(8)]) + page[place + 1 :]
+
+
+def no_text(page: bytes, luck: random.Random) -> bytes:
+    """Letters that are not UTF-8 any more."""
+    letters = [place for place, byte in enumerate(page) if 97 <= byte < 123] or [0]
+    changed = bytearray(page)
+    for place in luck.sample(letters, min(4, len(letters))):
+        changed[place] |= 0x80
+    return bytes(changed)
+
+
+DAMAGE = {"zeros": zeros, "noise": noise, "a bit": a_bit, "no text": no_text}
+
+
+def owners(place: Path) -> dict[int, str]:
+    """Table of every page; an index is its table's."""
+    connection = apsw.Connection(str(place), flags=apsw.SQLITE_OPEN_READONLY)
+    found = dict(
+        connection.execute(
+            "select d.pageno, coalesce(s.tbl_name, d.name) from dbstat d left join sqlite_schema s using(name)"
+        )
+    )
+    connection.close()
+    return {page: name.partition("_fts_")[0] for page, name in found.items()}
+
+
+def change_page(vault: Vault, page: int, how: str) -> None:
+    raw = bytearray(vault.db.read_bytes())
+    start = (page - 1) * PAGE
+    raw[start : start + PAGE] = DAMAGE[how](bytes(raw[start : start + PAGE]), random.Random(f"{how} {page}"))
+    vault.db.write_bytes(raw)
+
+
+READING = (
+    ("status", "--json"), ("search", "--json", "number1x"), ("recall", "--json", "wicks"), ("stats", "--json"),
+    ("graph", "--format", "json"), ("doctor", "--json"), ("check", "--with-index", "--json"),
+)  # fmt: skip
+
+
+def said(vault: Vault, *words: str) -> int:
+    """Runs a command; whatever it meets is told in plain words."""
+    answer = vault.call(*words)
+    assert answer.code in (0, 1, 3), (words, answer)
+    assert "unexpected" not in answer.out + answer.err, (words, answer)
+    return answer.code
+
+
+def healed(vault: Vault) -> None:
+    """What people do: they look, are told what is wrong, and have it rebuilt. Afterwards everything answers."""
+    for words in READING:
+        said(vault, *words)
+    assert vault.call("reindex", "--full", *NOW_IS).code == 0
+    for words in READING[1:4]:
+        assert said(vault, *words) == 0, words
+    assert vault.hits("number1x")
+
+
+def native_table(name: str) -> bool:
+    return name in schema.native_tables()
+
+
+def test_damage_in_what_is_derived_loses_no_native_row(folder: Path) -> None:
+    pages = {table: page for page, table in sorted(owners(Vault(folder / "vault").db).items())}
+    for table, how, aside in (("recall_lines", "zeros", 1), ("entities", "no text", 0)):
+        vault = put_back(folder)
+        before, stood = native(vault.db), standing(vault)
+        change_page(vault, pages[table], how)
+        healed(vault)
+        assert lost(before, native(vault.db)) == {}
+        assert broken(vault, stood) == []
+        # What is made anew anyway need not be read before.
+        assert vault.call("doctor").out.count("moved aside") == aside
+        assert len(vault.call("status", "--json").json["set_aside"]) == aside
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("how", DAMAGE)
+def test_damage_in_every_page_is_healed_and_told_how_much_it_cost(folder: Path, figure: Figure, how: str) -> None:
+    vault = Vault(folder / "vault")
+    before, stood, of = native(vault.db), standing(vault), owners(vault.db)
+    costs: Counter[str] = Counter()
+    for page in range(1, vault.db.stat().st_size // PAGE + 1, 3 if how == "noise" else 1):
+        vault = put_back(folder)
+        change_page(vault, page, how)
+        healed(vault)
+        owner = of.get(page, "free")
+        assert broken(vault, stood) == [], (page, owner)
+        cost = lost(before, native(vault.db))
+        kind = "native" if native_table(owner) else "the schema" if owner == "sqlite_schema" else "derived"
+        # A page costs its own rows at most: the newest, which no backup has yet.
+        assert set(cost) <= {owner} or kind == "the schema", (page, owner, cost)
+        costs[f"{kind}: pages"] += 1
+        costs[f"{kind}: native rows lost"] += sum(cost.values())
+    figure(f"{how}: native rows in all", sum(map(len, before.values())))
+    for what, count in sorted(costs.items()):
+        figure(f"{how} in pages of what is {what}", count)
+
+
+@pytest.mark.slow
+def test_a_database_cut_off_anywhere_is_made_anew(folder: Path, figure: Figure) -> None:
+    vault = Vault(folder / "vault")
+    stood, raw = standing(vault), vault.db.read_bytes()
+    lengths = [*range(0, len(raw), PAGE), *(random.Random(1).randrange(len(raw)) for _ in range(40)), 1, 99, 512]
+    for length in lengths:
+        vault = put_back(folder)
+        vault.db.write_bytes(raw[:length])
+        healed(vault)
+        assert broken(vault, stood) == [], length
+    figure("cut off at a page's end or anywhere, healed", len(lengths), "lengths")
+
+
+@pytest.mark.slow
+def test_damage_in_the_log_costs_at_most_what_the_log_held(folder: Path, figure: Figure) -> None:
+    vault = Vault(folder / "vault")
+    before = native(vault.db)
+    with vault.database() as reader:  # whoever reads keeps the log from being emptied
+        reader.execute("begin")
+        reader.value("select count(*) from files")
+        vault.session(4)
+        vault.reindex()
+        raw, main = Path(f"{vault.db}-wal").read_bytes(), vault.db.read_bytes()
+    stood = standing(vault)
+    assert len(raw) > 10 * PAGE
+    luck = random.Random(2)
+    places = [*range(0, 64, 7), *(luck.randrange(len(raw)) for _ in range(60))]
+    for place in places:
+        vault = put_back(folder)
+        vault.session(4)
+        vault.db.write_bytes(main)
+        changed = bytearray(raw)
+        changed[place] ^= 1 << luck.randrange(8)
+        Path(f"{vault.db}-wal").write_bytes(changed)
+        healed(vault)
+        assert broken(vault, stood) == [], place
+        assert lost(before, native(vault.db)) == {}, place
+    figure("bits flipped in the log, healed", len(places), "places")
+    figure("native rows lost that stood in the database itself", 0)
+
+
+# ── a damaged page and a reader ──
+
+
+def test_who_only_reads_leaves_a_note_and_the_next_command_that_writes_looks_at_every_page(folder: Path) -> None:
+    vault = Vault(folder / "vault")
+    pages = {table: page for page, table in sorted(owners(vault.db).items())}
+    change_page(vault, pages["recall_lines"], "no text")
+    assert vault.call("reindex", *NOW_IS).code == 0, "a pass over nothing new needs no line of recall"
+    answer = vault.call("recall", "wicks", "--json")
+    assert answer.code == 3 and answer.json["error"]["code"] == "database-corrupt"
+    assert answer.json["error"]["path"] == str(vault.db) and "reindex --full" in answer.json["error"]["hint"]
+    assert is_suspect(str(vault.db))
+    told = vault.reindex()["trouble"]
+    assert any("moved aside" in line for line in told) and any(
+        "read from the damaged database" in line for line in told
+    )
+    assert not is_suspect(str(vault.db))
+    assert vault.call("recall", "wicks", "--json").json["hits"]
+
+
+def test_a_value_that_no_check_can_doubt_is_made_anew(folder: Path) -> None:
+    """SQLite keeps no sums: what still is a number or a text is believed until somebody stumbles over it."""
+    vault = Vault(folder / "vault")
+    with vault.database(readonly=False) as database:
+        database.execute("update ledger_days set day = replace(day, '2026', '202\x16')")
+        database.execute("update pages set inputs_sha256 = ''")
+    document = vault.reindex()
+    assert any("all are made anew" in line for line in document["trouble"])
+    assert vault.dump() == vault.dump_from_scratch()
+
+
+def test_a_native_row_that_is_not_as_it_was_written_comes_back_from_the_backup(folder: Path) -> None:
+    vault = Vault(folder / "vault")
+    before = native(vault.db)
+    with vault.database(readonly=False) as database:
+        database.execute("update memories set content = replace(content, 'Mondays', 'Nondays')")
+        database.execute("update seals set packed = zeroblob(20) where kind = 'summary'")
+    vault.reindex("--full")
+    assert lost(before, native(vault.db)) == {}
+
+
+def test_a_table_that_is_only_half_readable_is_read_from_both_ends(tmp_path: Path) -> None:
+    vault = Vault(tmp_path / "vault")
+    vault.session(1)
+    vault.reindex()
+    with vault.database(readonly=False) as database:
+        with database.transaction():
+            database.executemany(
+                "insert into pins values('default', ?, '2026-03-28')", [(f"n-{number:012}",) for number in range(2000)]
+            )
+        database.close()
+    leaves = [page for page, table in sorted(owners(vault.db).items()) if table == "pins"]
+    assert len(leaves) > 10
+    change_page(vault, leaves[len(leaves) // 2], "zeros")
+    vault.reindex("--full")
+    kept = {row[0] for row in vault.rows("select id from pins")}
+    assert 1800 < len(kept) < 2000 and {"n-000000000000", "n-000000001999"} <= kept
+
+
+@pytest.mark.parametrize(("place", "bit"), [(63, 1), (71, 4)], ids=["the version", "the program's mark"])
+def test_a_header_that_names_another_version_or_program_is_not_believed(folder: Path, place: int, bit: int) -> None:
+    vault = Vault(folder / "vault")
+    before = native(vault.db)
+    raw = bytearray(vault.db.read_bytes())
+    raw[place] ^= bit
+    vault.db.write_bytes(raw)
+    assert any("moved aside" in line for line in vault.reindex()["trouble"])
+    assert vault.hits("number1x") and set(lost(before, native(vault.db))) <= UNSAVED
+
+
+# ── files that are none of ours ──
+
+
+def a_text(place: Path) -> None:
+    place.write_text("Dear diary,\n" * 400)
+
+
+def a_header_of_nonsense(place: Path) -> None:
+    raw = place.read_bytes()
+    place.write_bytes(random.Random(3).randbytes(100) + raw[100:])
+
+
+def a_huge_hole(place: Path) -> None:
+    with place.open("wb") as file:
+        file.truncate(1 << 40)
+
+
+def a_log_of_another(place: Path) -> None:
+    """Left by another program, whose own database is gone."""
+    other = place.with_name("other.db")
+    connection = apsw.Connection(str(other))
+    for statement in ("pragma journal_mode = wal", "create table contacts(name)", "insert into contacts values('Ada')"):
+        list(connection.execute(statement))
+    log = Path(f"{other}-wal").read_bytes()
+    connection.close()
+    other.unlink()
+    Path(f"{place}-wal").write_bytes(log)
+
+
+def no_index_of_the_log(place: Path) -> None:
+    Path(f"{place}-shm").write_bytes(random.Random(4).randbytes(32768))
+
+
+STRANGE = {
+    "a text": a_text,
+    "a header of nonsense": a_header_of_nonsense,
+    "a huge hole": a_huge_hole,
+    "a log of another database": a_log_of_another,
+    "nonsense for the log's index": no_index_of_the_log,
+}
+
+
+RARE = ("a text", "a huge hole", "nonsense for the log's index")
+
+
+@pytest.mark.parametrize("what", [pytest.param(what, marks=[pytest.mark.slow] * (what in RARE)) for what in STRANGE])
+def test_a_strange_file_in_the_databases_place_is_moved_aside(folder: Path, what: str) -> None:
+    vault = Vault(folder / "vault")
+    before, stood = native(vault.db), standing(vault)
+    STRANGE[what](vault.db)
+    for words in READING[:3]:
+        said(vault, *words)
+    vault.reindex()
+    assert vault.hits("number1x")
+    assert broken(vault, stood) == []
+    # Of what SQLite cannot read at all comes back what the backup has.
+    assert set(lost(before, native(vault.db))) <= (UNSAVED if what.startswith("a ") and "log" not in what else set())
+
+
+def a_folder(place: Path) -> None:
+    place.mkdir()
+
+
+def a_pipe(place: Path) -> None:
+    os.mkfifo(place)
+
+
+def a_dangling_link(place: Path) -> None:
+    place.symlink_to(place.with_name("nowhere") / "x.db")
+
+
+@pytest.mark.parametrize("make", [a_folder, a_pipe, a_dangling_link])
+def test_what_is_no_file_is_refused_in_plain_words_and_never_waited_for(tmp_path: Path, make: Any) -> None:
+    vault = Vault(tmp_path / "vault")
+    vault.session(1)
+    place = tmp_path / "there.db"
+    make(place)
+    kind = oct(place.lstat().st_mode)
+    for words in (("reindex", "--index-only"), ("search", "x"), ("status",), ("doctor",)):
+        answer = call("--db", place, "--workspace", vault.root, *words, "--json")
+        assert answer.code in (0, 1, 3) and "unexpected" not in answer.out + answer.err, (words, answer)
+        assert words[0] not in ("reindex", "search") or answer.code == 3
+    assert oct(place.lstat().st_mode) == kind
+
+
+# ── a database that somebody planted ──
+
+
+def planted(place: Path, *statements: str) -> None:
+    """A database that says it is ours, with more in it than we put there."""
+    Database(str(place)).close()
+    connection = apsw.Connection(str(place))
+    for statement in statements:
+        connection.execute(statement)
+    connection.close()
+
+
+TRAPS = {
+    "a trigger": (
+        "create trigger trap after insert on files begin delete from seals; insert into meta values('caught', 1); end",
+    ),
+    "a view": ("alter table files rename to theirs", "create view files as select * from theirs"),
+    "an instead-of trigger": (
+        "alter table links rename to theirs",
+        "create view links as select * from theirs",
+        "create trigger trap instead of insert on links begin insert into meta values('caught', 1); end",
+    ),
+    "a schema that is none": (
+        "pragma writable_schema = on",
+        "update sqlite_schema set sql = 'create table seals(' where name = 'seals'",
+    ),
+    "an index on an expression": ("create index trap on files(load_extension('/tmp/x.so'))",),
+    "a check that calls": ("create table more(x check(writefile('caught', x)))",),
+}
+
+
+@pytest.mark.parametrize("what", TRAPS)
+def test_a_planted_database_runs_nothing_of_its_own(tmp_path: Path, what: str) -> None:
+    vault = Vault(tmp_path / "vault")
+    vault.session(1)
+    place = tmp_path / "checkout" / "signet-sync.db"
+    place.parent.mkdir()
+    try:
+        planted(place, *TRAPS[what])
+    except apsw.SQLError:
+        pytest.skip("this SQLite does not even let it be made")
+    answer = call("--db", place, "--workspace", vault.root, "reindex", "--index-only", "--json", *NOW_IS)
+    assert answer.code in (0, 3) and "unexpected" not in answer.out, answer
+    connection = apsw.Connection(str(place), flags=apsw.SQLITE_OPEN_READONLY)
+    assert connection.execute("select count(*) from meta where key = 'caught'").get == 0
+    if answer.code == 0:
+        assert connection.execute("select count(*) from seals").get == 2
+    connection.close()
+    assert not (tmp_path / "caught").exists()
+
+
+def test_no_database_in_the_workspace_is_ever_opened(tmp_path: Path) -> None:
+    vault = Vault(tmp_path / "vault")
+    vault.session(1)
+    for where in ("signet-sync.db", ".signet/signet-sync.db", "memory/memories.db", "memory/signet-sync.db"):
+        (vault / where).parent.mkdir(exist_ok=True)
+        planted(tmp_path / "planted.db")
+        shutil.copy(tmp_path / "planted.db", vault / where)
+    (vault / "signet-sync.toml").write_text('[database]\npath = "signet-sync.db"\n')
+    opens = Opens()
+    for words in (("reindex", *NOW_IS), ("search", "number1x"), ("status",), ("doctor",), ("check", "--with-index")):
+        assert vault.call(*words).code in (0, 1)
+    del opens.system
+    assert opens.names
+    assert {name for name in opens.names if name.startswith(str(vault.root))} == set()
+
+
+class Opens:
+    """Writes down every file that SQLite opens, for as long as it is kept."""
+
+    def __init__(self) -> None:
+        self.names: set[str] = set()
+        names, usual = self.names, apsw.vfs_names()[0]
+
+        class System(apsw.VFS):
+            def __init__(self) -> None:
+                super().__init__("watching", usual, makedefault=True)
+
+            def xOpen(self, name: Any, flags: list[int]) -> apsw.VFSFile:
+                names.add(str(name.filename() if isinstance(name, apsw.URIFilename) else name))
+                return Quiet(usual, name, flags)
+
+        class Quiet(apsw.VFSFile):
+            def xLock(self, level: int) -> None:
+                try:
+                    super().xLock(level)
+                except apsw.IOError:
+                    raise apsw.BusyError("not to be written") from None
+
+        self.system = System()
+
+
+# ── full text ──
+
+
+@pytest.mark.slow
+def test_full_text_out_of_step_is_built_anew_to_the_last_of_more_than_ten_thousand_rows(
+    tmp_path: Path, figure: Figure
+) -> None:
+    vault = Vault(tmp_path / "vault")
+    count = 10_500
+    for number in range(count):
+        vault.put(made.summary(session_id=f"s-{number}", body=f"The lamp of number w{number}w was lit.\n"))
+    vault.reindex()
+    with vault.database(readonly=False) as database:
+        for table in ("memory_artifacts_fts", "recall_lines_fts"):
+            database.execute(f"insert into {table}({table}) values('delete-all')")
+    assert vault.call("doctor", "--json").code == 1
+    assert any("out of step" in line for line in vault.reindex()["trouble"])
+    with vault.database(readonly=False) as database:
+        assert artifacts.text_in_step(database) and lines.in_step(database) and database.problems() == []
+        assert (
+            database.value("select count(*) from memory_artifacts_fts where memory_artifacts_fts match 'lamp'") == count
+        )
+    assert all(vault.hits(f"w{number}w") for number in (0, 9_999, 10_000, count - 1))
+    figure("rows of full text built anew after they were lost", count)
+
+
+def test_the_text_of_recall_that_lost_rows_is_built_anew(folder: Path) -> None:
+    vault = Vault(folder / "vault")
+    with vault.database(readonly=False) as database:
+        database.execute("insert into recall_lines_fts(recall_lines_fts) values('delete-all')")
+    assert any("out of step" in line for line in vault.reindex()["trouble"])
+    assert vault.call("recall", "wicks", "--json").json["hits"]
+
+
+# ── many processes, long readers ──
+
+HAMMER = """
+import random, sys, time
+from artifacts_fixture import fill, judged
+from signet_sync.index import artifacts
+from signet_sync.index.database import Database
+from test_database import session
+database, end, role = Database(sys.argv[1]), time.monotonic() + float(sys.argv[2]), sys.argv[3]
+made, rounds = [judged(dict(session(number))) for number in range(20)], 0
+while time.monotonic() < end:
+    if role == "write":
+        fill(database, made[rounds % 20])
+        with database.transaction(durable=rounds % 5 == 0):
+            artifacts.delete_rows(database, [j.path for j in made[(rounds * 7) % 20]])
+    else:
+        database.checkpoint(truncate=rounds % 2 == 0)
+        assert database.value("select count(*) from memory_artifacts") <= 80
+        if rounds % 500 == 0:
+            assert database.value("pragma quick_check") == "ok"
+        time.sleep(0.001)
+    rounds += 1
+print(rounds)
+database.connection.close()
+"""
+
+
+@pytest.mark.slow
+def test_two_processes_hammer_one_database(tmp_path: Path, figure: Figure) -> None:
+    place, seconds = str(tmp_path / "one.db"), 75
+    Database(place).close()
+    environ = {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), str(ROOT / "tests")])}
+    both = [
+        subprocess.Popen(
+            [sys.executable, "-c", HAMMER, place, str(seconds), role], env=environ, stdout=subprocess.PIPE, text=True
+        )
+        for role in ("write", "checkpoint")
+    ]
+    rounds = [int(one.communicate(timeout=seconds + 60)[0]) for one in both]
+    database = Database(place)
+    assert [row[0] for row in database.execute("pragma integrity_check")] == ["ok"]
+    assert database.problems() == [] and artifacts.text_in_step(database)
+    database.close()
+    figure("one process writing beside one that checkpoints", seconds, "seconds")
+    figure("transactions of the one", 2 * rounds[0])
+    figure("checkpoints of the other", rounds[1])
+    figure("damage found", 0)
+
+
+def test_a_reader_that_stays_is_told_of_and_when_it_goes_the_log_is_small_again(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    vault = Vault(folder / "vault")
+    monkeypatch.setattr("signet_sync.index.database.LARGE_LOG", 200_000)
+    monkeypatch.setattr("signet_sync.agent.doctor.LARGE_LOG", 200_000)
+    with vault.database() as reader:
+        reader.execute("begin")
+        seen = reader.value("select count(*) from memory_artifacts")
+        for number in (4, 5):
+            vault.session(number)
+            vault.reindex()
+        log = Path(f"{vault.db}-wal")
+        assert log.stat().st_size > 200_000
+        assert "log has grown" in vault.call("status", "--json").json["trouble"]
+        assert "log has grown" in vault.call("doctor").out
+        assert reader.value("select count(*) from memory_artifacts") == seen, "it still reads what it began with"
+        with vault.database(readonly=False) as writer:
+            assert not writer.checkpoint(), "nobody is kept waiting"
+    assert vault.reindex()
+    assert not log.exists() or log.stat().st_size <= 16 << 20
+    assert vault.call("status", "--json").json["trouble"] is None
+
+
+# ── forks ──
+
+
+FORKS = re.compile(
+    r"\bos\.(fork|forkpty|posix_spawnp?)\b"
+    r"|^\s*(from|import) multiprocessing|ProcessPoolExecutor|preexec_fn",
+    re.MULTILINE,
+)
+
+
+def test_no_process_is_ever_forked_with_an_open_connection() -> None:
+    """Only `subprocess` starts one, which runs a program at once; and SQLite's files are closed for it."""
+    package = Path(signet_sync.__file__).parent
+    for path in package.rglob("*.py"):
+        assert FORKS.search(path.read_text(encoding="utf-8")) is None, path
+
+
+@pytest.mark.skipif(not Path("/proc/self/fd").is_dir(), reason="open files are listed by Linux alone")
+def test_a_program_that_we_start_inherits_no_file_of_the_database(tmp_path: Path) -> None:
+    database = Database(str(tmp_path / "index.db"))
+    database.set_meta("key", "value")
+    done = subprocess.run(["ls", "-l", "/proc/self/fd"], capture_output=True, text=True, close_fds=False, check=True)
+    assert "->" in done.stdout and "index.db" not in done.stdout
+    database.close()
+
+
+# ── what people type, what files say ──
+
+SYNTAX = ["AND", "OR", "NOT", "NEAR(", "NEAR/3", '"', "'", "(", ")", "*", "^", ":", "-", "+", "{", "}", ",", ";", "--"]
+LETTERS = ["heliograph", "ledger", "备份", "a", "\0", "\ud800", "\U0010ffff", "é", "\u202e", "\n", "%", "_", "?1", ":a"]
+
+
+def queries(count: int, seed: int) -> Iterator[str]:
+    """Random queries out of pieces of syntax, words, any characters and very long runs."""
+    luck = random.Random(seed)
+    for number in range(count):
+        pieces = [luck.choice(SYNTAX + LETTERS) for _ in range(luck.randrange(1, 12))]
+        if number % 5 == 0:
+            pieces.append("".join(chr(luck.randrange(0x110000)) for _ in range(luck.randrange(1, 30))))
+        if number % 500 == 0:
+            pieces.append(luck.choice([*SYNTAX, *LETTERS]) * luck.randrange(100, 5000))
+        yield luck.choice([" ", ""]).join(pieces)
+
+
+@pytest.fixture(scope="module")
+def filled() -> Iterator[Database]:
+    database = Database(":memory:")
+    files: dict[str, bytes] = {}
+    for number in range(60):
+        body = (
+            f"# Lantern {number}\n\nThe heliograph of the ledger was mended; 备份 {number}.\n" + "Oil and wick. " * 60
+        )
+        files.update([made.summary(session_id=f"s-{number}", body=body)])
+    made.fill(database, made.judged(files))
+    yield database
+    database.close()
+
+
+def slowest(database: Database, count: int, seed: int) -> float:
+    """Asks so many random queries; gives the longest answer, in milliseconds."""
+    longest = 0.0
+    for query in queries(count, seed):
+        started = time.thread_time()
+        for hit in search(database, query, agent_id="default"):
+            assert artifact_name(hit.path.removeprefix("memory/")) is not None
+        longest = max(longest, time.thread_time() - started)
+    return longest * 1000
+
+
+def test_any_query_is_answered(filled: Database) -> None:
+    assert slowest(filled, 200, 1) < 200
+
+
+@pytest.mark.slow
+def test_a_hundred_thousand_random_queries_raise_nothing_and_none_is_slow(filled: Database, figure: Figure) -> None:
+    longest = slowest(filled, 100_000, 2)
+    assert longest < 50
+    figure("random queries without an exception", 100_000)
+    figure("the slowest of them", round(longest, 1), "ms of CPU")
+
+
+SQL = "'); drop table memory_artifacts; -- \" \\ ?1 :a @b $c"
+
+
+def test_what_looks_like_sql_stays_a_value_in_every_field(tmp_path: Path) -> None:
+    vault = Vault(tmp_path / "vault")
+    who = {"session_id": f"id {SQL}", "session_key": f"key {SQL}"}
+    texts = {
+        "project": f"/p/{SQL}",
+        "harness": SQL,
+        "source_node_id": SQL,
+        "body": f"# {SQL}\n\n## Decisions\n\n- {SQL}\n",
+    }
+    vault.put(made.summary(**numbered(1) | who | texts, more=SQL))
+    vault.put(made.summary(**numbered(2)))
+    assert vault.reindex()["counts"]["indexed"] == 2 + 2  # and their manifests, which are made
+    for words in (("search", SQL), ("recall", SQL), ("open", who["session_key"]), ("remember", SQL)):
+        assert vault.call(*words, "--json").code in (0, 2), words
+    told = vault.rows(
+        "select session_id, session_key, project, harness from memory_artifacts where project like '/p/%'"
+    )
+    assert {row[:2] for row in told} == {(who["session_id"], who["session_key"])}
+    with vault.database() as database:
+        assert database.problems() == []
+    assert vault.dump() == vault.dump_from_scratch()

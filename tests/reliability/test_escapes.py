@@ -1,0 +1,125 @@
+"""Paths that would leave the workspace, in every field that names a file: nothing outside is opened, whoever reads."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import artifacts_fixture as made
+import pytest
+from opens import elsewhere, heard, traced
+from workbench import NOW, Answer, Vault, numbered, tree
+
+from benchmarks import mutation
+from signet_sync.contracts.wikilinks import leaves_workspace
+
+Watch = Callable[[Vault, Path, Sequence[Sequence[str]]], tuple[list[Answer], set[str]]]
+LINKS = ("summary_path", "transcript_path", "compaction_path")
+COMMANDS = (
+    ("reindex", "--json", "--now", NOW),
+    ("check", "--json", "--now", NOW),
+    ("search", "--json", "--limit", "1000", "lantern"),
+    ("remove", "--agent", "default", numbered(1)["session_id"], "--reason", "x", "--yes", "--now", NOW),
+    ("reindex", "--full", "--json", "--now", NOW),
+    ("violations", "restore", "--all", "--yes", "--now", NOW),
+    ("status", "--json"),
+    ("context",),
+)
+
+
+def who(number: int) -> dict[str, str]:
+    """A session for each path."""
+    return {
+        "session_id": f"{number:08d}-0000-4000-8000-000000000000",
+        "captured_at": f"2026-03-{1 + number % 28:02d}T{number // 28 % 24:02d}:{number % 60:02d}:00.000Z",
+    }
+
+
+def lay(vault: Vault, paths: Sequence[str]) -> None:
+    """The paths in every field of a file that leads to another: of artifacts, manifests, tombstones, notes, inputs."""
+    for number, path in enumerate(paths):
+        vault.put(
+            made.summary(**who(number), manifest_path=path, body=f"# Lantern\n\n[[{path}]] [[{path}|x]] ![[{path}]]\n")
+        )
+        given = dict.fromkeys(LINKS, path) if number % 2 else {LINKS[number % 3]: path}
+        vault.put(made.manifest(**who(number), **given, memory_md_refs=[path], body=f"[[{path}|summary]]\n"))
+        if number % 10 == 0:
+            name, raw = made.tombstone(session_id=f"gone{number}", removed_paths=list(paths[number : number + 10]))
+            vault.put((name, raw), "memory/tombstones")
+    lay_flows(vault, paths)
+    lay_entities(vault, paths)
+
+
+def lay_flows(vault: Vault, paths: Sequence[str]) -> None:
+    """Journalled flows whose files would be written there."""
+    vault.state.joinpath("journal").mkdir(exist_ok=True)
+    token = made.token_for(session_id="x")
+    for number, path in enumerate(paths[:200]):
+        document = {
+            "v": 1, "kind": "end", "agent_id": "default", "session_id": "x", "session_key": None, "project": None,
+            "harness": None, "captured_at": made.CAPTURED, "started_at": None, "ended_at": None, "token": token,
+            "manifest": f"memory/2026-03-28T10-00-00.000Z--{token}--manifest.md", "proposal": None, "headline": None,
+            "bodies": {"summary": "x", "transcript": "y"}, "now": NOW, "flow_key": "k", "request": "r",
+            "redactions": {},
+        }  # fmt: skip
+        document[("manifest", "captured_at", "token")[number % 3]] = path
+        (vault.state / "journal" / f"{number:032x}.json").write_text(json.dumps(document))
+
+
+def lay_entities(vault: Vault, paths: Sequence[str]) -> None:
+    """A profile whose items lead there, and a ledger whose events rest on such files."""
+    identity = vault.call("entity", "create", "part", "Wick", "--json").json["id"]
+    (profile,) = vault.root.glob(f"entities/parts/*--{identity}/profile.md")
+    items = "".join(f'- "quote" — why [[{path}|summary]]\n' for path in paths if path.isprintable())
+    profile.write_bytes(profile.read_bytes() + f"\n{items}".encode("utf-8", "replace"))
+
+
+def unread(folder: Path) -> None:
+    """As if nobody had ever read it: the first look sets the time anew, whatever name it came by."""
+    for path in (*folder.iterdir(), folder):
+        os.utime(path, ns=(0, path.stat().st_mtime_ns))
+
+
+def escapes(vault: Vault, count: int, watch: Watch, log: Path) -> tuple[set[str], int]:
+    """What such a vault makes the commands open that an honest one does not, and how many files led out of it."""
+    vault.session(1)
+    honest = elsewhere(vault, watch(vault, log, COMMANDS)[1])
+    outside = vault.root.parent / "outside"
+    outside.mkdir()
+    (outside / "note.md").write_text("secret")
+    for link in (vault / "link", vault.memory / "link"):
+        link.symlink_to(outside)
+    vault.session(1)
+    lay(vault, list(mutation.paths(count, 1, str(outside))))
+    before = tree(outside)
+    unread(outside)
+    answers, opened = watch(vault, log, COMMANDS)
+    assert [answer for answer in answers if answer.code not in (0, 1, 2)] == [] and opened
+    assert [path for path in (outside, outside / "note.md") if path.stat().st_atime_ns] == [], "nor through a link"
+    assert tree(outside) == before
+    assert not [path for path in vault.root.rglob("*.md") if path.is_file() and b"secret" in path.read_bytes()]
+    flagged = sum(1 for told in answers[1].json["problems"] if told["code"] == "path-escape")
+    return elsewhere(vault, opened) - honest, flagged
+
+
+def test_no_path_of_a_file_opens_anything_outside(tmp_path: Path) -> None:
+    found, flagged = escapes(Vault(tmp_path / "vault"), len(mutation.ESCAPES), heard, tmp_path / "opened.log")
+    assert found == set() and flagged > len(mutation.ESCAPES)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("watch", [heard, traced])
+def test_five_thousand_paths_open_nothing_outside(tmp_path: Path, watch: Watch, figure: Callable[..., None]) -> None:
+    found, flagged = escapes(Vault(tmp_path / "vault"), 5_000, watch, tmp_path / "opened.log")
+    assert found == set() and flagged > 5_000
+    by = "the kernel (strace)" if watch is traced else "the interpreter (audit events)"
+    figure(f"hostile paths in every link field, opened outside: none, by {by}", 5_000, "paths")
+
+
+def test_an_honest_path_is_none_of_these_and_every_other_one_is_told() -> None:
+    assert not leaves_workspace("memory/2026-03-28T10-00-00.000Z--aaaaaaaaaaaaaaaa--summary.md")
+    for path in mutation.paths(2_000, 1, "/outside"):
+        real = os.path.normpath(os.path.join("/workspace", path.replace("\0", "")))
+        assert leaves_workspace(path) or f"{real}/".startswith("/workspace/"), path

@@ -1,0 +1,487 @@
+"""File systems that refuse, run out, lie or change under a pass: no row is dropped for it, no file is harmed."""
+
+from __future__ import annotations
+
+import errno
+import os
+import resource
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+
+import apsw
+import artifacts_fixture as made
+import pytest
+from crash_runner import forked
+from workbench import NOW, ROOT, Vault, call, contents, numbered
+
+from signet_sync.agent import memories, reconcile, sessions
+from signet_sync.agent.workspace import opened
+from signet_sync.config import Settings
+from signet_sync.contracts.inputs import session_input
+from signet_sync.contracts.timestamps import parse_instant
+from signet_sync.errors import SignetSyncError
+from signet_sync.vault import files
+
+NOW_US = parse_instant(NOW) or 0
+ENDING = {
+    "session_id": "5e551009-0000-4000-8000-000000000009",
+    "captured_at": "2026-03-29T11:30:00.000Z",
+    "project": "/home/me/lantern",
+    "transcript": "## User\n\nWhy does the queue of lantern never drain?\n",
+    "summary": "# Queue\n\n- lantern bounds the retry loop of src/queue.py at five attempts.\n",
+}
+
+
+@pytest.fixture
+def vault(tmp_path):
+    found = Vault(tmp_path / "vault")
+    for number in (1, 2, 3):
+        found.session(number)
+    found.reindex()
+    return found
+
+
+def path_of(kind, number=1):
+    return made.path_for(kind, **{k: v for k, v in numbered(number).items() if k in ("session_id", "captured_at")})
+
+
+def end(vault: Vault, **given: object) -> dict[str, object]:
+    with opened(str(vault.root), Settings()) as workspace:
+        return sessions.end(workspace, session_input({**ENDING, **given}, now_us=NOW_US), now_us=NOW_US)
+
+
+def still_whole(vault: Vault, rows: list[tuple[object, ...]]) -> None:
+    """Nothing is gone, and a pass finds nothing wrong."""
+    assert vault.dump() == rows and vault.hits("number1x")
+    assert vault.reindex()["problems"] == [] and vault.dump() == rows
+
+
+# ── B2: the folder that could not be synced ──
+
+
+def test_an_ending_whose_folder_was_not_synced_is_answered_only_once_it_is(vault, monkeypatch):
+    """Its files stand there, but might go with the power: who finds them there must not take them for durable."""
+    memory = os.stat(vault.memory).st_ino
+    real, synced = os.fsync, []
+
+    def fsync(descriptor: int) -> None:
+        status = os.fstat(descriptor)
+        if status.st_ino == memory:
+            synced.append(vault.rows("select count(*) from flow_results"))
+            if fails:
+                raise OSError(errno.EIO, os.strerror(errno.EIO))
+        real(descriptor)
+
+    monkeypatch.setattr(os, "fsync", fsync)
+    fails = True
+    with pytest.raises((OSError, SignetSyncError)):
+        end(vault)
+    assert synced and vault.rows("select count(*) from flow_results") == [(0,)]
+    # Every file stands there by now, as it does after a kill right before the sync.
+    fails = False
+    end(vault)
+    assert len(list(vault.memory.glob("2026-03-29T11-30*"))) == 3 and synced[-1] == [(0,)]
+    assert list((vault.state / "journal").glob("*.json")) == []
+
+
+def test_files_that_a_dead_process_published_are_synced_before_its_ending_is_answered(vault, monkeypatch):
+    """Killed between the last link and the sync of the folder: the names are there, and nobody knows for how long.
+
+    No page shows a session of /tmp, so nothing else of it is written into the folder that would sync it.
+    """
+    memory, real, left = os.stat(vault.memory).st_ino, os.fsync, [3]
+
+    def dying(descriptor: int) -> None:
+        if os.fstat(descriptor).st_ino == memory:
+            left[0] -= 1
+            if not left[0]:
+                os._exit(137)
+        real(descriptor)
+
+    def work() -> int:
+        os.fsync = dying
+        end(vault, project="/tmp/lantern")
+        return 0
+
+    assert forked(work) == 137
+    assert len(list(vault.memory.glob("2026-03-29T11-30*"))) == 3
+    answers = []
+
+    def fsync(descriptor: int) -> None:
+        if os.fstat(descriptor).st_ino == memory:
+            answers.append(vault.rows("select count(*) from flow_results"))
+        real(descriptor)
+
+    monkeypatch.setattr(os, "fsync", fsync)
+    vault.reindex()
+    assert answers[:1] == [[(0,)]] and vault.rows("select count(*) from flow_results") == [(1,)]
+
+
+# ── B4, B5: no room, or no writing any more ──
+
+
+@pytest.mark.parametrize("code", [errno.EROFS, errno.EDQUOT, errno.ENOSPC])
+def test_a_vault_that_cannot_be_written_any_more_is_told_and_stays_as_it_is(vault, code):
+    rows, before = vault.dump(), contents(vault.root)
+    (vault / path_of("manifest")).unlink()
+    vault.session(4)
+    given = contents(vault.root)
+    real = os.open
+
+    def refusing(path, flags, *rest, **named):
+        if flags & (os.O_CREAT | os.O_WRONLY | os.O_RDWR):
+            where = os.readlink(f"/proc/self/fd/{named['dir_fd']}") if named.get("dir_fd") is not None else str(path)
+            if where.startswith(str(vault.root)):
+                raise OSError(code, os.strerror(code))
+        return real(path, flags, *rest, **named)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(os, "open", refusing)
+        answer = vault.call("reindex", "--json", "--now", NOW)
+    assert answer.code in (0, 1, 3) and "Traceback" not in answer.err
+    assert os.strerror(code).lower() in (answer.out + answer.err).lower()
+    assert contents(vault.root) == given and vault.hits("number1x") and vault.hits("number3x")
+    assert vault.reindex()["problems"] == []
+    assert {path for path in before if path.startswith("memory/")} <= contents(vault.root).keys()
+    assert len(vault.dump()) > len(rows) and "step number 4" in vault.page()
+
+
+def test_a_disk_that_is_really_full_costs_nothing_and_needs_no_help(tmp_path):
+    """A file system of four megabytes under the vault; needs the right to mount."""
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    mount = ["mount", "-t", "tmpfs", "-o", "size=4m", "none", str(disk)]
+    if shutil.which("mount") is None or subprocess.run(mount, capture_output=True, check=False).returncode != 0:
+        pytest.skip("no right to mount here")
+    try:
+        vault = Vault(disk / "vault")
+        for number in (1, 2, 3):
+            vault.session(number)
+        vault.reindex()
+        vault.session(4)
+        given = contents(vault.root)
+        with open(disk / "filler", "wb", buffering=0) as filler, suppress(OSError):
+            while filler.write(bytes(4096)):
+                pass
+        answer = vault.call("reindex", "--json", "--now", NOW)
+        assert os.strerror(errno.ENOSPC).lower() in (answer.out + answer.err).lower() and "Traceback" not in answer.err
+        assert contents(vault.root) == given and vault.hits("number1x")
+        with pytest.raises((OSError, SignetSyncError)):
+            end(vault)
+        assert {path: digest for path, digest in contents(vault.root).items() if path in given} == given
+        assert not any(path.stat().st_size == 0 for path in vault.memory.iterdir())
+        (disk / "filler").unlink()
+        assert vault.reindex()["problems"] == [] and "step number 4" in vault.page()
+        assert list((vault / ".signet/tmp").iterdir()) == [] and vault.dump() == vault.dump_from_scratch()
+    finally:
+        subprocess.run(["umount", "-l", str(disk)], check=True)
+
+
+@pytest.mark.usefixtures("impatient")
+def test_rows_that_a_backup_gives_back_late_are_found_like_any_other(vault):
+    """The first command could not read the backup, and indexed without it."""
+    with opened(str(vault.root), Settings()) as workspace:
+        given = {"kind": "fact", "tags": (), "private": False, "session": None, "now_us": NOW_US}
+        kept = memories.remember(workspace, "default", "Zebras run before every push.", **given).memory.id
+    vault.reindex()
+    for place in vault.state.glob("signet-sync.db*"):
+        place.unlink()
+    (backup,) = vault.state.glob("backups/native-*.db")
+    holder = apsw.Connection(str(backup))
+    holder.execute("begin exclusive")
+    vault.reindex()
+    assert vault.rows("select id from memories") == []
+    holder.close()
+    vault.reindex()
+    assert vault.rows("select id from memories") == [(kept,)]
+    assert vault.rows("select id from recall_lines where tier = 'memory'") == [(kept,)]
+
+
+# ── B8, B9: descriptors run out, calls fail for a moment ──
+
+
+@contextmanager
+def descriptors(count: int) -> Iterator[None]:
+    """No more than so many files may be opened besides those that are."""
+    taken = {int(name) for name in os.listdir("/dev/fd")}
+    free = [number for number in range(4096) if number not in taken]
+    before = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (free[count], before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, before)
+
+
+def test_with_few_descriptors_a_pass_over_many_files_is_whole(tmp_path):
+    vault = Vault(tmp_path / "vault")
+    for number in range(60):
+        given = {"session_id": f"5e5520{number:02d}-0000-4000-8000-{number:012d}"}
+        vault.put(made.summary(captured_at=f"2026-03-{number % 28 + 1:02d}T10:{number:02d}:00.000Z", **given))
+    with descriptors(24):
+        document = vault.reindex()
+    assert document["counts"]["indexed"] >= 60 and document["problems"] == []
+
+
+@pytest.mark.parametrize("count", [1, 3, 5, 7, 9])
+def test_with_no_descriptors_left_nothing_is_taken_for_gone(vault, count):
+    rows = vault.dump()
+    with descriptors(count):
+        answer = vault.call("reindex", "--json", "--now", NOW)
+    assert answer.code in (0, 2, 3, 5)
+    still_whole(vault, rows)
+
+
+CALLS = {"open": os.open, "stat": os.stat, "scandir": os.scandir, "read": os.read, "fstat": os.fstat}
+
+
+def failing_once(patch: pytest.MonkeyPatch, root: str, name: str, nth: int, code: int) -> list[int]:
+    """The n-th of these calls that concerns the vault fails; gives the count of those that were met."""
+    real, met = CALLS[name], [0]
+
+    def concerns(given: tuple[object, ...], named: dict[str, object]) -> bool:
+        where = named.get("dir_fd") if named.get("dir_fd") is not None else given[0] if given else None
+        if isinstance(where, int):
+            where = os.readlink(f"/proc/self/fd/{where}")
+        return str(where).startswith(root)
+
+    def call(*given, **named):
+        if concerns(given, named):
+            met[0] += 1
+            if met[0] == nth:
+                raise OSError(code, os.strerror(code))
+        return real(*given, **named)
+
+    patch.setattr(os, name, call)
+    return met
+
+
+@pytest.mark.parametrize("every", [29, pytest.param(1, marks=pytest.mark.slow)], ids=["few", "all"])
+@pytest.mark.parametrize("code", [errno.ESTALE, errno.EMFILE], ids=errno.errorcode.get)
+def test_a_call_that_fails_for_a_moment_drops_no_row(vault, figure, every, code):
+    """ESTALE of a network share, no descriptors for a moment: never a file that is gone."""
+    rows, count = vault.dump(), 0
+    artifacts = {path: digest for path, digest in contents(vault.memory).items() if "manifest" not in path}
+    for name in CALLS:
+        nth = 1
+        while True:
+            with pytest.MonkeyPatch.context() as patch:
+                met = failing_once(patch, str(vault.root), name, nth, code)
+                answer = vault.call("reindex", "--json", "--now", NOW)
+            assert answer.code in (0, 2, 3, 5), (name, nth, answer)
+            assert vault.dump() == rows, (name, nth)
+            count += 1
+            if met[0] < nth:
+                break
+            nth += every
+    still_whole(vault, rows)
+    assert {p: d for p, d in contents(vault.memory).items() if "manifest" not in p} == artifacts
+    if every == 1:
+        figure(f"calls that failed for a moment ({errno.errorcode[code]})", count, "calls")
+        figure(f"rows dropped for it ({errno.errorcode[code]})", 0)
+
+
+# ── B11: a file that does not hold still ──
+
+
+@pytest.mark.parametrize("moves", [lambda size: size + 1, lambda size: size - 1], ids=["grows", "shrinks"])
+def test_a_sealed_file_that_moves_while_it_is_read_is_not_blamed_and_looked_at_again(vault, moves):
+    """One pass by hand, which has no patience: it says nothing of such a file rather than something untrue."""
+    path, rows = vault / path_of("summary"), vault.dump()
+    raw, real = path.read_bytes(), os.read
+    path.write_bytes(raw + bytes(100))
+
+    def read(descriptor, size):
+        data = real(descriptor, size)
+        if os.fstat(descriptor).st_ino == path.stat().st_ino:
+            os.truncate(path, moves(path.stat().st_size))
+        return data
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(os, "read", read)
+        assert vault.reindex()["problems"] == []
+    assert vault.dump() == rows and path_of("summary") in vault.hits("number1x")
+    assert vault.problems(vault.reindex()) == {path_of("summary"): ("violation", "mutated")}
+    path.write_bytes(raw)
+    assert vault.reindex()["problems"] == [] and vault.dump() == rows
+
+
+# ── B12: another file under the name, between the look and the opening ──
+
+
+def test_a_file_exchanged_between_the_look_and_the_opening_is_told_by_what_was_read(vault):
+    name, raw = made.summary(**numbered(4))
+    path = vault.memory / name
+    path.write_bytes(b"not yet whole")
+    real = os.open
+
+    def late(given, flags, *rest, **named):
+        if given == name and path.exists() and path.read_bytes() != raw:
+            (vault.root / "fresh").write_bytes(raw)
+            os.replace(vault.root / "fresh", path)
+        return real(given, flags, *rest, **named)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(os, "open", late)
+        assert vault.reindex()["problems"] == []
+    (kept,) = vault.rows("select inode, size from files where path = ?", f"memory/{name}")
+    assert kept == (path.stat().st_ino, len(raw))
+    assert vault.hits("number4x") == [f"memory/{name}"]
+
+
+# ── B18: where links lead ──
+
+
+@pytest.mark.skipif(not os.path.isdir("/proc/self/fd"), reason="what a descriptor is of is told by Linux alone")
+def test_where_a_link_under_an_artifacts_name_leads_is_never_opened(vault, tmp_path):
+    """Told by what was opened, not by the name that it was opened under."""
+    name, raw = made.summary(**numbered(4))
+    outside = tmp_path / "outside.md"
+    outside.write_bytes(raw)
+    (vault.memory / name).symlink_to(outside)
+    (vault / path_of("transcript")).unlink()
+    (vault / path_of("transcript")).symlink_to(outside)
+    real, opened = os.open, set()
+
+    def watching(path, flags, *rest, **named):
+        descriptor = real(path, flags, *rest, **named)
+        opened.add(os.readlink(f"/proc/self/fd/{descriptor}"))
+        return descriptor
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(os, "open", watching)
+        for words in (("reindex",), ("reindex", "--full"), ("check",), ("violations", "restore", "--all", "--yes")):
+            assert vault.call(*words, "--now", NOW).code in (0, 1)
+    assert str(vault / path_of("summary")) in opened and str(outside) not in opened
+    assert outside.read_bytes() == raw and not vault.hits("number4x")
+
+
+# ── B23: a terabyte of nothing ──
+
+# A process begins with the peak of the one that it was forked from: only Linux tells of its own memory alone.
+_PEAK = """
+import re, sys
+from signet_sync import cli
+code = cli.run(sys.argv[1:])
+print(re.search(r"VmHWM:\\s*(\\d+) kB", open("/proc/self/status").read())[1], file=sys.stderr)
+sys.exit(code)
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="the peak of a process is read from /proc")
+def test_a_sparse_terabyte_takes_no_memory(vault):
+    name = path_of("summary", 5).removeprefix("memory/")
+    try:
+        with open(vault.memory / name, "wb") as handle:
+            handle.truncate(1 << 40)
+    except OSError:
+        pytest.skip("this file system holds no sparse file of 1 TiB")
+    done = subprocess.run(
+        [sys.executable, "-c", _PEAK, "--workspace", vault.root, "reindex", "--json", "--now", NOW],
+        env=os.environ | {"PYTHONPATH": str(ROOT)}, capture_output=True, text=True, timeout=60, check=False,
+    )  # fmt: skip
+    peak = int(done.stderr.split()[-1]) * 1024
+    assert done.returncode == 0 and "too-large" in done.stdout and peak < 256 << 20
+
+
+# ── B24, B26: names ──
+
+
+def test_a_workspace_behind_a_path_that_is_too_long_is_refused_plainly(tmp_path):
+    for long in ("x" * 300, "/".join(["x" * 200] * 30)):
+        answer = call("--workspace", tmp_path / long, "reindex", "--json", "--now", NOW)
+        assert answer.code in (2, 3) and "Traceback" not in answer.err, answer
+        assert answer.json["error"]["message"]
+
+
+def test_files_whose_names_differ_from_ours_in_case_alone_are_left(vault):
+    mine = {"memory.md": b"mine", "Memory.MD": b"mine, too", "dreams.md": b"and this"}
+    for name, raw in mine.items():
+        (vault.root / name).write_bytes(raw)
+    if (vault.root / "MEMORY.md").read_bytes() in mine.values():
+        pytest.skip("this file system takes both names for one")
+    vault.session(4)
+    loud = path_of("summary", 4).replace("--summary.md", "--SUMMARY.md")
+    (vault / loud).write_bytes(made.summary(**numbered(4))[1])
+    vault.reindex()
+    vault.reindex("--full")
+    assert {name: (vault.root / name).read_bytes() for name in mine} == mine
+    assert "step number 4" in vault.page() and vault.hits("number4x").count(loud) == 0 and (vault / loud).exists()
+
+
+# ── B30: neither hard links nor a rename that refuses ──
+
+
+def test_on_a_file_system_with_plain_renames_alone_a_kill_leaves_no_part_of_a_file(vault):
+    """Its names are claimed by empty files; whoever dies over one leaves that, and the next pass goes on."""
+
+    def bare(last: int) -> int:
+        """An ending there, killed at the last of so many plain renames into memory/."""
+        real, left, memory = os.replace, [last], os.stat(vault.memory).st_ino
+
+        def linked(*_: object, **__: object) -> None:
+            raise OSError(errno.EPERM, os.strerror(errno.EPERM))
+
+        def renamed(source: str, name: str, **given: int) -> None:
+            left[0] -= os.fstat(given["dst_dir_fd"]).st_ino == memory if "dst_dir_fd" in given else 0
+            if not left[0]:
+                os._exit(137)
+            real(source, name, **given)
+
+        os.link, os.replace = linked, renamed
+        files._renameat2 = lambda: None
+        end(vault)
+        return 0
+
+    for last in (1, 2):
+        assert forked(lambda last=last: bare(last)) == 137
+        standing = {path.name: path.read_bytes() for path in vault.memory.glob("2026-03-29T11-30*")}
+        assert sum(not raw for raw in standing.values()) == 1, standing.keys()
+        assert all(raw.endswith(b"\n") for raw in standing.values() if raw)
+    vault.reindex()
+    assert len(vault.hits("never drain")) == 1 and end(vault)["idempotent_replay"]
+    assert vault.call("check", "--now", NOW).code == 0
+
+
+# ── B28: times that lie ──
+
+
+@pytest.mark.parametrize("moment", [-1, 0, 4_102_444_800, 253_402_300_799])
+def test_a_time_that_cannot_be_changes_nothing(vault, moment):
+    """Of 1969, 1970, 2100 and 9999: the last one is more nanoseconds than SQLite's integers hold."""
+    rows = vault.dump()
+    for path in vault.memory.glob("*.md"):
+        os.utime(path, (moment, moment))
+    assert vault.reindex()["problems"] == [] and vault.dump() == rows
+
+
+def test_other_words_of_the_same_length_at_the_same_moment_are_seen(vault):
+    path = vault / path_of("summary")
+    status = path.stat()
+    path.write_bytes(path.read_bytes().replace(b"number1x", b"numberXx"))
+    os.utime(path, ns=(status.st_atime_ns, status.st_mtime_ns))
+    assert path.stat().st_size == status.st_size and path.stat().st_mtime_ns == status.st_mtime_ns
+    assert vault.problems(vault.reindex()) == {path_of("summary"): ("violation", "mutated")}
+
+
+@pytest.mark.parametrize("how", ["a full rebuild", "the agent's slow reading"])
+def test_words_that_no_sign_tells_of_are_seen_where_content_is_read_anew(vault, how):
+    path = vault / path_of("summary")
+    path.write_bytes(path.read_bytes().replace(b"number1x", b"numberXx"))
+    status = path.stat()
+    with vault.database(readonly=False) as database:
+        database.execute(
+            "update files set size = ?, mtime_ns = ?, ctime_ns = ?, inode = ? where path = ?",
+            (status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_ino, path_of("summary")),
+        )
+    assert vault.reindex()["problems"] == []
+    if how == "a full rebuild":
+        vault.reindex("--full")
+    else:
+        with opened(str(vault.root), Settings()) as workspace:
+            a_day_on = reconcile.Request(now_us=NOW_US, reread=frozenset({path_of("summary")}))
+            reconcile.run_pass(workspace, a_day_on)
+    assert vault.problems(vault.reindex()) == {path_of("summary"): ("violation", "mutated")}

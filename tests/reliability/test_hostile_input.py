@@ -1,0 +1,420 @@
+"""Files that nobody should write: each is read or refused with a reason, soon, by everything that reads."""
+
+from __future__ import annotations
+
+import importlib
+import json
+import os
+import pkgutil
+import re
+import subprocess
+import time
+import tracemalloc
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import artifacts_fixture as made
+import pytest
+from workbench import NOW, Vault
+
+import signet_sync
+from benchmarks import fuzz
+from signet_sync import journal, spool
+from signet_sync.agent import flows
+from signet_sync.contracts import frontmatter
+from signet_sync.contracts.secret_rules import rules
+from signet_sync.entities.documents import LINE_LIMIT, DocumentProblem, parse
+from signet_sync.errors import ConfigError, WorkspaceError
+from signet_sync.host.settings import script_file, trust_state
+from signet_sync.vault import purge
+from signet_sync.vault.git import ignore, objects, repository
+
+# ── broken files, by the thousand ──
+
+
+def test_broken_files_are_read_or_refused_by_every_reader() -> None:
+    report = fuzz.some(tuple(fuzz.READERS), range(480), seed=11)
+    # How long each took counts where nothing else runs: in the long form.
+    assert [failure for failure in report.failures if " ms for " not in failure.what] == []
+
+
+@pytest.mark.slow
+def test_files_by_the_hundred_thousand_are_read_or_refused_in_time(
+    shared: Path, figure: Callable[..., None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    files = int(os.environ.get("FUZZ_FILES", "200000"))
+    assert fuzz.use_vaults(str(shared / "vaults")) > 100
+    try:
+        report = fuzz.run(files, seed=1)
+    finally:
+        fuzz.use_vaults(os.devnull)
+    figure("broken and made-up files read or refused", report.files, "files")
+    figure("exceptions that are not ours, deaths of an interpreter, files read too slowly", len(report.failures))
+    figure("99.9 of 100 files read within", round(report.percentile_ms(0.999), 1), "ms")
+    figure("longest reading of a file", round(report.slowest[0] * 1000, 1), "ms")
+    figure("largest process", round(report.memory_mib), "MiB")
+    assert [(failure.reader, failure.number, failure.what) for failure in report.failures] == []
+    assert report.memory_mib < fuzz.LIMIT_MIB
+
+
+def test_a_few_bytes_that_stand_for_gigabytes_are_refused_before_they_are_made_into_anything() -> None:
+    """Nine levels of nine: read as YAML it is refused in less than 50 ms, and nothing of it is ever in memory."""
+    levels = [f"{name}: &{name} [{', '.join([f'*{before}'] * 9)}]" for before, name in pairwise("abcdefghi")]
+    bomb = "\n".join(["---", "a: &a [x]", *levels, "---", "body", ""]).encode()
+    took = []
+    tracemalloc.start()
+    try:
+        for _ in range(5):
+            began = time.process_time()
+            with pytest.raises(frontmatter.FrontmatterProblem) as refused:
+                frontmatter.parse(bomb)
+            took.append(time.process_time() - began)
+        most = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert refused.value.code == "frontmatter-invalid" and min(took) < 0.05 and most < 1 << 20
+
+
+# ── time grows with length alone ──
+
+UNITS = (
+    *(
+        "a",
+        "A",
+        "0",
+        " ",
+        "\t",
+        "\n",
+        "-",
+        "_",
+        ".",
+        "/",
+        "#",
+        "@",
+        "`",
+        "~",
+        "*",
+        "[",
+        "]",
+        "(",
+        "{",
+        "<",
+        ">",
+        "|",
+        '"',
+    ),
+    *(
+        "'",
+        "\\",
+        "%",
+        "+",
+        "=",
+        ":",
+        "!",
+        "?",
+        ",",
+        "^",
+        "…",
+        "é",
+        "漢",
+        "\u0301",
+        "\x85",
+        "\u2028",
+        "\r",
+        "\r\n",
+        "ab ",
+    ),
+    *(
+        "a.",
+        "a-",
+        "a/",
+        "a:",
+        " \n",
+        "# ",
+        "- ",
+        "\n# a",
+        "\n- a",
+        "\n>",
+        "[[",
+        "[[a|b]]",
+        "<!--",
+        "-->",
+        "```",
+        "\n```\n",
+    ),
+    *(
+        "`a",
+        "@a ",
+        "1.",
+        "AB-1 ",
+        "a/b#1 ",
+        "http://a/",
+        "a=",
+        "**",
+        "_a",
+        "(a",
+        "[a",
+        "[a](",
+        "T0",
+        "--",
+        "<a",
+        "</a>",
+    ),
+    *(
+        "; ",
+        "\n- [ ] ",
+        "---\n",
+        "a, ",
+        "__",
+        "~~a",
+        "User: a\n",
+        "\n## User\n",
+        "eyJ",
+        "sk-",
+        "password=a1! ",
+        "%25",
+        "%40",
+    ),
+    *(
+        "import a\n",
+        "pip install a ",
+        "\nSummary:\n",
+        "Ignore. ",
+        '{"a":',
+        "<system-reminder>",
+        "<command-name>",
+        "0 ",
+        "1 a\0",
+    ),
+    *(
+        "<!-- signet:begin -->\n",
+        "<!-- signet:end 0123456789abcdef -->",
+        "-----BEGIN ",
+        "ghp_",
+        "AKIA",
+        "[[:",
+        "a*",
+        "x\u200b",
+    ),
+)
+
+
+def grows(work: Callable[[int], object], size: int) -> str:
+    """How long a piece of work takes for a size and four times as much; empty where time grows with length alone."""
+    told = ""
+    for _ in range(3):  # a machine at work is slow now and then
+        took = []
+        for length in (size, 4 * size):
+            began = time.process_time()
+            work(length)
+            took.append(time.process_time() - began)
+        if took[1] < 0.1 or took[1] < 8 * took[0]:
+            return ""
+        told = f"{took[0]:.3f} s, then {took[1]:.3f} s"
+    return told
+
+
+def patterns() -> Iterator[tuple[str, re.Pattern[Any]]]:
+    """Every regular expression of the product, with where it stands."""
+    for module in pkgutil.walk_packages(signet_sync.__path__, "signet_sync."):
+        if not module.name.endswith("__main__"):
+            for name, value in vars(importlib.import_module(module.name)).items():
+                values = value if isinstance(value, (list, tuple)) else [value]
+                yield from ((f"{module.name}.{name}", one) for one in values if isinstance(one, re.Pattern))
+    yield from ((f"secrets.toml {rule.name}", rule.pattern) for rule in rules())
+
+
+# Only ever matched at the beginning of a text, never looked for in it.
+ANCHORED = {"signet_sync.contracts.frontmatter._KEY_LINE", "signet_sync.contracts.frontmatter._QUOTED_LINE"}
+
+
+@pytest.mark.slow
+def test_no_pattern_takes_longer_than_the_text(figure: Callable[..., None]) -> None:
+    found = {pattern: where for where, pattern in patterns() if where not in ANCHORED}
+    slow = []
+    for pattern, where in found.items():
+        for unit in UNITS:
+
+            def look(size: int, pattern: re.Pattern[Any] = pattern, unit: str = unit) -> None:
+                text: Any = "\n" + unit * (size // len(unit))
+                for _ in pattern.finditer(text.encode() if isinstance(pattern.pattern, bytes) else text):
+                    pass
+
+            if told := grows(look, 5_000):
+                slow.append((where, unit, told))
+    assert slow == []
+    figure("regular expressions whose time grows with the text alone", len(found), "patterns")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", [name for name in fuzz.READERS if name not in ("heads", "names", "entities")])
+def test_no_reader_takes_longer_than_the_file(name: str, figure: Callable[..., None]) -> None:
+    reader, slow = fuzz.READERS[name], []
+    for unit in UNITS:
+
+        def read(size: int, unit: str = unit) -> None:
+            raw = reader.seeds()[0] + b"\n" + (unit * (size // len(unit))).encode()
+            with suppress(*fuzz.OURS):
+                reader.read(raw)
+
+        if told := grows(read, 30_000):
+            slow.append((unit, told))
+    assert slow == []
+    figure(f"texts of 120 kB that {name} are read in linear time from", len(UNITS), "kinds")
+
+
+@pytest.mark.parametrize("raw", [b"0" * 200_000, b"0 " * 100_000, b"1 a\0" * 50_000])
+def test_a_tree_that_is_none_is_read_once(raw: bytes) -> None:
+    began = time.process_time()
+    objects.entries(raw)
+    assert time.process_time() - began < 0.2
+
+
+@pytest.mark.parametrize("line", [" " * 200_000, "]" * 200_000, "\\" * 200_000, "[a" * 100_000])
+def test_a_rule_longer_than_any_path_costs_nothing(line: str) -> None:
+    began = time.process_time()
+    ignore.layer("", line)
+    assert time.process_time() - began < 0.2
+
+
+def test_an_entity_file_of_ten_thousand_lines_is_not_parsed() -> None:
+    began = time.process_time()
+    with pytest.raises(DocumentProblem, match="lines"):
+        parse("---\nkind: part\n---\n# T\n" + "- a\n" * (LINE_LIMIT + 1))
+    assert time.process_time() - began < 0.2
+
+
+# ── our own files, gone bad ──
+
+
+@pytest.fixture
+def vault(tmp_path: Path) -> Vault:
+    found = Vault(tmp_path / "vault")
+    found.session(1)
+    found.reindex()
+    return found
+
+
+FLOW = {
+    "v": 1, "kind": "end", "agent_id": "default", "session_id": "x", "session_key": None, "project": None,
+    "harness": None, "captured_at": "2026-03-28T10:00:00.000Z", "started_at": None, "ended_at": None,
+    "token": "a" * 16, "manifest": f"memory/2026-03-28T10-00-00.000Z--{'a' * 16}--manifest.md", "proposal": None,
+    "headline": None, "bodies": {"summary": "x", "transcript": "y"}, "now": NOW, "flow_key": "k", "request": "r",
+    "redactions": {},
+}  # fmt: skip
+WRONG = {
+    "manifest": ("../outside.md", "memory/../../x.md", "memory/tombstones/x.md", 3, None),
+    "captured_at": ("../../x", "2026-13-45", 7, None), "token": ("../" * 5, "short", [], None),
+    "agent_id": ("../x", "", 5, None), "session_id": (["x"], {}, None), "bodies": ({}, {"summary": 1, "transcript": 2}),
+    "project": (3, ["x"]), "redactions": ([], "x"), "flow_key": (1, None), "kind": (["end"], "remove"), "v": (2, "1"),
+}  # fmt: skip
+
+
+def test_journalled_flows_that_went_bad_are_named_and_stop_nothing(vault: Vault) -> None:
+    bad = [FLOW | {name: value} for name, values in WRONG.items() for value in values]
+    bad += [{name: value for name, value in FLOW.items() if name != gone} for gone in FLOW if gone != "v"]
+    texts = [*map(json.dumps, bad), "[" * 100_000, '{"v":' * 5_000, "9" * 5_000, "", "\ud800"]
+    folder = vault.state / "journal"
+    folder.mkdir(exist_ok=True)
+    for number, text in enumerate(texts):
+        (folder / f"{number:032x}.json").write_text(text, "utf-8", "surrogatepass")
+    told = [trouble for trouble in vault.reindex()["trouble"] if "a journalled flow" in trouble]
+    assert len(told) == len(texts)
+    assert [path.name for path in vault.memory.iterdir() if "5e551001" not in path.read_text()] == []
+    assert sorted(path.name for path in vault.root.parent.iterdir()) == ["machine", "vault"]
+    assert vault.call("remove", "5e551001", "--reason", "x", "--yes", "--now", NOW).code == 0
+    # They may hold words of anybody; those of another version are left to it.
+    assert {json.loads(path.read_text())["v"] for path in folder.glob("*.json")} == {2, "1"}
+
+
+def test_the_flow_that_these_are_made_of_is_a_sound_one(vault: Vault) -> None:
+    held = journal.begin(str(vault.state / "journal"), "0" * 32, FLOW)
+    assert flows.flow_of(held).path("summary").startswith("memory/2026-03-28")
+    held.finish()
+
+
+STATES = {
+    "nested": b"[" * 100_000, "a number": b"1", "a list": b'["x", 1]', "no UTF-8": b"\xff",
+    "other types": b'{"beat_at": "x", "pid": {}, "interval": [], "counts": 3, "state": 5, "watch": 7, "since": {}}',
+    "a NUL": b'{"path": "a\\u0000b", "last_full_pass": [1], "claude-code": {"since": "\\u0000"}}', "nothing": b"",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", ["heartbeat.json", "last-pass.json", "harnesses.json", "workspace.json"])
+def test_small_files_of_the_state_that_went_bad_stop_no_command(vault: Vault, name: str) -> None:
+    for raw in STATES.values():
+        (vault.state / name).write_bytes(raw)
+        for command in ("status", "reindex --json", *(["doctor"] if name == "heartbeat.json" else [])):
+            answer = vault.call(*command.split())
+            assert answer.code in (0, 1) and "unexpected" not in answer.err, (raw[:20], command, answer)
+
+
+ENDLESS = ("a" + ".a" * 20_000 + " = 1", "x = " + "[" * 20_000, "x = " + "9" * 5_000, "[" + "a." * 20_000 + "b]")
+
+
+def test_settings_that_nest_without_end_are_refused_at_once(vault: Vault) -> None:
+    began = time.process_time()
+    for text in ENDLESS:
+        with pytest.raises(ConfigError):
+            trust_state.parsed(text, "config.toml")
+    assert script_file.words(f"const PROGRAM = [{'[' * 100_000}]") == []
+    record = vault / purge.RECORD
+    record.parent.mkdir(exist_ok=True)
+    record.write_text("[" * 100_000)
+    with pytest.raises(WorkspaceError):
+        purge.pending(str(vault.root))
+    assert time.process_time() - began < 2
+
+
+def test_a_spooled_job_may_not_be_tried_a_billion_times(tmp_path: Path) -> None:
+    folder = str(tmp_path / "spool")
+    job = {
+        "v": 1, "event": "end", "harness": "codex", "session_id": "x", "agent_id": "default",
+        "at": "2026-03-28T10:00:00.000Z", "transcript_path": None, "cwd": None, "reason": None, "compaction": None,
+        "tries": 0, "retry_at": 0.0, "trouble": None,
+    }  # fmt: skip
+    os.mkdir(folder)
+    good = Path(folder, "good.json")
+    good.write_text(json.dumps(job))
+    assert len(spool.jobs(folder)) == 1
+    good.unlink()
+    for change in ({"tries": 10**9}, {"tries": -(10**9)}, {"retry_at": 1e308 * 10}, {"retry_at": float("nan")}):
+        Path(folder, "bad.json").write_text(json.dumps(job | change))
+        assert spool.jobs(folder) == [] and not Path(folder, "bad.json").exists()
+
+
+# ── links ──
+
+
+def test_links_in_circles_and_by_the_hundred_thousand_are_words(vault: Vault) -> None:
+    """Nothing follows a link of a text: one to itself, to a removed file or to nowhere costs as much as any word."""
+    who = {"session_id": "5e551009-0000-4000-8000-000000000009", "captured_at": "2026-03-20T10:00:00.000Z"}
+    other = {**who, "captured_at": "2026-03-21T10:00:00.000Z", "session_id": "5e551008-0000-4000-8000-000000000008"}
+    mine, its = made.path_for("summary", **who), made.path_for("summary", **other)
+    odd = f"[[{mine}]] [[{its}]] ![[{mine}]] [[a#b|c]] [[#^x]] [[]] [[|]] [[[[deep]]]] [[a\nb]] [[gone.md]]"
+    vault.put(made.summary(**who, body=f"# Lantern wick\n\n{odd}\n\n" + "[[a|b]] " * 100_000))
+    vault.put(made.summary(**other, body=f"# Lantern oil\n\n[[{mine}]] " + "[[" * 20_000 + "]]" * 20_000))
+    began = time.process_time()
+    document = vault.reindex()
+    assert time.process_time() - began < 10 and document["problems"] == []
+    assert sorted(vault.hits("wick")) == [mine] and sorted(vault.hits("oil")) == [its]
+    assert vault.call("remove", other["session_id"], "--reason", "x", "--yes", "--now", NOW).code == 0
+    assert vault.hits("oil") == [] and vault.hits("wick") == [mine]
+
+
+# ── repositories of somebody else ──
+
+
+def test_a_repository_of_another_user_is_not_opened(vault: Vault, monkeypatch: pytest.MonkeyPatch) -> None:
+    subprocess.run(["git", "init", "-q", vault.root], check=True)
+    assert repository.objection(str(vault.root)) == ""
+    me = os.geteuid()
+    monkeypatch.setattr(os, "geteuid", lambda: me + 1)
+    assert "another user" in repository.objection(str(vault.root))
+    monkeypatch.setenv("SIGNET_HISTORY_ENABLED", "true")
+    monkeypatch.setenv("SIGNET_HISTORY_ADOPT", "true")
+    answer = vault.call("checkpoint", "--json")
+    assert answer.code == 2 and answer.json["error"]["code"] == "unsafe-repository", answer

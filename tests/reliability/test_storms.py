@@ -1,0 +1,689 @@
+"""Storms: thousands of changes at once, watches that run out or go deaf, a vault that goes away; nothing is missed."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+import agents
+import artifacts_fixture as made
+import pytest
+from agents import LINUX, Agent, Inside, Session, some, status, until, verdict, verdicts
+from invariants import everything
+from workbench import Vault, tree
+
+from signet_sync.agent import projection
+from signet_sync.agent.reconcile import Outcome, Request
+from signet_sync.agent.rounds import Rounds
+from signet_sync.agent.workspace import open_workspace
+from signet_sync.config import Settings
+from signet_sync.index.database import Database
+from signet_sync.watcher import Hint, Watcher
+
+Figure = Callable[..., None]
+Start = Callable[..., Agent]
+vault, start, quick = agents.vault, agents.start, agents.quick
+
+linux_only = pytest.mark.skipif(not LINUX, reason="reads /proc")
+needs_strace = pytest.mark.skipif(shutil.which("strace") is None, reason="strace is not installed")
+
+
+class Watched(Rounds):
+    """Rounds that keep what their passes came to, oldest first."""
+
+    passes: list[Any]
+
+    def _run(self, request: Request) -> Outcome:
+        outcome = super()._run(request)
+        self.passes.append((request, outcome))
+        return outcome
+
+
+class Told(Inside):
+    """An agent in a thread of this process; `passes` are requests and outcomes, once a pass is over."""
+
+    kind = Watched  # type: ignore[assignment]
+
+    @property
+    def full_passes(self) -> int:
+        return sum(request.paths is None for request, _ in self.passes)
+
+    def settled(self, moment: float = 0.5) -> int:
+        return super().settled(moment)
+
+    def since(self, count: int) -> tuple[int, int]:
+        """How many files were read, and how many paths moved in the index, in the passes after the first `count`."""
+        outcomes = [outcome for _, outcome in self.passes[count:]]
+        return sum(outcome.read for outcome in outcomes), sum(len(outcome.change.paths) for outcome in outcomes)
+
+
+def processor(pid: int) -> float:
+    """Seconds of a processor that a process has used."""
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def indexed(vault: Vault) -> int:
+    """How many files the index holds as good."""
+    return int(vault.rows("select count(*) from files where verdict = 'indexed'")[0][0])
+
+
+def in_step(vault: Vault) -> bool:
+    """Whether the index knows exactly what is in `memory/`, everything of ours as good."""
+    on_disk = {f"memory/{entry.name}" for entry in os.scandir(vault.memory) if entry.is_file()}
+    found = verdicts(vault)
+    ours = {path for path in on_disk if path.count("--") >= 2}
+    return {path for path, (_, code) in found.items() if code != "vanished"} == on_disk and all(
+        found[path][0] == "indexed" for path in ours
+    )
+
+
+def made_up(count: int, first: int = 100_000) -> dict[str, bytes]:
+    """The files of so many sessions, three each."""
+    files: dict[str, bytes] = {}
+    for number in range(count):
+        files.update(Session(first + number).files())
+    return files
+
+
+@contextmanager
+def stopped(agent: Agent) -> Iterator[None]:
+    """The agent stands still."""
+    agent.send(signal.SIGSTOP)
+    os.waitid(os.P_PID, agent.process.pid, os.WSTOPPED | os.WNOWAIT)
+    try:
+        yield
+    finally:
+        agent.send(signal.SIGCONT)
+
+
+def timed(agent: Agent, look: Callable[[], object], what: str) -> tuple[float, float]:
+    """Seconds, and seconds of a processor of the agent's, until something is so."""
+    begun, used = time.monotonic(), processor(agent.process.pid)
+    while not look():
+        assert time.monotonic() < begun + 900, what
+        time.sleep(0.2)  # whoever looks takes time from whoever works
+    return round(time.monotonic() - begun, 1), round(processor(agent.process.pid) - used, 1)
+
+
+# ── thousands of files ──
+
+
+@linux_only
+@pytest.mark.slow
+@pytest.mark.parametrize("count", [10_000, 20_000])
+def test_files_made_while_it_stands_still_are_all_found(vault: Vault, start: Start, figure: Figure, count: int) -> None:
+    """The kernel's queue of 16,384 events overflows: each file makes several."""
+    Session().write(vault)
+    agent = start()
+    agent.passed()
+    files = made_up(-(-count // 3))
+    with stopped(agent):
+        vault.put(files)
+    wall, used = timed(agent, lambda: indexed(vault) == len(files) + 3, "all indexed")
+    agent.wait("watching")
+    missed = len(files) + 3 - len(set(vault.rows("select source_path from memory_artifacts")))
+    figure(f"missed of {count:,} files made while the agent was stopped", missed, "files")
+    figure(f"{count:,} files made while the agent was stopped, until all were indexed", wall, "s")
+    figure(f"{count:,} files made while the agent was stopped, processor time", used, "s")
+    assert missed == 0 and in_step(vault)
+    assert vault.dump() == vault.dump_from_scratch()
+
+
+@linux_only
+@pytest.mark.slow
+def test_ten_thousand_files_made_renamed_and_deleted_while_it_runs_leave_the_index_in_step(
+    vault: Vault, start: Start, figure: Figure
+) -> None:
+    agent = start(environ={"SIGNET_RECONCILE_SETTLE_SECONDS": "0.5"})
+    agent.passed()
+    files = made_up(3334)
+    for name, raw in files.items():
+        agents.save(vault.memory / name, raw)
+    wall, used = timed(agent, lambda: indexed(vault) == len(files), "all indexed")
+    figure("10,000 files made under another name and renamed while the agent ran, from the last one on", wall, "s")
+    figure("10,000 files made while the agent ran, processor time from the last one on", used, "s")
+    until(lambda: in_step(vault), "temporary names that a pass saw are forgotten")
+
+    for name in files:
+        (vault.memory / name).rename(vault.memory / f"{name}.away")
+        (vault.memory / f"{name}.away").rename(vault.memory / name)
+    for number in range(10_000):
+        (vault.memory / f"note {number}.md").write_text("Not an artifact.\n")
+    for number in range(10_000):
+        (vault.memory / f"note {number}.md").rename(vault.memory / f"other {number}.md")
+    for number in range(10_000):
+        (vault.memory / f"other {number}.md").unlink()
+    wall, _ = timed(agent, lambda: in_step(vault), "in step")
+    figure("10,000 files renamed there and back, 10,000 notes made, renamed and deleted: until in step", wall, "s")
+    assert indexed(vault) == len(files)
+
+    doomed = sorted(files)[: 3 * 1600]  # whole sessions, fewer than half
+    for name in doomed:
+        (vault.memory / name).unlink()
+    wall, used = timed(agent, lambda: indexed(vault) == len(files) - len(doomed), "gone from the index")
+    agent.wait("watching")
+    figure(f"{len(doomed):,} files deleted: until they were gone from the index", wall, "s")
+    figure(f"{len(doomed):,} files deleted, processor time", used, "s")
+    # Of a session whose summary went, the manifest may have been written again; nothing else is there.
+    there = {f"memory/{entry.name}" for entry in os.scandir(vault.memory)}
+    assert {path for path, (told, _) in verdicts(vault).items() if told == "indexed"} == there
+    assert status(vault)["state"] == "watching"
+
+
+@pytest.mark.usefixtures("quick")
+@pytest.mark.parametrize("count", [20, pytest.param(500, marks=pytest.mark.slow)])
+def test_trees_made_and_moved_in_are_foreign_and_cost_nothing(vault: Vault, figure: Figure, count: int) -> None:
+    sessions = some(vault, 2)
+    outside = vault.root.parent / "outside"
+    name, raw = Session().summary()
+    with Told(vault) as agent:
+        agent.wait("watching")
+        passes = agent.settled()
+        for number in range(count):
+            for place in (vault.memory / f"made {number}", outside / f"moved {number}"):
+                (place / "a" / "b").mkdir(parents=True)
+                (place / "a" / "b" / name).write_bytes(raw)
+        outside.rename(vault.memory / "outside")
+        agent.settled()
+        asked = {path for request, _ in agent.passes[passes:] for path in request.paths or ()}
+        assert agent.since(passes) == (0, 0)
+        assert not [path for path in asked if "/a" in path or "made" in path or "moved" in path]
+        assert indexed(vault) == 6
+        last = Session().write(vault)
+        until(lambda: len(vault.hits(last.word)) == 2, "it still hears")
+        assert agent.work._due.keys() >= {"full"}
+    assert len(vault.hits(sessions[0].word)) == 2
+    figure("nested trees made in memory/ or moved in, of which no file was read", 2 * count, "trees")
+
+
+@pytest.mark.parametrize("how", ["made", "moved in"])
+@pytest.mark.parametrize("count", [25, pytest.param(500, marks=pytest.mark.slow)])
+def test_files_in_new_folders_below_the_entities_are_all_heard(
+    tmp_path: Path, figure: Figure, count: int, how: str
+) -> None:
+    """Where folders are nested, a folder that is made and filled at once must not hide what is in it."""
+    root, outside = tmp_path / "vault", tmp_path / "outside"
+    (root / "entities" / "user").mkdir(parents=True)
+    names = [f"one--{number}/deep/er" for number in range(count)]
+    watcher = Watcher(str(root), lambda: ["", "memory", "entities/"])
+    watcher.start()
+    try:
+        where = root / "entities" / "user" if how == "made" else outside / "user"
+        for name in names:
+            (where / name).mkdir(parents=True)
+            (where / name / "profile.md").write_text("x")
+        if how == "moved in":
+            outside.rename(root / "entities" / "outside")
+            wanted = {"entities/outside"}  # whoever hears of a folder looks at all below it
+        else:
+            wanted = {f"entities/user/{name}/profile.md" for name in names}
+        total = Hint(frozenset(), everything=False)
+        end = time.monotonic() + 60
+        while not (total.everything or wanted <= total.paths) and time.monotonic() < end:
+            total |= watcher.gather(0.05, 0.5, 0.5) or total
+        missed = set() if total.everything else wanted - total.paths
+        while watcher.gather(0.05, 0.5, 0.7):
+            pass
+        last = Path(root, "entities", "outside" if how == "moved in" else "", "user", names[-1], "notes.md")
+        last.write_text("x")
+        hint = watcher.gather(0.05, 0.5, 20)
+        assert hint is not None and str(last.relative_to(root)) in hint.paths, "the newest folder is watched"
+    finally:
+        watcher.stop()
+    figure("files in nested folders of entities that no event told of", len(missed), "files")
+    assert missed == set()
+
+
+@pytest.mark.usefixtures("quick")
+@pytest.mark.parametrize("count", [10, pytest.param(1000, marks=pytest.mark.slow)])
+def test_a_whole_memory_folder_moved_in_is_seen_whole(vault: Vault, figure: Figure, count: int) -> None:
+    elsewhere = Vault(vault.root.parent / "elsewhere")
+    files = made_up(count)
+    elsewhere.put(files)
+    elsewhere.put(made.tombstone(session_id="5e551077-0000-4000-8000-000000000077"), "memory/tombstones")
+    vault.memory.rmdir()
+    with Told(vault) as agent:
+        agent.wait("watching")
+        elsewhere.memory.rename(vault.memory)
+        until(lambda: indexed(vault) == len(files), "all of it")
+        agent.settled()
+        later = Session().write(vault)
+        until(lambda: len(vault.hits(later.word)) == 2, "the new folder is watched")
+    assert status(vault)["counts"]["tombstones"] == 1
+    figure("files in a memory/ that was moved in as a whole, all seen", len(files), "files")
+
+
+# ── one file ──
+
+
+def replaced(file: Path, raw: bytes) -> None:
+    """An atomic save."""
+    agents.save(file, raw)
+
+
+def in_place(file: Path, raw: bytes) -> None:
+    """Truncated and written."""
+    file.write_bytes(raw)
+
+
+def as_vim_does(file: Path, raw: bytes) -> None:
+    """The old file is renamed, a new one made, the old one deleted; before that vim tries whether it may create."""
+    probe = file.with_name("4913")
+    probe.touch()
+    probe.unlink()
+    backup = file.with_name(f"{file.name}~")
+    if file.exists():
+        file.rename(backup)
+    file.write_bytes(raw)
+    backup.unlink(missing_ok=True)
+
+
+def linked(file: Path, raw: bytes) -> None:
+    """Published by a hard link, as we do it."""
+    temporary = file.parent.parent / "unfinished"
+    temporary.write_bytes(raw)
+    file.unlink(missing_ok=True)
+    os.link(temporary, file)
+    temporary.unlink()
+
+
+def in_a_hundred_bits(file: Path, raw: bytes) -> None:
+    """Written a hundred times within a moment."""
+    with file.open("wb", buffering=0) as stream:
+        for _ in range(99):
+            stream.write(b"x")
+        stream.seek(0)
+        stream.truncate()
+        stream.write(raw)
+
+
+WAYS = [replaced, in_place, as_vim_does, linked, in_a_hundred_bits]
+
+
+@pytest.mark.usefixtures("quick")
+def test_however_a_file_is_saved_each_content_is_read_once(vault: Vault) -> None:
+    Session().write(vault)
+    with Told(vault, flags={"debounce": 0.15}) as agent:
+        agent.wait("watching")
+        for way in WAYS:
+            session = Session()
+            name, raw = session.summary()
+            path = f"memory/{name}"
+            vault.put(made.manifest(**session.who))  # or else we would write one
+            agent.settled(0.3)
+            for content in (raw, raw.replace(b"harness: ", b"harness:  ")):
+                before = len(agent.passes)
+                way(vault.memory / name, content)
+                until(lambda path=path: verdict(vault, path) == ("indexed", ""), way.__name__)
+                agent.settled(0.3)
+                told = [path in request.paths for request, _ in agent.passes[before:] if request.paths is not None]
+                read, _ = agent.since(before)
+                # The manifest's reference follows the page: one more file that is read.
+                assert read <= 2 and sum(told) <= 2, (way.__name__, agent.passes[before:])
+                moved = [path in outcome.change.paths for _, outcome in agent.passes[before:]]
+                assert sum(moved) <= 1, way.__name__
+        before = len(agent.passes)
+        (vault.memory / name).chmod(0o640)
+        agent.settled(0.3)
+        assert agent.since(before)[1] == 0, "a mode is no content"
+        assert {told for told, _ in verdicts(vault).values()} == {"indexed"}
+
+
+@pytest.mark.usefixtures("quick")
+def test_a_sealed_file_whose_bytes_are_away_for_a_moment_is_neither_missed_nor_blamed(vault: Vault) -> None:
+    """A cloud's client makes room: the name is there, the bytes come back when somebody wants them."""
+    session = Session().write(vault)
+    path = session.path("summary")
+    raw = (vault / path).read_bytes()
+    with Told(vault, flags={"settle_seconds": 2.0}) as agent:
+        agent.wait("watching")
+        agent.settled()
+        seen = set()
+        (vault / path).write_bytes(b"")
+        end = time.monotonic() + 0.6
+        while time.monotonic() < end:
+            seen.add((verdict(vault, path), len(vault.hits(session.word))))
+            time.sleep(0.05)
+        (vault / path).write_bytes(raw)
+        agent.settled()
+        seen.add((verdict(vault, path), len(vault.hits(session.word))))
+    assert seen == {(("indexed", ""), 2)}
+
+
+def test_an_artifact_under_another_name_is_told_and_makes_no_second_row(vault: Vault) -> None:
+    session = Session(1)
+    vault.put(session.files())
+    vault.reindex()
+    path = session.path("summary")
+    other = f"memory/2026-01-01T00-00-00.000Z--{session.token}--summary.md"
+    (vault / path).rename(vault / other)
+    problems = vault.problems(vault.reindex())
+    assert problems == {path: ("violation", "vanished"), other: ("invalid", "captured-at-mismatch")}
+    assert vault.rows("select count(*) from memory_artifacts where source_kind = 'summary'") == [(0,)]
+    (vault / other).rename(vault / path)
+    assert vault.problems(vault.reindex()) == {}
+    assert vault.rows("select source_path from memory_artifacts where source_kind = 'summary'") == [(path,)]
+
+
+# ── what is not ours ──
+
+FOREIGN_FOLDERS = (".git", ".obsidian", ".trash", ".stversions", ".dropbox.cache", "memory/.git", "memory/.stversions")
+_opened: list[str] | None = None
+
+
+def _listen(event: str, arguments: tuple[Any, ...]) -> None:
+    if _opened is not None and event in ("open", "os.listdir", "os.scandir") and arguments:
+        _opened.append(str(arguments[0]))
+
+
+@pytest.mark.usefixtures("quick")
+def test_nothing_is_opened_where_other_programs_keep_their_things(vault: Vault) -> None:
+    global _opened
+    name, raw = Session().summary()
+    for folder in FOREIGN_FOLDERS:
+        (vault / folder).mkdir()
+    Session().write(vault)
+    sys.addaudithook(_listen)
+    _opened = []
+    try:
+        with Told(vault) as agent:
+            agent.wait("watching")
+            passes = agent.settled()
+            for folder in FOREIGN_FOLDERS:
+                (vault / folder / name).write_bytes(raw)
+                (vault / folder / "unlike-any-other").write_bytes(raw)
+            seen = len(_opened)
+            agent.settled()
+            assert agent.since(passes) == (0, 0)
+            ours = [path for path in _opened[:seen] if "unlike-any-other" not in path]
+            agent.work.everything = True
+            agent.work.watcher.wake()
+            until(lambda: len(agent.passes) > passes, "a full pass")
+            agent.settled()
+    finally:
+        opened, _opened = _opened, None
+    assert ours, "the hook hears"
+    written = len(FOREIGN_FOLDERS)
+    assert sum("unlike-any-other" in path for path in opened) == written, "only this test opened them"
+    assert sum(path.endswith(name) for path in opened) == written
+
+
+# ── watches that run out or go deaf ──
+
+
+@needs_strace
+@linux_only
+@pytest.mark.parametrize(
+    "fault", ["inotify_add_watch:error=ENOSPC", pytest.param("inotify_init1:error=EMFILE", marks=pytest.mark.slow)]
+)
+def test_without_watches_it_polls_says_so_and_finds_everything(vault: Vault, fault: str, tmp_path: Path) -> None:
+    Session().write(vault)
+    command = [shutil.which("strace") or "", "-qq", "-f", "--seccomp-bpf", "-o", str(tmp_path / "trace")]
+    command += ["-e", f"trace={fault.partition(':')[0]},inotify_init", "-e", f"inject={fault}"]
+    if fault.startswith("inotify_init1"):
+        command += ["-e", "inject=inotify_init:error=EMFILE"]
+    process = subprocess.Popen(
+        [*command, sys.executable, "-m", "signet_sync", "--workspace", str(vault.root), "run"],
+        env={**os.environ, "PYTHONPATH": str(agents.ROOT), "SIGNET_WATCH_POLL_INTERVAL": "0.2"},
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+    )
+    try:
+        until(lambda: (found := status(vault))["state"] == "polling" and found["last_full_pass"], "polling")
+        assert status(vault)["watch"] == "polling"
+        session = Session().write(vault)
+        until(lambda: len(vault.hits(session.word)) == 2, "found all the same")
+        assert process.poll() is None
+    finally:
+        with suppress(ProcessLookupError):
+            os.kill(status(vault)["pid"] or process.pid, signal.SIGTERM)
+        process.communicate(timeout=60)
+
+
+@linux_only
+@pytest.mark.usefixtures("quick")
+def test_watches_that_the_kernel_dropped_behind_its_back_are_set_anew_by_the_next_full_pass(vault: Vault) -> None:
+    """All its threads live and wait, and nothing will ever come."""
+    Session().write(vault)
+    with Told(vault, interval=0.4) as agent:
+        agent.wait("watching")
+        agent.settled(0.3)
+        watcher = agent.work.watcher
+        libc = ctypes.CDLL(None)
+        for name in os.listdir("/proc/self/fd"):
+            with suppress(OSError):
+                if os.readlink(f"/proc/self/fd/{name}").endswith("inotify"):
+                    for number in range(1, 100):
+                        libc.inotify_rm_watch(int(name), number)
+        lost = Session().write(vault)
+        until(lambda: len(vault.hits(lost.word)) == 2, "found by a full pass")
+        until(lambda: agent.work.watcher is not watcher or watcher._watches is not None, "set anew")
+        agent.interval = None
+        agent.work.workspace.settings = agents.replace(agent.work.workspace.settings, interval=3600.0)
+        until(lambda: agent.work._due.get("full", 0) > time.monotonic() + 60, "no full pass for long")
+        agent.settled()
+        full = agent.full_passes
+        new = Session().write(vault)
+        until(lambda: len(vault.hits(new.word)) == 2, "it hears again")
+        assert agent.full_passes == full
+
+
+# ── its own writes ──
+
+
+@linux_only
+@pytest.mark.slow
+def test_ten_idle_minutes_are_idle(vault: Vault, figure: Figure) -> None:
+    vault.put(made_up(1000))
+    assert vault.call("entity", "create", "user", "Mira").code == 0
+    with Told(vault, flags={"interval": 60.0, "settle_seconds": 2.0, "debounce": 0.2}) as agent:
+        agent.wait("watching")
+        Session().write(vault)
+        until(lambda: agent.full_passes >= 4, "sweep, checkpoint and backup followed what was done", 300)
+        agent.settled(5.0)
+        before, passes = everything(vault), len(agent.passes)
+        used = time.process_time()
+        time.sleep(600)
+        used = round(time.process_time() - used, 2)
+        requests = [request for request, _ in agent.passes[passes:]]
+        after = everything(vault)
+    moved = sorted(path for path in before.keys() | after.keys() if before.get(path) != after.get(path))
+    beside = [request for request in requests if request.paths is not None]
+    figure("ten idle minutes: files written", len(moved), "files")
+    figure("ten idle minutes: passes beside the timer's", len(beside), "passes")
+    figure("ten idle minutes: full passes of the timer, one a minute", len(requests) - len(beside), "passes")
+    figure("ten idle minutes: processor time", used, "s")
+    assert moved == [] and beside == []
+    assert 8 <= len(requests) <= 12
+    assert used < 6.0, "a hundredth of the time, with five times as many full passes as usual"
+
+
+# ── a vault that goes away ──
+
+
+def renamed_away(vault: Vault, aside: Path) -> Callable[[], None]:
+    vault.root.rename(aside)
+    return lambda: aside.rename(vault.root) and None
+
+
+def emptied(vault: Vault, aside: Path) -> Callable[[], None]:
+    aside.mkdir()
+    for entry in os.listdir(vault.memory):
+        os.rename(vault.memory / entry, aside / entry)
+
+    def back() -> None:
+        for entry in os.listdir(aside):
+            os.rename(aside / entry, vault.memory / entry)
+        aside.rmdir()
+
+    return back
+
+
+def without_memory(vault: Vault, aside: Path) -> Callable[[], None]:
+    vault.memory.rename(aside)
+    return lambda: aside.rename(vault.memory) and None
+
+
+def memory_is_a_file(vault: Vault, aside: Path) -> Callable[[], None]:
+    vault.memory.rename(aside)
+    vault.memory.write_text("no folder")
+
+    def back() -> None:
+        vault.memory.unlink()
+        aside.rename(vault.memory)
+
+    return back
+
+
+def memory_is_a_link(vault: Vault, aside: Path) -> Callable[[], None]:
+    vault.memory.rename(aside)
+    vault.memory.symlink_to(aside)
+
+    def back() -> None:
+        vault.memory.unlink()
+        aside.rename(vault.memory)
+
+    return back
+
+
+def root_is_a_file(vault: Vault, aside: Path) -> Callable[[], None]:
+    vault.root.rename(aside)
+    vault.root.write_text("no folder")
+
+    def back() -> None:
+        vault.root.unlink()
+        aside.rename(vault.root)
+
+    return back
+
+
+def root_is_a_link_to_nothing(vault: Vault, aside: Path) -> Callable[[], None]:
+    vault.root.rename(aside)
+    vault.root.symlink_to(aside.with_name("nothing"))
+
+    def back() -> None:
+        vault.root.unlink()
+        aside.rename(vault.root)
+
+    return back
+
+
+def root_is_an_empty_folder(vault: Vault, aside: Path) -> Callable[[], None]:
+    """An unmounted disk leaves its mount point."""
+    vault.root.rename(aside)
+    vault.root.mkdir()
+
+    def back() -> None:
+        vault.root.rmdir()  # whoever wrote into it would have to answer for it here
+        aside.rename(vault.root)
+
+    return back
+
+
+ABSENCES = [
+    renamed_away,
+    emptied,
+    without_memory,
+    memory_is_a_file,
+    memory_is_a_link,
+    root_is_a_file,
+    root_is_a_link_to_nothing,
+    root_is_an_empty_folder,
+]
+
+
+def goes_and_comes_back(agent: Told, vault: Vault, absence: Callable[[Vault, Path], Callable[[], None]]) -> None:
+    """Once away and back: the agent has noticed, every row stays while it is away, all is well afterwards."""
+    agent.settled(0.2)
+    rows = vault.rows("select source_path, content from memory_artifacts order by 1")
+    database, aside = vault.db, vault.root.parent / "aside"
+    files = {name: told for name, told in tree(vault.memory).items() if not name.endswith("manifest.md")}
+    back = absence(vault, aside)
+    try:
+        until(lambda: agent.state != "watching", f"{absence.__name__}: noticed")
+        time.sleep(0.05)
+        # By its path: where the vault is away, so is the id that leads to its state.
+        with closing(Database(str(database), readonly=True).connection) as there:
+            assert there.execute("select count(*) from memory_artifacts").fetchone() == (len(rows),)
+    finally:
+        back()
+    agent.wait("watching")
+    until(lambda: not (agent.work._halted or agent.work.everything), "all is well")
+    assert vault.rows("select source_path, content from memory_artifacts order by 1") == rows, absence.__name__
+    assert {name: told for name, told in tree(vault.memory).items() if not name.endswith("manifest.md")} == files
+    assert vault.rows("select * from violations") == []
+
+
+@pytest.mark.parametrize("what", ["MEMORY.md", "ledger"])
+def test_a_vault_that_goes_while_a_pass_runs_leaves_no_page_at_its_mount_point(vault: Vault, what: str) -> None:
+    """A page holds what was remembered: it must not be made on whatever disk is there in its place."""
+    paths = [some(vault, 2)[0].path("summary")]
+    vault.reindex("--full", now=agents.ago())
+    work = open_workspace(str(vault.root), Settings())
+    vault.root.rename(vault.root.parent / "aside")
+    vault.root.mkdir()
+    try:
+        days = {("default", row[0]) for row in work.database.execute("select distinct day from ledger_rows")}
+        moved = {"touched": ["MEMORY.md"]} if what == "MEMORY.md" else {"touched": paths, "days": days}
+        projection.project(work, agents={"default"}, now_us=projection.now_us(), **{"days": (), **moved})
+    finally:
+        work.close()
+    assert tree(vault.root) == {}
+
+
+@pytest.mark.usefixtures("quick")
+@pytest.mark.parametrize("times", [1, pytest.param(13, marks=pytest.mark.slow)])
+def test_a_vault_that_goes_and_comes_back_loses_no_row(vault: Vault, figure: Figure, times: int) -> None:
+    some(vault, 9)
+    with Told(vault) as agent:
+        agent.wait("watching")
+        agent.settled(0.3)
+        for _ in range(times):
+            for absence in ABSENCES:
+                goes_and_comes_back(agent, vault, absence)
+        last = Session().write(vault)
+        until(lambda: len(vault.hits(last.word)) == 2, "it still hears")
+    figure("a vault gone and back, in eight ways", times * len(ABSENCES), "times")
+    figure("rows lost by a vault that was away", 0, "rows")
+
+
+@linux_only
+@pytest.mark.slow
+@pytest.mark.usefixtures("quick")
+def test_a_vault_on_a_disk_that_is_unmounted_and_mounted_again_loses_no_row(vault: Vault, figure: Figure) -> None:
+    """A bind mount over an empty folder; needs the right to mount."""
+    elsewhere = vault.root.parent / "disk"
+    vault.root.rename(elsewhere)
+    vault.root.mkdir()
+    bind = ["mount", "--bind", str(elsewhere), str(vault.root)]
+    unmount = ["umount", "-l", str(vault.root)]
+    if subprocess.run(bind, capture_output=True, check=False).returncode != 0:
+        pytest.skip("no right to mount here")
+    try:
+        some(vault, 9)
+        with Told(vault) as agent:
+            agent.wait("watching")
+            for _ in range(25):
+                agent.settled(0.3)  # nobody unmounts what is being written
+                subprocess.run(unmount, check=True)
+                until(lambda: agent.state != "watching", "noticed")
+                assert os.listdir(vault.root) == []
+                between = Session().write(Vault(elsewhere))
+                subprocess.run(bind, check=True)
+                agent.wait("watching")
+                until(lambda word=between.word: len(vault.hits(word)) == 2, "what was written in between")
+                assert vault.rows("select * from violations") == []
+        assert indexed(vault) == 27 + 25 * 3
+    finally:
+        subprocess.run(unmount, check=False)
+    figure("a disk unmounted and mounted again", 25, "times")

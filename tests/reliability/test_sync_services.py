@@ -1,0 +1,329 @@
+"""What Obsidian, cloud drives and checkouts do to a vault: no value lost, no copy indexed, no fight over a page."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import shutil
+from hashlib import sha256
+from pathlib import Path
+
+import artifacts_fixture as made
+import hands
+import pytest
+from workbench import NOW, Vault, contents, numbered, tree
+
+from signet_sync.agent import sweeps
+from signet_sync.agent.reconcile import Outcome, Request, run_pass
+from signet_sync.agent.workspace import opened
+from signet_sync.config import Settings
+from signet_sync.contracts.frontmatter import parse
+from signet_sync.contracts.timestamps import parse_instant
+from signet_sync.projection import markers
+
+NOW_US = parse_instant(NOW) or 0
+WARNING = "changed or lost after being sealed"
+
+
+@pytest.fixture
+def vault(tmp_path: Path) -> Vault:
+    """Two sessions that were indexed."""
+    vault = Vault(tmp_path / "vault")
+    for number in (1, 2):
+        vault.session(number)
+    vault.reindex()
+    return vault
+
+
+def path_of(kind: str, number: int = 1) -> str:
+    who = numbered(number)
+    return made.path_for(kind, session_id=who["session_id"], captured_at=who["captured_at"])
+
+
+def hinted(vault: Vault, *paths: str, settle: float = 0.0) -> Outcome:
+    """The agent's pass after events of some paths."""
+    with opened(str(vault.root), Settings()) as workspace:
+        asked = sweeps.worth(workspace, frozenset(paths))
+        return run_pass(workspace, Request(now_us=NOW_US, paths=asked, settle_seconds=settle))
+
+
+def note_codes(document: dict[str, list[dict[str, str]]], path: str) -> set[str]:
+    return {note["code"] for note in document["notes"] if note["path"] == path}
+
+
+# ── editors ──
+
+
+def test_saved_again_in_any_way_a_file_stays_what_it_was(vault: Vault) -> None:
+    rows = [row for row in vault.dump() if row[0] != "files"]
+    written = {kind: (vault / path_of(kind)).read_bytes() for kind in ("summary", "transcript")}
+    for (what, again), how in itertools.product(hands.RESAVINGS.items(), hands.SAVINGS):
+        kind = ("summary", "transcript")[len(what + how) % 2]
+        hands.save(vault / path_of(kind), again(written[kind]), how)
+        assert not hinted(vault, path_of(kind)).trouble
+        (verdict,) = vault.rows("select verdict, notes from files where path = ?", path_of(kind))
+        assert verdict[0] == "indexed" and ("reformatted" in (verdict[1] or "")) == (what != "unchanged")
+        assert [row for row in vault.dump() if row[0] != "files"] == rows, (what, how)
+    document = vault.reindex()
+    assert not document["problems"] and document["counts"]["indexed"] == 6
+    assert WARNING not in vault.page()
+
+
+def test_keys_that_an_editor_gave_another_name_to_are_none_of_ours(vault: Vault) -> None:
+    path = vault / path_of("summary")
+    raw = path.read_bytes()
+    path.write_bytes(raw.replace(b"\n---\n", b'\ntag: "work"\nalias: "mine"\ncssclass: "wide"\n---\n', 1))
+    assert not vault.reindex()["problems"]
+    path.write_bytes(raw.replace(b"\n---\n", b"\ntags:\n  - work\naliases:\n  - mine\ncssclasses:\n  - wide\n---\n", 1))
+    document = vault.reindex()
+    assert not document["problems"] and note_codes(document, path_of("summary")) == {"reformatted"}
+
+
+def test_a_linters_key_is_none_of_ours_but_its_blank_line_is_another_text(vault: Vault) -> None:
+    path = vault / path_of("summary")
+    raw = path.read_bytes()
+    path.write_bytes(hands.as_a_linter(raw))
+    assert not vault.reindex()["problems"]
+    path.write_bytes(raw.replace(b"\n---\n", b"\n---\n\n", 1))
+    assert vault.problems(vault.reindex()) == {path_of("summary"): ("violation", "mutated")}
+    assert vault.hits("number1x"), "what was sealed goes on being found"
+    assert vault.call("violations", "restore", "--all", "--yes", "--now", NOW).code == 0
+    assert path.read_bytes() == raw and not vault.reindex()["problems"]
+
+
+def test_two_texts_merged_into_one_are_a_violation_that_knows_both(vault: Vault) -> None:
+    path = vault / path_of("summary")
+    sealed = path.read_bytes()
+    merged = sealed + b"\n- kingfisher, from the other machine\n"
+    path.write_bytes(merged)
+    assert vault.problems(vault.reindex()) == {path_of("summary"): ("violation", "mutated")}
+    ((found, known),) = vault.rows(
+        "select v.found_sha256, s.file_sha256 from violations v join seals s on s.path = v.path"
+    )
+    assert (found, known) == (sha256(merged).hexdigest(), sha256(sealed).hexdigest())
+    assert vault.hits("number1x") and not vault.hits("kingfisher")
+    assert "+- kingfisher" in vault.call("violations", "show", path_of("summary")).out
+
+
+def test_a_renamed_file_and_the_links_that_followed_it_lose_nothing(vault: Vault) -> None:
+    """Obsidian rewrites the links to a file in all others."""
+    body = f"# After it\n\nSee [[{path_of('summary')}|the other]] for word3x.\n"
+    vault.session(3, body=body)
+    vault.reindex()
+    old, new = path_of("summary"), "memory/Retry loop.md"
+    before = {path: (vault / path).read_bytes() for path in (old, path_of("summary", 3))}
+    (vault / old).rename(vault / new)
+    linking = vault / path_of("summary", 3)
+    linking.write_bytes(linking.read_bytes().replace(old.encode(), new.encode()))
+    problems = vault.problems(vault.reindex())
+    assert problems[old] == ("violation", "vanished")
+    assert problems[path_of("summary", 3)] == ("violation", "mutated")
+    assert problems[new] == ("ignored", "foreign-name")
+    assert len(vault.rows("select 1 from memory_artifacts")) == 8 and vault.hits("word3x")
+    assert vault.call("violations", "restore", "--all", "--yes", "--now", NOW).code == 0
+    assert {path: (vault / path).read_bytes() for path in before} == before
+    assert vault.problems(vault.reindex()).keys() == {new}
+
+
+def test_what_obsidian_takes_to_its_trash_is_missed_and_comes_back(vault: Vault) -> None:
+    trash = vault / ".trash"
+    trash.mkdir()
+    taken = [path_of(kind) for kind in ("summary", "transcript")]
+    for path in taken:
+        (vault / path).rename(trash / Path(path).name)
+    document = vault.reindex()
+    assert vault.problems(document) == dict.fromkeys(taken, ("violation", "vanished"))
+    assert document["counts"]["tombstones"] == 0 and not vault.hits("number1x")
+    assert vault.hits("number2x") and len(list(trash.iterdir())) == 2
+    rows = vault.dump_from_scratch()
+    assert not [row for row in rows if row[0] == "memory_artifacts" and ".trash" in row[2]]
+    for path in taken:
+        (trash / Path(path).name).rename(vault / path)
+    assert not vault.reindex()["problems"] and vault.hits("number1x")
+
+
+def test_a_vault_opened_in_obsidian_is_the_same_vault(vault: Vault) -> None:
+    for name in (".obsidian/workspace.json", ".obsidian/plugins/x.js", ".trash/old.md", "memory/.obsidian/app.json"):
+        (vault / name).parent.mkdir(parents=True, exist_ok=True)
+        (vault / name).write_bytes(b"{}")
+    before, rows = tree(vault.root), vault.dump()
+    document = vault.reindex()
+    assert not document["problems"] and vault.dump() == rows and tree(vault.root) == before
+    with opened(str(vault.root), Settings()) as workspace:
+        assert sweeps.worth(workspace, frozenset({".obsidian/workspace.json", ".trash/old.md"})) == frozenset()
+
+
+# ── copies ──
+
+
+def test_copies_of_pages_and_manifests_stay_and_are_not_taken_for_them(vault: Vault) -> None:
+    page, manifest = vault.page(), (vault / path_of("manifest")).read_bytes()
+    theirs: dict[str, bytes] = {}
+    for service in hands.CONFLICTS:
+        names = ("MEMORY.md", path_of("manifest"), path_of("summary"))
+        own = (f"typed by {service}\n\n".encode() + page.encode(), manifest + b"their words\n", b"")
+        for path, raw in zip(names, own, strict=True):
+            folder, _, name = path.rpartition("/")
+            copy = hands.conflict_name(name, service)
+            theirs[f"{folder}/{copy}" if folder else copy] = raw or (vault / path).read_bytes()
+    for path, raw in theirs.items():
+        (vault / path).write_bytes(raw)
+    rows = [row for row in vault.dump() if row[0] != "files"]
+    for document in (vault.reindex(), vault.reindex("--full"), vault.reindex()):
+        told = vault.problems(document)
+        assert set(told) == {path for path in theirs if path.startswith("memory/")}
+        assert set(told.values()) == {("ignored", "conflict-copy")}
+        assert all((vault / path).read_bytes() == raw for path, raw in theirs.items())
+        assert vault.page() == page and (vault / path_of("manifest")).read_bytes() == manifest
+        assert [row for row in vault.dump() if row[0] != "files"] == rows
+
+
+def test_folders_in_which_services_keep_their_own_are_not_entered(vault: Vault) -> None:
+    rows = vault.dump()
+    name, raw = made.summary(session_id="5e55-cached")
+    for folder in (".dropbox.cache", ".stversions", ".stfolder", "@eaDir"):
+        (vault.memory / folder).mkdir()
+        (vault.memory / folder / name).write_bytes(raw)
+    assert not vault.reindex()["problems"] and vault.dump() == rows
+
+
+# ── order and time ──
+
+
+def test_in_whatever_order_files_arrive_the_end_is_the_same(tmp_path: Path) -> None:
+    dumps = set()
+    orders = list(itertools.permutations(["manifest", "summary", "transcript", "MEMORY.md"]))
+    for number, order in enumerate(orders[:: len(orders) // 4]):
+        vault = Vault(tmp_path / f"{number}" / "vault")
+        vault.reindex()
+        elsewhere = Vault(tmp_path / f"{number}" / "elsewhere")
+        elsewhere.session(1)
+        for part in order:
+            path = part if part == "MEMORY.md" else path_of(part)
+            raw = markers.block("# Working Memory\n\n- theirs") if part == path else (elsewhere / path).read_bytes()
+            (vault / path).write_bytes(raw)
+            assert not hinted(vault, path).trouble
+            assert {verdict for (verdict,) in vault.rows("select verdict from files")} <= {"indexed"}
+        document = vault.reindex()
+        assert not document["problems"] and not document["notes"], order
+        assert vault.dump() == vault.dump_from_scratch()
+        dumps.add(repr([row for row in vault.dump() if row[0] != "memory_artifacts"]) + vault.page())
+    assert len(dumps) == 1
+
+
+def test_other_times_are_no_other_files(vault: Vault) -> None:
+    before = contents(vault.root)
+    rows = vault.dump()
+    for path in vault.memory.glob("*.md"):
+        os.utime(path, (1_000_000_000, 1_000_000_000))
+    with opened(str(vault.root), Settings()) as workspace:
+        outcome = run_pass(workspace, Request(now_us=NOW_US))
+        assert outcome.read == 6 and not outcome.change.paths - {path_of("manifest"), path_of("manifest", 2)}
+        again = run_pass(workspace, Request(now_us=NOW_US))
+        assert again.read == 0
+    assert vault.dump() == rows and contents(vault.root) == before
+
+
+def test_a_checkout_with_other_line_ends_is_the_same_vault(vault: Vault, tmp_path: Path) -> None:
+    other = Vault(tmp_path / "windows")
+    for path in vault.memory.glob("*.md"):
+        raw = path.read_bytes()
+        (other.memory / path.name).write_bytes(raw.replace(b"\n", b"\r\n"))
+    document = other.reindex()
+    assert not document["problems"] and document["counts"]["indexed"] == 6
+    assert {note["code"] for note in document["notes"]} == {"crlf"}
+    mine, theirs = ([row for row in each.dump() if row[0] == "memory_artifacts"] for each in (vault, other))
+    assert mine == theirs
+    assert (other / "MEMORY.md").read_bytes() == (vault / "MEMORY.md").read_bytes()
+
+
+# ── pages of others, markers of merges ──
+
+
+@pytest.mark.parametrize("settle", [0.0, 2.0], ids=["a command", "the agent"])
+def test_an_older_page_with_words_of_a_removed_session_does_not_stay(vault: Vault, settle: float) -> None:
+    """A sync service brings back the page of before the removal; it is a page of ours, whole and sealed."""
+    older = (vault / "MEMORY.md").read_bytes()
+    ledger = (vault / "ledger/2026/03/28.md").read_bytes()
+    assert b"number 1" in older and b"number 1" in ledger
+    answer = vault.call("remove", numbered(1)["session_id"], "--reason", "asked for", "--yes", "--now", NOW)
+    assert answer.code == 0 and "number 1" not in vault.page()
+    (vault / "MEMORY.md").write_bytes(older)
+    (vault / "ledger/2026/03/28.md").parent.mkdir(parents=True, exist_ok=True)
+    (vault / "ledger/2026/03/28.md").write_bytes(ledger)
+    hinted(vault, "MEMORY.md", "ledger/2026/03/28.md", settle=settle)
+    assert "number 1" not in vault.page()
+    vault.reindex()
+    held = [path for path in vault.root.rglob("*.md") if b"number 1" in path.read_bytes()]
+    assert held == []
+
+
+def test_merge_markers_on_a_page_cost_nobody_a_word(vault: Vault) -> None:
+    ours = (vault / "MEMORY.md").read_bytes()
+    sides = [b"typed here\n\n" + ours, b"typed there\n\n" + ours.replace(b"# Working", b"# Former")]
+    torn = b"<<<<<<< mine\n" + sides[0] + b"=======\n" + sides[1] + b">>>>>>> theirs\n"
+    (vault / "MEMORY.md").write_bytes(torn)
+    hinted(vault, "MEMORY.md")
+    page = (vault / "MEMORY.md").read_bytes()
+    kept = b"".join(path.read_bytes() for path in vault.root.glob("MEMORY*.md"))
+    assert page.count(markers.BEGIN) == 1 and markers.is_generated(page)
+    assert all(word in kept for word in (b"typed here", b"typed there", b"<<<<<<< mine", b">>>>>>> theirs"))
+    before = tree(vault.root)
+    vault.reindex()
+    assert tree(vault.root) == before
+
+
+def test_merge_markers_in_a_manifest_are_left_to_the_person(vault: Vault) -> None:
+    path = vault / path_of("manifest")
+    good = path.read_bytes()
+    torn = good.replace(b"\nagent_id", b"\n<<<<<<< mine\nagent_id", 1)
+    path.write_bytes(torn)
+    assert vault.problems(vault.reindex()) == {path_of("manifest"): ("invalid", "frontmatter-invalid")}
+    assert path.read_bytes() == torn and vault.hits("number1x")
+    assert f"[[{path_of('summary')}|summary]]" in vault.page()
+    path.write_bytes(good)
+    assert not vault.reindex()["problems"]
+    assert parse(path.read_bytes()).fields["session_id"] == numbered(1)["session_id"]
+
+
+# ── files that a service keeps elsewhere ──
+
+
+def test_a_file_that_a_cloud_drive_took_off_the_disk_is_as_it_was_when_it_is_back(vault: Vault) -> None:
+    path = vault / path_of("summary")
+    stub = path.with_name(f".{path.name}.icloud")
+    raw, rows = path.read_bytes(), vault.dump()
+    path.unlink()
+    stub.write_bytes(b"bplist00")
+    document = vault.reindex()
+    assert vault.problems(document)[path_of("summary")] == ("violation", "vanished")
+    assert vault.problems(document)[f"memory/{stub.name}"] == ("ignored", "conflict-copy")
+    assert document["counts"]["tombstones"] == 0
+    shutil.move(stub, path)
+    path.write_bytes(raw)
+    assert not vault.reindex()["problems"] and vault.dump() == rows
+
+
+def test_a_file_whose_bytes_are_in_the_cloud_is_not_fetched_and_keeps_its_row(
+    vault: Vault, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As macOS tells of it: its size stands there, and whoever reads it waits for the network."""
+    path = vault / path_of("summary")
+    os.utime(path, ns=(0, 10**18))  # else nobody would look at it again
+    inode, really = path.stat().st_ino, os.fstat
+
+    class Away:
+        def __init__(self, status: os.stat_result) -> None:
+            self.status, self.st_flags = status, 0x40000000
+
+        def __getattr__(self, name: str) -> object:
+            return getattr(self.status, name)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "fstat", lambda handle: Away(it) if (it := really(handle)).st_ino == inode else it)
+        document = vault.reindex()
+    assert vault.problems(document) == {path_of("summary"): ("invalid", "unreadable")}
+    assert "not downloaded" in document["problems"][0]["message"] and path.stat().st_atime_ns == 0
+    assert len(vault.hits("number1x")) == 2 and "number 1" in vault.page()
+    path.chmod(0o600)  # its flags change when it is fetched, and with them the time that tells of such
+    assert not vault.reindex()["problems"]

@@ -1,0 +1,51 @@
+"""One system call after the other that writes something down is killed or fails: a pass makes all of it good."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from collections import Counter
+
+import call_faults
+import operations
+import pytest
+from workbench import ROOT
+
+FAULTS = ["KILL", "EIO", "ENOSPC"]
+# These meet every fault at every call; elsewhere each call meets one of the faults, the next call the next.
+IN_FULL = ("publish", "session end")
+EVERY = int(os.environ.get("PROOF_EVERY", len(FAULTS)))
+
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(shutil.which("strace") is None, reason="strace is not here to make system calls fail"),
+]
+
+
+@pytest.mark.parametrize("name", operations.OPERATIONS)
+def test_a_call_that_fails_or_is_the_last_one_loses_nothing(tmp_path, figure, name):
+    every = 1 if name in IN_FULL else EVERY
+    operations.prepare(name, tmp_path)
+    done = subprocess.run(
+        [sys.executable, call_faults.__file__, name, tmp_path, ",".join(FAULTS), str(every)],
+        env=os.environ | {"PYTHONPATH": str(ROOT)},
+        capture_output=True, text=True, timeout=3600, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-4000:]
+    *lines, whole = [json.loads(line) for line in done.stdout.splitlines()]
+    if whole.get("untraced"):
+        pytest.skip("strace may not trace here")
+    wrong = [line for line in lines if line["wrong"]]
+    assert wrong == [], "\n".join(map(str, wrong[:5])) + f"\n{len(wrong)} of {len(lines)} points"
+    visited = {(line["call"], line["number"]) for line in lines if line["met"]}
+    print(f"{name}: {whole['calls']} calls, {len(lines)} runs, {dict(Counter(line['ended'] for line in lines))}")
+    figure("calls that write something down, in all operations", whole["calls"], "calls")
+    figure("of these killed, failed with EIO or failed with ENOSPC", len(visited), "calls")
+    figure("of these all three", len(visited) if every == 1 else 0, "calls")
+    figure("runs recovered", len(lines), "runs")
+    figure("violations", len(wrong))
+    assert len(visited) >= 0.9 * whole["calls"] if every <= len(FAULTS) else visited
+    assert {line["ended"] for line in lines} <= {"answered", "refused", "killed"}
