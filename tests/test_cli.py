@@ -283,7 +283,7 @@ def test_the_shape_of_reindex(vault):
 def test_the_shape_of_check(vault):
     (vault.memory / "note.md").write_text("")
     document = vault.call("check", "--json").json
-    assert set(document) == {"workspace", "now", "ok", "counts", "problems", "notes"}
+    assert set(document) == {"workspace", "now", "ok", "counts", "problems", "notes", "mended"}
     keys(document["counts"], COUNTS)
     assert document["ok"] is True
 

@@ -1,4 +1,4 @@
-"""`check`: the same judgements over the files alone, and entities; nothing is written, no index opened unless asked."""
+"""`check`: the same judgements over files, pages and entities; nothing is written, no index opened unless asked."""
 
 from __future__ import annotations
 
@@ -9,29 +9,41 @@ from typing import Any
 
 from signet_sync import reconcile as desk
 from signet_sync.agent.report import problem
+from signet_sync.agent.since import Since
 from signet_sync.agent.workspace import require_root
 from signet_sync.config import Settings
+from signet_sync.contracts import baselines
 from signet_sync.contracts.noise import NoiseRule
-from signet_sync.contracts.observed import Trouble
-from signet_sync.contracts.places import MEMORY, TOMBSTONES
+from signet_sync.contracts.observed import Found, Trouble
+from signet_sync.contracts.places import MEMORY, TOMBSTONES, head_page
+from signet_sync.contracts.sentences import flatten
 from signet_sync.contracts.timestamps import iso
 from signet_sync.errors import SignetSyncError, WorkspaceError
 from signet_sync.index import artifacts, tombstones
 from signet_sync.index.database import Database
+from signet_sync.projection import faults
 from signet_sync.reconcile import Bench, CliffRule, Judgement, Known, Seal, Tombstones
 from signet_sync.vault import files, gardens, scan, versions
 from signet_sync.vault.layout import folder
 
+# What fails a check.
+BAD = frozenset({"invalid", "violation", "tombstoned"})
+
 
 @dataclass(slots=True)
 class Checked:
-    """Every judgement of a check, the notes that need more than one file to be seen, and problems of entities."""
+    """Every judgement of a check, the notes that need more than one file to be seen, problems of pages and entities.
+
+    `lines` are the lines of problems by path and code; `known` what a baseline lists.
+    """
 
     judgements: list[Judgement] = field(default_factory=list)
     notes: list[dict[str, str]] = field(default_factory=list)
     counts: dict[str, int] = field(default_factory=dict)
     strict_notes: int = 0
-    problems: list[dict[str, str]] = field(default_factory=list)
+    problems: list[dict[str, Any]] = field(default_factory=list)
+    lines: dict[tuple[str, str], int] = field(default_factory=dict)
+    known: baselines.Known = frozenset()
 
 
 def check(
@@ -41,9 +53,16 @@ def check(
     now_us: int,
     agent: str | None = None,
     database: Database | None = None,
+    since: str | None = None,
+    pages: bool = False,
+    known: baselines.Known = frozenset(),
     progress: Callable[[int, int], None] | None = None,
 ) -> Checked:
-    """Judges every file of the vault. With a database (read-only) also compares with the seals. Writes nothing."""
+    """Judges every file of the vault. With a database (read-only) also compares with the seals. Writes nothing.
+
+    `since` names a revision of git: only files that changed since are read, and compared with what they were then.
+    `pages` compares the rows of every MEMORY.md with their artifacts. `known` are problems that do not fail the check.
+    """
     require_root(root)
     snapshot = scan.scan(root)
     if snapshot.ground == "refused":
@@ -58,20 +77,31 @@ def check(
     noise = NoiseRule.extended(settings.noise_projects, settings.noise_sessions)
     bench = Bench(stones, noise, seal_of, iso(now_us), settings.max_file_bytes)
     plan = desk.survey(snapshot, {}, stones, rule=CliffRule())
-    checked = Checked(judgements=[*plan.judged, *stone_judgements])
+    checked = Checked(judgements=[*plan.judged, *stone_judgements], known=known)
+    past = Since(root, since, bench) if since is not None else None
+    if past is not None:
+        bench = past.bench
+        plan.read = [path for path in plan.read if path in past.changed]
+        checked.judgements = [j for j in checked.judgements if j.path in past.changed]
     try:
         with folder(root, MEMORY) as descriptor:
             for number, path in enumerate(sorted(plan.read)):
                 found = files.read_at(descriptor, path.rpartition("/")[2], settings.max_file_bytes)
                 if isinstance(found, Trouble) and found.code == "gone":
                     continue
-                checked.judgements.append(_light(desk.judge(path, found, bench)))
+                judgement = desk.judge(path, found, bench)
+                _locate(checked, judgement, found, past)
+                checked.judgements.append(_light(judgement))
                 if progress is not None and number % 256 == 0:
                     progress(number, len(plan.read))
     except FileNotFoundError:
         pass
     if database is not None:
         checked.judgements += _vanished(database, snapshot.files.keys(), bench)
+    if past is not None:
+        seen = {judgement.path for judgement in checked.judgements}
+        gone = [path for path in sorted(past.changed) if path not in snapshot.files and path not in seen]
+        checked.judgements += [j for path in gone if (j := desk.judge_missing(path, _WAS_INDEXED, bench)) is not None]
     if agent is not None:
         checked.judgements = [j for j in checked.judgements if j.row is None or j.row.agent_id == agent]
     _notes(root, checked, now_us)
@@ -88,6 +118,8 @@ def check(
         "tombstones": verdicts["tombstone"],
         "removed_rows": 0,
     }
+    if pages:
+        _pages(root, checked, agent, bench, settings.max_file_bytes)
     if any(gardens.stands(root, owner) for owner in gardens.owners(root)):
         _entities(root, settings, checked, agent, database, now_us)
     return checked
@@ -105,6 +137,43 @@ def _entities(
     checked.notes += remarks.notes
     checked.notes.sort(key=lambda n: (n["path"], n["code"], n["message"]))
     checked.strict_notes += len(remarks.notes)
+
+
+_WAS_INDEXED = Known(None, "indexed", "")
+
+
+def _locate(checked: Checked, judgement: Judgement, found: Found | Trouble, past: Since | None) -> None:
+    """Keeps the line that a problem is about, where one can be told."""
+    if judgement.verdict not in ("invalid", "violation"):
+        return
+    raw = found.raw if isinstance(found, Found) else b""
+    before = past.bytes_of(judgement.path) if past is not None else None
+    line = (
+        faults.first_difference(before, raw)
+        if before is not None and judgement.code == "mutated"
+        else faults.line_of(raw, judgement.code, judgement.message)
+    )
+    checked.lines[judgement.path, judgement.code] = line
+
+
+def _pages(root: str, checked: Checked, agent: str | None, bench: Bench, limit: int) -> None:
+    """Compares the rows of every agent's page with the artifacts that they name."""
+    sentences = {j.path: flatten(j.row.ledger_sentence or "") for j in checked.judgements if j.row is not None}
+
+    def sentence_of(path: str) -> str | None:
+        if path not in sentences:
+            found = files.read(root, path, limit) if path.startswith(f"{MEMORY}/") else None
+            row = desk.judge(path, found, bench).row if isinstance(found, Found) else None
+            sentences[path] = flatten(row.ledger_sentence or "") if row is not None else ""
+        return sentences[path] or None
+
+    for owner in [agent] if agent is not None else gardens.owners(root):
+        path = head_page(owner)
+        found = files.read(root, path, limit)
+        told = faults.page_faults(found.raw, sentence_of) if isinstance(found, Found) else []
+        for fault in told:
+            checked.problems.append({**problem(path, "invalid", fault.code, fault.message), "line": fault.line})
+            checked.counts["invalid"] += 1
 
 
 def _light(judgement: Judgement) -> Judgement:
@@ -144,7 +213,7 @@ def _vanished(database: Database, present: Any, bench: Bench) -> list[Judgement]
     found = []
     for (path,) in database.execute("select path from seals order by path"):
         if path not in present:
-            judgement = desk.judge_missing(path, Known(None, "indexed", ""), bench)
+            judgement = desk.judge_missing(path, _WAS_INDEXED, bench)
             if judgement is not None:
                 found.append(judgement)
     return found
@@ -190,21 +259,25 @@ def _there(root: str, target: str) -> bool:
 def document(root: str, checked: Checked, now_us: int, *, strict: bool) -> dict[str, Any]:
     """The document of `check --json`."""
     problems = [
-        problem(j.path, j.verdict, j.code, j.message)
+        {
+            **problem(j.path, j.verdict, j.code, j.message),
+            **({"line": line} if (line := checked.lines.get((j.path, j.code))) is not None else {}),
+        }
         for j in checked.judgements
         if j.verdict not in ("indexed", "tombstone")
     ]
+    problems = sorted([*problems, *checked.problems], key=lambda p: (p["path"], p.get("line", 0)))
+    for entry in problems:
+        if (entry["path"], entry["code"]) in checked.known:
+            entry["known"] = True
+    there = {(entry["path"], entry["code"]) for entry in problems}
+    bad = [entry for entry in problems if entry["verdict"] in BAD and "known" not in entry]
     return {
         "workspace": root,
         "now": iso(now_us),
-        "ok": ok(checked, strict=strict),
+        "ok": not bad and not (strict and checked.strict_notes),
         "counts": checked.counts,
-        "problems": sorted([*problems, *checked.problems], key=lambda p: p["path"]),
+        "problems": problems,
         "notes": checked.notes,
+        "mended": [{"path": path, "code": code} for path, code in sorted(checked.known - there)],
     }
-
-
-def ok(checked: Checked, *, strict: bool) -> bool:
-    """Whether a check passes: nothing invalid, violated or due to be gone; strictly, no notes either."""
-    bad = checked.counts["invalid"] + checked.counts["violation"] + checked.counts["tombstoned"]
-    return not bad and not (strict and checked.strict_notes)

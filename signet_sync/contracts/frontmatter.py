@@ -60,6 +60,9 @@ def split(text: str) -> tuple[str, str]:
     """
     opening = _OPENING.match(text)
     if opening is None:
+        if text.startswith("version https://git-lfs.github.com/spec/"):
+            what = "a Git-LFS pointer stands in its place: `git lfs pull` fetches the file itself"
+            raise FrontmatterProblem("frontmatter-missing", what)
         raise FrontmatterProblem("frontmatter-missing", "the file does not open with a `---` line")
     start = opening.end()
     closing = _CLOSING.search(text, start - 1)

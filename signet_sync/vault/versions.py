@@ -51,7 +51,7 @@ def _environment() -> dict[str, str]:
     }
 
 
-def _top(root: str) -> str | None:
+def top_of(root: str) -> str | None:
     """The nearest folder, from the root upwards, that holds a `.git` of any kind."""
     where = os.path.realpath(root)
     while not os.path.lexists(os.path.join(where, ".git")):
@@ -61,7 +61,8 @@ def _top(root: str) -> str | None:
     return where
 
 
-def _git(top: str, root: str, *arguments: str, stdin: bytes = b"") -> subprocess.CompletedProcess[bytes] | None:
+def run_git(top: str, root: str, *arguments: str, stdin: bytes = b"") -> subprocess.CompletedProcess[bytes] | None:
+    """Runs git in the workspace; None where it is not there or takes longer than a minute."""
     # Told where the repository is, git does not search for one.
     place = (f"--git-dir={os.path.join(top, '.git')}", f"--work-tree={top}")
     try:
@@ -79,18 +80,18 @@ def _git(top: str, root: str, *arguments: str, stdin: bytes = b"") -> subprocess
 
 def holds(root: str, paths: Sequence[str]) -> Literal["clean", "contains", "unknown", "no-repository"]:
     """Whether some commit of the workspace's repository holds one of the paths, on any branch or in the reflog."""
-    top = _top(root)
+    top = top_of(root)
     if top is None:
         return "no-repository"
     if objection(top):
         return "unknown"
-    inside = _git(top, root, "rev-parse", "--git-dir")
+    inside = run_git(top, root, "rev-parse", "--git-dir")
     if inside is None or inside.returncode != 0:
         return "unknown"
     if not paths:
         return "clean"
     # Without --full-history, a file that came and went on a merged branch would not be found.
-    found = _git(
+    found = run_git(
         top,
         root,
         "rev-list",
@@ -108,10 +109,10 @@ def holds(root: str, paths: Sequence[str]) -> Literal["clean", "contains", "unkn
 
 def ignored(root: str, paths: Sequence[str]) -> frozenset[str]:
     """Those of the paths that the repository's ignore rules leave out; none where there is no repository."""
-    top = _top(root) if paths else None
+    top = top_of(root) if paths else None
     if top is None or objection(top):
         return frozenset()
-    answer = _git(
+    answer = run_git(
         top,
         root,
         "check-ignore",

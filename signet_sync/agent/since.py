@@ -1,0 +1,44 @@
+"""What the immutable files were at a revision of git: seals made of its objects, for a check of what changed since."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from signet_sync import reconcile as desk
+from signet_sync.contracts.names import IMMUTABLE_KINDS, artifact_name
+from signet_sync.contracts.observed import Found, Signature
+from signet_sync.reconcile import Bench, Seal, Tombstones
+from signet_sync.vault import revisions
+
+
+class Since:
+    """The files that changed since a revision, and a bench that knows what they were then.
+
+    Raises what `revisions.at` raises.
+    """
+
+    def __init__(self, root: str, name: str, bench: Bench) -> None:
+        revision = revisions.at(root, name)
+        self.changed = frozenset(revision.changed())
+        sealed = [path for path in self.changed if self._is_immutable(path)]
+        self._files = revision.files(sorted(sealed))
+        self._now = bench
+        self.bench = replace(bench, seal_of=self._seal)
+
+    @staticmethod
+    def _is_immutable(path: str) -> bool:
+        name = artifact_name(path.rpartition("/")[2])
+        return name is not None and name.kind in IMMUTABLE_KINDS
+
+    def bytes_of(self, path: str) -> bytes | None:
+        """The bytes of an immutable file at the revision."""
+        return self._files.get(path)
+
+    def _seal(self, path: str) -> Seal | None:
+        """The seal that the revision's file would have got; None where it was not there, or not valid."""
+        raw = self._files.get(path)
+        if raw is None:
+            return None
+        unsealed = replace(self._now, tombstones=Tombstones(), seal_of=lambda _: None)
+        seal = desk.judge(path, Found(raw, Signature(len(raw), 0, 0, 0)), unsealed).seal
+        return seal._replace(packed=desk.pack(raw)) if seal is not None else None

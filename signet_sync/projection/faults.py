@@ -1,0 +1,84 @@
+"""Which line of a file a problem is about, and which rows of a page are not what their artifacts say."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import NamedTuple
+
+from signet_sync.projection import markers
+
+_FIELD = {
+    "hash-mismatch": "content_sha256",
+    "captured-at-mismatch": "captured_at",
+    "agent-invalid": "agent_id",
+    "token-mismatch": "session_id",
+    "kind-mismatch": "kind",
+}
+_NAMED = re.compile(r"the (?:field|key) `?([A-Za-z_][A-Za-z0-9_]*)")
+_LINE = re.compile(r"\bline (\d+)")
+_BYTE = re.compile(r"\bbyte (\d+)")
+_ROW = re.compile(
+    r"- \d{4}-\d\d-\d\dT[^|]+ \| session=[^|]* \| project=[^|]* \| (?P<sentence>.*?) \[\[(?P<path>[^]|]+)\|(?:summary|"
+    r"transcript|compaction)\]\]"
+)
+
+
+def line_of(raw: bytes, code: str, message: str) -> int:
+    """The line, from 1, that a person has to look at; 1 where the whole file is meant."""
+    if (found := _LINE.search(message)) is not None:
+        return int(found[1])
+    if code == "not-utf8" and (found := _BYTE.search(message)) is not None:
+        return raw[: int(found[1])].count(b"\n") + 1
+    named = _NAMED.search(message)
+    field = named[1] if named is not None else _FIELD.get(code)
+    if field is None:
+        return 1
+    lines = [
+        number
+        for number, line in enumerate(raw[:65536].split(b"\n"), 1)
+        if re.match(rf"\"?{re.escape(field)}\"?\s*:".encode(), line)
+    ]
+    # What stands there twice is wrong where it stands again.
+    return (lines[-1] if "twice" in message else lines[0]) if lines else 1
+
+
+def first_difference(before: bytes, after: bytes) -> int:
+    """The first line, from 1, in which two versions of a file differ."""
+    old, new = before.split(b"\n"), after.split(b"\n")
+    for number, (was, now) in enumerate(zip(old, new, strict=False), 1):
+        if was != now:
+            return number
+    return min(len(old), len(new)) + 1 if len(old) != len(new) else 1
+
+
+class PageFault(NamedTuple):
+    """A line of a page that is not what it should be."""
+
+    line: int
+    code: str
+    message: str
+
+
+def page_faults(data: bytes, sentence_of: Callable[[str], str | None]) -> list[PageFault]:
+    """What is wrong with the generated part of a page; a page without one has nothing that could be.
+
+    `sentence_of` gives the sentence of the artifact at a path, None where there is no valid one.
+    """
+    if markers.BEGIN not in data:
+        return []
+    begins = data[: data.index(markers.BEGIN)].count(b"\n") + 1
+    text = markers.generated(data)
+    if text is None:
+        return [PageFault(begins, "page-edited", "the part between the marks is not as it was written")]
+    found = []
+    for number, line in enumerate(text.split("\n"), begins + 1):
+        row = _ROW.match(line)
+        if row is None:
+            continue
+        sentence = sentence_of(row["path"])
+        if sentence is None:
+            found.append(PageFault(number, "page-stale", f"it shows {row['path']}, which is no valid artifact"))
+        elif sentence != row["sentence"]:
+            found.append(PageFault(number, "page-stale", f"its sentence is not the one of {row['path']}"))
+    return found

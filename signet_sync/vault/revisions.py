@@ -1,0 +1,103 @@
+"""What git knows of `memory/` at a revision: which files differ from what is checked out, and their bytes then.
+
+Plumbing alone, which compares trees with the index and hands out objects as they are: no filter, hook or driver that a
+repository configures is run, and no file of the working tree is read.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterable
+
+from signet_sync.contracts.places import MEMORY
+from signet_sync.errors import UsageError, WorkspaceError
+from signet_sync.vault.git.repository import objection
+from signet_sync.vault.versions import run_git, top_of
+
+_REVISION = re.compile(r"[A-Za-z0-9_./@{}^~+-]{1,256}")
+
+
+class Revision:
+    """A commit of the repository that the workspace lies in."""
+
+    def __init__(self, root: str, top: str, commit: str) -> None:
+        self.root = root
+        self._top = top
+        self.commit = commit
+        self._below = os.path.relpath(os.path.realpath(root), top)
+
+    def changed(self) -> list[str]:
+        """Paths below `memory/`, relative to the workspace, that came, went or changed since; what git ignores is out.
+
+        The index is what is compared (in a fresh checkout it is the commit), and files that git does not know yet.
+        """
+        differ = self._lines("diff-index", "--cached", "--no-renames", "--name-only", "-r", "-z", self.commit, "--")
+        new = self._lines("ls-files", "--others", "--exclude-per-directory=.gitignore", "-z", "--")
+        return sorted({path for path in (*map(self._inside, differ), *new) if path.startswith(f"{MEMORY}/")})
+
+    def _lines(self, *arguments: str) -> list[str]:
+        return [os.fsdecode(name) for name in self._git(*arguments, f"{MEMORY}/").split(b"\0") if name]
+
+    def _inside(self, path: str) -> str:
+        """A path relative to the workspace, from one relative to the repository."""
+        return path if self._below == "." else path.removeprefix(f"{self._below}/")
+
+    def files(self, paths: Iterable[str]) -> dict[str, bytes]:
+        """The bytes that these files had then; those that were no plain files are left out."""
+        wanted = list(paths)
+        prefix = "" if self._below == "." else f"{self._below}/"
+        asked = [f"{self.commit}:{prefix}{path}" for path in wanted if "\n" not in path]
+        answer = self._git("cat-file", "--batch", stdin="".join(f"{name}\n" for name in asked))
+        found: dict[str, bytes] = {}
+        for path in (path for path in wanted if "\n" not in path):
+            head, _, answer = answer.partition(b"\n")
+            if head.endswith(b" missing"):
+                continue
+            size = int(head.rpartition(b" ")[2])
+            if head.split(b" ")[-2] == b"blob":
+                found[path] = answer[:size]
+            answer = answer[size + 1 :]
+        return found
+
+    def _git(self, *arguments: str, stdin: str = "") -> bytes:
+        done = run_git(self._top, self.root, *arguments, stdin=os.fsencode(stdin))
+        if done is None or done.returncode != 0:
+            said = "" if done is None else done.stderr.decode("utf-8", "replace").strip().partition("\n")[0][:200]
+            raise WorkspaceError(
+                f"git cannot compare: {said or 'it does not answer'}", path=self.root, hint="git fsck says more"
+            )
+        return done.stdout
+
+
+def at(root: str, name: str) -> Revision:
+    """The revision of that name (a branch, a tag, an id, `origin/main`, `HEAD~1`).
+
+    Raises `UsageError` for one that does not exist, or not in this shallow clone, and `WorkspaceError` where there is
+    no repository, one that is not opened, or no git.
+    """
+    top = top_of(root)
+    if top is None:
+        raise WorkspaceError("the workspace is in no git repository", path=root, hint="leave out --changed-since")
+    if reason := objection(top):
+        raise WorkspaceError(
+            f"the repository is not asked: {reason}",
+            path=os.path.join(top, ".git"),
+            hint="check it out by itself (actions/checkout: persist-credentials: false), as the user who runs this",
+        )
+    if not _REVISION.fullmatch(name) or name.startswith("-"):
+        raise UsageError(f"{name!r} is no name of a revision", hint="give a branch, a tag or a commit's id")
+    done = run_git(top, root, "rev-parse", "--verify", "--quiet", "--end-of-options", f"{name}^{{commit}}")
+    if done is None:
+        raise WorkspaceError("git is not there", hint="install git, or leave out --changed-since")
+    commit = done.stdout.decode("ascii", "replace").strip()
+    if done.returncode != 0 or not commit:
+        shallow = os.path.lexists(os.path.join(top, ".git", "shallow"))
+        raise UsageError(
+            f"there is no {name} in this {'shallow clone' if shallow else 'repository'}",
+            path=top,
+            hint="clone with its history (actions/checkout: fetch-depth: 0; GitLab: GIT_DEPTH: 0), or git fetch it"
+            if shallow
+            else "git fetch it first, or give another revision",
+        )
+    return Revision(root, top, commit)
