@@ -155,7 +155,9 @@ def _bytes(database: Database) -> list[Finding]:
     found = []
     problems = database.problems(closely=TABLES) or salvage.doubtful(database)
     if problems:
-        suspect(database.path)  # no pass need ever read these pages: the next one looks at all of them
+        if database.problems():
+            # No pass need ever read these pages: the next one looks at all of them. Mere values a rebuild makes anew.
+            suspect(database.path)
         found.append(Finding("database", "problem", f"damaged: {problems[0]}", _REBUILD))
     elif not (artifacts.text_in_step(database) and lines.in_step(database)):
         found.append(Finding("full text", "problem", "out of step with its rows", "signet-sync reindex"))

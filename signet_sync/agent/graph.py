@@ -5,8 +5,9 @@ Inside the transaction of the pass that moved the artifacts. The cost is that of
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import TypeVar
 
 from signet_sync import state
 from signet_sync.agent import projection
@@ -23,12 +24,15 @@ from signet_sync.temporal import condense, threads
 from signet_sync.temporal.nodes import Edge, Node, SessionNodes, Source, of_session
 from signet_sync.temporal.threads import Thread, ThreadHead, ThreadSession
 
+_Thing = TypeVar("_Thing")
 _Condensed = tuple[Node, tuple[Edge, ...]]
 
 # Another number where the same artifacts give another graph: the next full pass makes it anew.
 VERSION = "1"
 _STAMP = "graph"
 _BATCH = 500
+# Sessions or threads from one sign of life to the next: a few hundredths of a second each way.
+_STRIDE = 25
 
 
 def is_stale(database: Database) -> bool:
@@ -36,13 +40,18 @@ def is_stale(database: Database) -> bool:
     return database.meta(_STAMP) != VERSION
 
 
-def update(database: Database, sessions: Collection[Session], *, whole: bool) -> None:
-    """The graph after some sessions moved, or (`whole`) all of it anew. In the caller's transaction."""
+def update(
+    database: Database, sessions: Collection[Session], *, whole: bool, alive: Callable[[], None] = lambda: None
+) -> None:
+    """The graph after some sessions moved, or (`whole`) all of it anew. In the caller's transaction.
+
+    `alive` is called every now and then; what it raises ends the work.
+    """
     if whole:
-        _rebuild(database)
+        _rebuild(database, alive)
         wordings.drop_stale(database)
     elif sessions:
-        wordings.drop_stale(database, _follow(database, sorted(sessions)))
+        wordings.drop_stale(database, _follow(database, sorted(sessions), alive))
 
 
 def rederive(workspace: Workspace, sessions: Collection[Session], now_us: int) -> None:
@@ -80,20 +89,28 @@ class _Moved:
         self.weeks.setdefault(thread.id, set()).add(week)
 
 
-def _follow(database: Database, sessions: Sequence[Session]) -> set[tuple[str, str]]:
+def _follow(database: Database, sessions: Sequence[Session], alive: Callable[[], None]) -> set[tuple[str, str]]:
     """Gives the condensations (agent, id) that may tell something else now."""
     moved = _Moved()
     asked = nodes.any_extracted(database)
     told: list[_Told] = []
-    for session in sessions:
+    for session in _heard(sessions, alive):
         sources = nodes.sources(database, session)
         told.append(_tell(session, sources, _extracted(database, sources) if asked else {}))
         _store(database, told[-1], moved)
     facts.settle(database, facts.replace(database, sessions, [stated for one in told for stated in one.stated]))
     condensed: set[tuple[str, str]] = set()
-    for thread_id, thread in moved.threads.items():
+    for thread_id, thread in _heard(moved.threads.items(), alive):
         condensed |= _settle_thread(database, thread, moved.weeks[thread_id])
     return condensed
+
+
+def _heard(things: Iterable[_Thing], alive: Callable[[], None]) -> Iterator[_Thing]:
+    """The same things, with a sign of life every few of them."""
+    for number, thing in enumerate(things):
+        if number % _STRIDE == 0:
+            alive()
+        yield thing
 
 
 def _extracted(database: Database, sources: Sequence[Source]) -> Mapping[str, Sequence[Item]]:
@@ -221,20 +238,20 @@ def _line(head: ThreadHead) -> Line:
 # ── all of it ──
 
 
-def _rebuild(database: Database) -> None:
+def _rebuild(database: Database, alive: Callable[[], None]) -> None:
     with uncollected():
-        _make_anew(database)
+        _make_anew(database, alive)
     database.set_meta(_STAMP, VERSION)
 
 
-def _make_anew(database: Database) -> None:
+def _make_anew(database: Database, alive: Callable[[], None]) -> None:
     nodes.clear(database)
     lines.clear(database)
     facts.clear(database)
     asked = nodes.any_extracted(database)
     found: dict[str, Thread] = {}
     batch: list[_Told] = []
-    for session, sources in nodes.all_sources(database):
+    for session, sources in _heard(nodes.all_sources(database), alive):
         told = _tell(session, sources, _extracted(database, sources) if asked else {})
         if told.thread is not None:
             found[told.thread.id] = told.thread
@@ -244,7 +261,7 @@ def _make_anew(database: Database) -> None:
             batch = []
     _add(database, batch)
     facts.settle(database, None)
-    for thread in found.values():
+    for thread in _heard(found.values(), alive):
         _add_thread(database, thread)
     lines.add(database, [*memories.lines(database), *gardens.lines(database)])
 

@@ -270,6 +270,13 @@ def _go_on(request: Request) -> None:
         raise Interrupted("the pass was asked to stop", hint="nothing was lost; the next pass starts over")
 
 
+def _alive(request: Request, of: int) -> None:
+    """In the midst of what takes long when all is read: the pass is told to end, and tells that it lives."""
+    _go_on(request)
+    if request.progress is not None:
+        request.progress(of, of)
+
+
 def _index(workspace: Workspace, request: Request) -> Outcome:
     """Disk to rows: everything of a pass that happens before pages."""
     require_root(workspace.root)
@@ -548,7 +555,7 @@ def _apply(
             artifacts.store_files(database, _vanished_seals(workspace, bench), request.now_us)
         _go_on(request)
         _ledger(workspace, change, whole=whole)
-        graph.update(database, change.told, whole=whole or stale)
+        graph.update(database, change.told, whole=whole or stale, alive=lambda: _alive(request, len(plan.read)))
         tombstones.forget_loose_marks(database, loose)
         _links(workspace, change, outcome, whole=whole)
         change.agents.update(_violations(workspace, request))

@@ -20,7 +20,7 @@ from signet_sync.contracts.places import DEFAULT_AGENT, KEPT_COPY, MEMORY, TEMPO
 from signet_sync.contracts.timestamps import parse_instant
 from signet_sync.contracts.tokens import token_of
 from signet_sync.errors import WorkspaceError
-from signet_sync.index import memories, tombstones
+from signet_sync.index import memories, slack, tombstones
 from signet_sync.index.pages import page_states
 from signet_sync.index.traces import names, used_elsewhere
 from signet_sync.spool import Job
@@ -60,7 +60,8 @@ def scrub(workspace: Workspace, now_iso: str) -> None:
     if not workspace.database.checkpoint(truncate=True) or left:
         return
     with workspace.database.transaction():
-        if tombstones.settle_lines(workspace.database):
+        # Where somebody has written since the checkpoint, the next pass tries again.
+        if slack.wipe(workspace.database) and tombstones.settle_lines(workspace.database):
             tombstones.mark_scrubbed(workspace.database)
     workspace.database.checkpoint(truncate=True)
 

@@ -80,7 +80,7 @@ def _at_start(context: Context, agent: str, shared: bool, budget: int | None) ->
     from signet_sync.contracts.tokencount import estimate_tokens
     from signet_sync.errors import DatabaseError
 
-    # Pages alone are told, but none that still shows what a cut-off removal has begun to take away.
+    # Pages alone are told; a removal that was cut off while it had rows is finished first.
     with suppress(DatabaseError), database_for_reading(context):
         pass
     if budget is None:

@@ -50,7 +50,7 @@ def read_at(descriptor: int, name: str, limit: int) -> Found | Trouble:
         if before.st_size > limit:
             return Trouble("too-large", f"{before.st_size:,} bytes, more than {limit:,}", signature_of(before))
         if getattr(before, "st_flags", 0) & _SF_DATALESS:
-            return Trouble("unreadable", "its content is in the cloud and not downloaded", signature_of(before))
+            return Trouble("unreadable", "its content is in the cloud and not downloaded")
         raw = os.read(handle, before.st_size + 1)
         while len(raw) < before.st_size and (chunk := os.read(handle, before.st_size + 1 - len(raw))):
             raw += chunk

@@ -78,6 +78,19 @@ def test_a_few_bytes_that_stand_for_gigabytes_are_refused_before_they_are_made_i
     assert refused.value.code == "frontmatter-invalid" and min(took) < 0.05 and most < 1 << 20
 
 
+@pytest.mark.parametrize("number", ["9" * 5_000, "9223372036854775807", "-1", "1e400", "0x_", "1_000", "٣", "true"])
+def test_a_number_that_is_none_or_too_large_is_one_files_trouble(tmp_path: Path, number: str) -> None:
+    vault = Vault(tmp_path / "vault")
+    manifest = vault / vault.session(1)["manifest"]
+    vault.session(2)
+    vault.reindex()
+    raw = re.sub(r"(?m)^revision: .*$", f"revision: {number}", manifest.read_text())
+    manifest.write_text(raw)
+    for how in ((), ("--full",)):
+        assert [told["code"] for told in vault.reindex(*how)["problems"]] == ["field-invalid"]
+    assert manifest.read_text() == raw and vault.hits("number1x") and vault.hits("number2x")
+
+
 # ── time grows with length alone ──
 
 UNITS = (

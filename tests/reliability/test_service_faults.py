@@ -29,6 +29,7 @@ from signet_sync.agent.projection import now_us
 from signet_sync.agent.reconcile import Request, run_pass
 from signet_sync.agent.workspace import opened
 from signet_sync.config import Settings
+from signet_sync.errors import Interrupted
 
 Start = Any
 vault, start = agents.vault, agents.start
@@ -252,6 +253,25 @@ def test_what_it_had_in_hand_when_it_was_killed_for_another_reason_is_forgotten(
 
 
 # ── a loop that stalls ──
+
+
+def test_what_is_made_of_files_when_all_are_read_gives_signs_of_life_and_hears_the_end(vault: Vault) -> None:
+    """The graph of many sessions takes longer than their reading: neither silent nor deaf meanwhile."""
+    write_corpus(str(vault.root), 30)
+    read = 30 * 3
+    signs: list[int] = []
+
+    def first(*, to_end: Callable[[], bool]) -> None:
+        signs.clear()
+        with opened(str(vault.root), Settings()) as workspace:
+            request = Request(now_us=now_us(), progress=lambda done, _: signs.append(done), should_stop=to_end)
+            run_pass(workspace, request)
+
+    with pytest.raises(Interrupted):
+        first(to_end=lambda: signs.count(read) > 1)
+    assert vault.rows("select count(*) from files") == [(0,)], "in the midst of it"
+    first(to_end=lambda: False)
+    assert signs.count(read) > 3 and vault.rows("select count(*) from files") == [(read,)]
 
 
 @pytest.mark.skipif(STRACE is None, reason="strace is not here to stall a system call")
