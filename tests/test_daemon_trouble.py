@@ -248,6 +248,26 @@ def test_a_database_locked_by_another_program_is_told_and_waited_for(vault: Vaul
         assert vault.hits(new.word)
 
 
+# ── a database that was damaged while nobody ran ──
+
+
+@pytest.mark.usefixtures("quick")
+def test_started_over_a_damaged_table_it_mends_it(vault: Vault, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing is read before the first pass, whose errors are answered: one outside of it would end every start."""
+    monkeypatch.setattr(rounds, "LONGEST_BACKOFF", 0.1)
+    session = Session().write(vault)
+    vault.reindex(now="2026-03-29T12:00:00.000Z")
+    pages = vault.rows("select pageno from dbstat join sqlite_schema using(name) where tbl_name = 'memory_artifacts'")
+    with vault.db.open("r+b") as file:
+        for (number,) in pages:
+            file.seek((number - 1) * 4096)
+            file.write(bytes(4096))
+    with Inside(vault) as agent:
+        agent.wait("watching")
+        assert vault.hits(session.word)
+        assert len(status(vault)["set_aside"]) == 1
+
+
 # ── errors that nobody thought of ──
 
 

@@ -115,3 +115,18 @@ def test_newer_pages_in_the_log_are_waited_for(tmp_path: Path) -> None:
 
 def test_a_database_in_memory_has_no_file() -> None:
     assert slack.wipe(Database(":memory:"))
+
+
+def test_a_damaged_page_is_left_to_whoever_salvages_it(tmp_path: Path) -> None:
+    """Where the cells are said to begin further on than they do, those before must not be lost for that."""
+    life = Life(tmp_path / "index.db", 2)
+    life.step(200)
+    life.left()
+    raw = bytearray(life.place.read_bytes())
+    page = next(page for page in range(4096, len(raw), 4096) if raw[page] in (10, 13) and raw[page + 4] > 9)
+    raw[page + 5] += 1  # 256 bytes further on
+    life.place.write_bytes(raw)
+    life.wipe()
+    life.database.checkpoint(truncate=True)
+    assert life.place.read_bytes()[page : page + 4096] == raw[page : page + 4096]
+    life.database.connection.close()

@@ -77,7 +77,7 @@ class Rounds:
         self._due: dict[str, float] = {name: time.monotonic() + BEAT for name in ("beat", "dream")} | {"full": 0.0}
         self._swept = 0.0
         self._clocks = time.time(), time.monotonic()
-        self._agents: tuple[str, ...] = tuple(overview.agents(workspace.database))
+        self._agents: tuple[str, ...] = ()  # read by the first pass, whose failures are answered
         self.bury()
         with suppress(OSError):
             spool.prepare(workspace.state.spool)
@@ -226,6 +226,7 @@ class Rounds:
 
     def _full(self, expected: frozenset[str] | None, confirmed: frozenset[str]) -> None:
         """A pass over everything; `expected` are the paths that may have moved, None: any of them."""
+        self._follow_agents()  # so that all folders are watched before anything is looked at
         # Cleared before the pass, so that a change during it is not missed.
         self.everything = self._tick = False
         settings = self.workspace.settings

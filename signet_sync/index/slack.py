@@ -8,6 +8,7 @@ those bytes, so that a write of zeroes may be cut off anywhere. Source: the file
 from __future__ import annotations
 
 import os
+import struct
 
 import apsw
 
@@ -54,7 +55,11 @@ def _wipe_page(file: apsw.VFSFile, place: int, size: int) -> None:
     header = _HEADER.get(page[head]) if len(page) == size else None
     if header is None:
         return
-    start = head + header + 2 * int.from_bytes(page[head + 3 : head + 5], "big")
+    cells = int.from_bytes(page[head + 3 : head + 5], "big")
+    start = head + header + 2 * cells
     end = int.from_bytes(page[head + 5 : head + 7], "big") or 1 << 16
-    if start < end <= size and page.count(0, start, end) < end - start:
+    if not start < end <= size or page.count(0, start, end) == end - start:
+        return
+    # A damaged page, whose cells begin before their area does, is left to whoever reads what can be read of it.
+    if min(struct.unpack_from(f">{cells}H", page, head + header), default=end) >= end:
         file.xWrite(bytes(end - start), place + start)

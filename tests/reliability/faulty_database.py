@@ -28,6 +28,7 @@ from invariants import Standing, broken, standing
 from workbench import NOW, Answer, Vault, numbered
 
 from signet_sync.agent.daemon import Daemon, Options
+from signet_sync.errors import DatabaseError
 from signet_sync.index import schema
 
 MEMORY = "Lantern wicks are trimmed on Mondays by the keeper of src/queue.py."
@@ -174,7 +175,11 @@ class Start(Operation):
     def run(self, vault: Vault) -> Answer:
         agent = Daemon(Options(str(vault.root), None, {"watch_mode": "off"}))
         threading.Timer(0.8, agent.stop).start()
-        return Answer(agent.run(), "", "")
+        try:
+            return Answer(agent.run(), "", "")
+        except DatabaseError as error:
+            # What does not pass by itself ends it, as it ends any command.
+            return Answer(error.exit_code, "", f"{error.message} (hint: {error.hint})")
 
 
 def lose_the_database(vault: Vault) -> None:
