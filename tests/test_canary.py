@@ -427,6 +427,7 @@ WAYS: dict[str, Callable[[Scene], None]] = {
 }
 
 
+@pytest.mark.slow
 def test_nothing_brings_it_back(scene: Scene) -> None:
     names = [path for path in scene.vault.memory.glob("*") if TOKEN in path.name and " " not in path.name]
     scene.removed = {path.name: path.read_bytes() for path in names if path.name.count(".") == 2}  # type: ignore[attr-defined]

@@ -111,6 +111,7 @@ def test_by_hook_and_by_import_the_same_and_never_twice(tmp_path, vault, harness
     assert contents(vault.root) == before
 
 
+@pytest.mark.slow
 def test_all_of_them_at_once_and_swept(tmp_path, vault):
     if not SAMPLES.is_dir():
         pytest.skip("the sample transcripts are not here")

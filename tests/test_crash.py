@@ -120,7 +120,7 @@ FAULTS = {
     "no folder": ("mkdir,mkdirat", "error=EROFS"),
 }
 # These speak for all where nobody asks for the slow ones.
-ALWAYS = ("killed while SQLite writes", "fsync fails")
+ALWAYS = ("fsync fails",)
 
 
 @strace

@@ -506,6 +506,7 @@ def test_processes_that_open_a_new_database_at_once_all_succeed(place):
     assert [answer(child) for child in [in_child(code, place, moment) for _ in range(4)]] == ["00000"] * 4
 
 
+@pytest.mark.slow
 def test_one_process_writing_and_one_checkpointing_do_no_harm(place):
     Database(place).close()
     writing = """

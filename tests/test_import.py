@@ -190,6 +190,7 @@ def test_two_machines_write_the_same(vault, home, tmp_path):
     assert import_(vault, "claude-code", "--again")["segments"] == []
 
 
+@pytest.mark.slow
 def test_interrupted_and_begun_again(vault, home, tmp_path):
     talks(store(home), 6)
     provider(tmp_path, "time.sleep(0.3)\nsys.exit(1)", timeout=5)
@@ -239,6 +240,7 @@ def on_a_terminal(*arguments: str) -> tuple[str, str]:
     return out.decode(), shown.decode()
 
 
+@pytest.mark.slow
 def test_progress_is_shown_on_a_terminal_alone(vault, home):
     talks(store(home), 6)
     words = ("--workspace", str(vault.root), "import", "claude-code")

@@ -69,7 +69,8 @@ def together(vault, lists, timeout=600):
     return [json.loads((folder / f"answers-{number}.json").read_text()) for number in range(len(lists))]
 
 
-@pytest.mark.parametrize(("writers", "each"), [(3, 2), pytest.param(8, 50, marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize(("writers", "each"), [(3, 2), (8, 50)])
 def test_many_writers_beside_a_running_agent(vault, writers, each):
     agent = Agent(vault, "--debounce", "0.05", wait="watching")
     try:

@@ -119,6 +119,7 @@ def some(scenarios: list[str]) -> list[Any]:
     return [one if one in ALWAYS else pytest.param(one, marks=pytest.mark.slow) for one in scenarios]
 
 
+@pytest.mark.slow
 @few_and_all
 @pytest.mark.parametrize("scenario", some(SCENARIOS))
 def test_what_was_begun_is_finished_or_was_never_there(tmp_path, scenario, every):

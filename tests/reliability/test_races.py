@@ -60,7 +60,7 @@ def vault(tmp_path: Path) -> Vault:
 # ── who holds a lock ──
 
 
-@pytest.mark.parametrize("rounds", [20, pytest.param(1000, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("rounds", [8, pytest.param(1000, marks=pytest.mark.slow)])
 def test_of_eight_agents_that_start_at_once_one_runs(tmp_path: Path, figure: Figure, rounds: int) -> None:
     found = raced("starts", tmp_path, rounds)
     figure("agents started at once for one workspace, eight by eight", found["rounds"], "races")
@@ -358,6 +358,7 @@ def test_a_page_that_goes_leaves_what_was_saved_just_now(
 # ── commands, machines and clocks beside each other ──
 
 
+@pytest.mark.slow
 def test_whatever_commands_run_at_once_the_end_is_that_of_one_pass(vault: Vault) -> None:
     """A pass, a rebuild and a pass of CI at the same time, while sessions come in: none fails, none is lost."""
     orders = (["reindex"], ["reindex", "--full"], ["reindex", "--index-only"])

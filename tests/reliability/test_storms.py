@@ -642,7 +642,8 @@ def test_a_vault_that_goes_while_a_pass_runs_leaves_no_page_at_its_mount_point(v
 
 
 @pytest.mark.usefixtures("quick")
-@pytest.mark.parametrize("times", [1, pytest.param(13, marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("times", [1, 13])
 def test_a_vault_that_goes_and_comes_back_loses_no_row(vault: Vault, figure: Figure, times: int) -> None:
     some(vault, 9)
     with Told(vault) as agent:
