@@ -27,6 +27,7 @@ Decisions that a reader of the output may ask about:
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Iterable, Iterator
 
 from signet_sync.contracts.bodies import normalize
@@ -123,11 +124,16 @@ def _given(text: str) -> bool:
 # a word, by the test for blanks since it is the quicker one, and the rest of them is leapt over.
 _LEAPING = re.compile(r"(?s)(?:(?!(?=\S{20})[A-Za-z0-9+/]{20}).{20})*+(?=[A-Za-z0-9+/]{20})")
 _RUN = re.compile(r"[A-Za-z0-9+/]*+")
+_LONG_RUN = re.compile(r"[A-Za-z0-9+/]{40,}")
+# Before 3.11.5 a possessive group may stop short of what it matches.
+_MAY_LEAP = sys.version_info >= (3, 11, 5)
 _BASE64 = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"
 
 
 def _encoded(text: str) -> bool:
     """Whether some run of base64 holds text."""
+    if not _MAY_LEAP:
+        return any(decoded_text(run[0]) for run in _LONG_RUN.finditer(text))
     at = 0
     while block := _LEAPING.match(text, at):
         # The run may have begun in the block before.
