@@ -226,11 +226,19 @@ def run_pass_mending(workspace: Workspace, request: Request) -> Outcome:
         # A bit that flipped inside of a value shows in no check; whatever is derived can be made again.
         if request.rebuild:
             raise
-        workspace.events.append(f"rows were not as they were written ({type(error).__name__}); all are made anew")
+        workspace.events.append(f"rows were not as they were written ({_where(error)}); all are made anew")
         return run_pass_mending(workspace, replace(request, rebuild=True))
     with state.workspace_lock(workspace.state):
         workspace.exchange_damaged(damage)
     return run_pass(workspace, request)
+
+
+def _where(error: Exception) -> str:
+    """What went wrong in which line: were it a slip of ours and no damage, that is what has to be told."""
+    from traceback import extract_tb
+
+    frame = extract_tb(error.__traceback__)[-1]
+    return f"{type(error).__name__} at {os.path.basename(frame.filename)}:{frame.lineno}"
 
 
 def _damage(workspace: Workspace, error: apsw.Error | DatabaseError) -> DatabaseCorrupt | None:

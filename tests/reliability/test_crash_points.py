@@ -86,16 +86,22 @@ def test_some_steps_of_some_operations_may_be_the_last(a_few: dict[str, Any]) ->
         assert len(told["lines"]) == len(A_FEW[name])
 
 
+def of_two_sessions(folder: Path) -> Vault:
+    """A vault of two sessions, indexed."""
+    vault = Vault(folder / "vault")
+    for number in (1, 2):
+        vault.session(number)
+    vault.reindex()
+    return vault
+
+
 @pytest.mark.parametrize("first", ["search", "recall", "context"])
 @pytest.mark.parametrize("after", ["the mirror", "one file"])
 def test_what_a_removal_covers_is_not_found_any_more_though_it_was_cut_off(
     tmp_path: Path, after: str, first: str
 ) -> None:
     """Tombstone and mirror stand, rows and pages are as they were: whoever asks first finishes it."""
-    vault = Vault(tmp_path / "vault")
-    for number in (1, 2):
-        vault.session(number)
-    vault.reindex()
+    vault = of_two_sessions(tmp_path)
 
     def removed() -> int:
         gone = iter([files.unlink] if after == "one file" else [])
@@ -114,10 +120,7 @@ def test_whoever_asks_while_the_index_is_built_anew_finds_all_of_the_old_one(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A reader of its own looks before every statement that changes something; and one after a kill in the midst."""
-    vault = Vault(tmp_path / "vault")
-    for number in (1, 2):
-        vault.session(number)
-    vault.reindex()
+    vault = of_two_sessions(tmp_path)
     found, seen, place = vault.hits("number1x"), set(), str(vault.db)
     half = 0
 
@@ -150,10 +153,7 @@ def test_lines_that_could_not_be_taken_out_are_known_when_the_words_are_not(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A tombstone arrives, somebody typed the session's words into our page, and the disk fails once."""
-    vault = Vault(tmp_path / "vault")
-    for number in (1, 2):
-        vault.session(number)
-    vault.reindex()
+    vault = of_two_sessions(tmp_path)
     typed = f"> {numbered(2)['memory_sentence']}\n> What I think of it.\n"
     (vault / "MEMORY.md").write_text(vault.page().replace("## ", f"{typed}\n## ", 1))
     vault.put(made.tombstone(session_id=numbered(2)["session_id"]), "memory/tombstones")
