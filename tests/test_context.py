@@ -283,3 +283,14 @@ def test_a_prompt_of_another_agent_sees_its_own(told):
 def test_a_prompt_without_an_index_says_what_to_do(vault):
     answer = vault.call("context", "--prompt", "lantern")
     assert answer.code == 3 and "reindex" in answer.err
+
+
+def test_an_index_that_cannot_be_asked_is_told_and_the_page_is_given_all_the_same(tmp_path):
+    vault = Vault(tmp_path / "vault")
+    vault.session(1)
+    assert "warning" not in vault.call("context").err, "none yet is no trouble"
+    vault.reindex()
+    vault.db.write_bytes(b"no database at all" * 1000)
+    answer = vault.call("context")
+    assert answer.code == 0 and "step number 1" in answer.out
+    assert answer.err.startswith("warning: the index cannot be asked: ") and answer.err.count("\n") == 1

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
+import os
 from typing import TYPE_CHECKING
 
 import click
@@ -81,8 +81,12 @@ def _at_start(context: Context, agent: str, shared: bool, budget: int | None) ->
     from signet_sync.errors import DatabaseError
 
     # Pages alone are told; a removal that was cut off while it had rows is finished first.
-    with suppress(DatabaseError), database_for_reading(context):
-        pass
+    try:
+        with database_for_reading(context):
+            pass
+    except DatabaseError as error:
+        if os.path.exists(context.database_path()):
+            context.say(f"warning: the index cannot be asked: {error.message}")
     if budget is None:
         return compose(context.root, agent, shared=shared)
     return compose(context.root, agent, shared=shared, limit=budget, size=estimate_tokens)
