@@ -101,3 +101,10 @@ def test_no_pattern_takes_long(text, path):
     begun = time.perf_counter()
     ignore.ignored(path, False, [ignore.layer("", text)])
     assert time.perf_counter() - begun < 0.5
+
+
+def test_a_rule_that_asks_for_more_than_a_name_may_have_matches_nothing_and_costs_nothing() -> None:
+    rules = ignore.layer("", "a" * 255 + "\n" + "b" * 256 + "\n" + "c?" * 128 + "\n" + "*".join("d" * 200) + "\n")
+    assert rules is not None and len(rules.rules) == 2
+    assert ignore.ignored("a" * 255, False, [rules]) and ignore.ignored("x/" + "d" * 200, False, [rules])
+    assert not ignore.ignored("b" * 256, False, [rules])

@@ -188,7 +188,7 @@ _encoder = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan
 
 def _json(value: Any) -> str:
     text = _encoder.encode(value)
-    return _UNSAFE.sub(lambda match: f"\\u{ord(match[0]):04x}", text)
+    return text.translate({ord(unsafe): f"\\u{ord(unsafe):04x}" for unsafe in set(_UNSAFE.findall(text))})
 
 
 def _digest(text: str) -> str:

@@ -34,9 +34,12 @@ class JsonLines:
 
 def parsed(line: bytes) -> dict[str, Any] | None:
     """The JSON object of a line or document, None where there is none."""
+    text = line.decode("utf-8", "replace").removeprefix("\ufeff").lstrip(" \t\r\n")
+    if not text.startswith("{"):
+        return None
     try:
         # ValueError also covers integers of more digits than Python is willing to read.
-        value = json.loads(line.decode("utf-8", "replace").removeprefix("\ufeff"))
+        value = json.loads(text)
     except (ValueError, RecursionError):
         return None
     return value if isinstance(value, dict) else None

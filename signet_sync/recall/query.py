@@ -109,14 +109,21 @@ def _most_telling(words: Sequence[_Word]) -> list[_Word]:
 
 
 def _words(text: str) -> Iterator[_Word]:
+    known: dict[str, list[_Word]] = {}
     for typed in text.split():
         for run in _RUN.findall(typed[:1000]):
-            if re.match(f"[{CJK}]", run):
-                yield from (_Word(piece, ((piece,),), dense=True) for piece in _SCRIPT.findall(run))
-                continue
-            forms = (tuple(_tokens(phrase)) for phrase in word_phrases(run))
-            if distinct := tuple(dict.fromkeys(form for form in forms if form)):
-                yield _Word(run, distinct, dense=False)
+            if run not in known:
+                known[run] = list(_words_of(run))
+            yield from known[run]
+
+
+def _words_of(run: str) -> Iterator[_Word]:
+    if re.match(f"[{CJK}]", run):
+        yield from (_Word(piece, ((piece,),), dense=True) for piece in _SCRIPT.findall(run))
+        return
+    forms = (tuple(_tokens(phrase)) for phrase in word_phrases(run))
+    if distinct := tuple(dict.fromkeys(form for form in forms if form)):
+        yield _Word(run, distinct, dense=False)
 
 
 def _tokens(phrase: str) -> list[str]:

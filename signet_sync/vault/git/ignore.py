@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 _LONGEST = 4096  # characters of a rule, as many as a path may have
+_LONGEST_NAME = 255  # characters of a name, on every file system
 _CLASSES = {
     "alnum": "a-zA-Z0-9",
     "alpha": "a-zA-Z",
@@ -139,9 +140,12 @@ def _path(names: list[str]) -> str | None:
 def _name(glob: str) -> str | None:
     """The pattern of one name as a regular expression; None where it matches nothing."""
     runs = [""]
-    at = 0
+    at = least = 0
     while at < len(glob):
         character = glob[at]
+        least += character != "*"
+        if least > _LONGEST_NAME:
+            return None
         if character == "*":
             runs += [""] if runs[-1] or len(runs) == 1 else []
             at += 1
