@@ -161,9 +161,10 @@ def cell(text: str) -> str:
 
 
 def link(test: str) -> str:
-    """A test as a link to its file."""
+    """A test, or a module that is run, as a link to its file."""
     path, _, name = test.partition("::")
-    return f"[{name or os.path.basename(path)}](../{path})"
+    file = path if path.endswith(".py") else path.replace(".", "/") + ".py"
+    return f"[{name or os.path.basename(path)}](../{file})"
 
 
 def of_promises() -> str:

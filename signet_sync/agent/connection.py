@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import time
 from contextlib import suppress
 
 import apsw
 from loguru import logger
 
 from signet_sync.agent.workspace import Workspace
+from signet_sync.contracts.timestamps import DAY, SECOND, iso, parse_instant
 from signet_sync.errors import DatabaseCorrupt, DatabaseError, WorkspaceError
 from signet_sync.index import overview
 from signet_sync.index.database import Database, is_suspect, translate
+from signet_sync.index.schema import native_tables
 
 # SIGTERM must end the agent within two seconds, whoever holds a lock.
 BUSY_MS = 800
+# Of pages that nobody reads nobody would notice that they went bad, until the backups that still hold them are gone.
+EXAMINE_EVERY = DAY
 
 
 class Connection:
@@ -43,12 +48,14 @@ class Connection:
     def probe(self, *, deeper: bool = False) -> None:
         """Reads as another program would, past what our connection has cached. Raises `DatabaseCorrupt`.
 
-        Where a reader met damage, every page is looked at. Never by opening the file: closing it would take SQLite's
-        locks away. Other trouble is left to whoever meets it.
+        Where a reader met damage, and now and then in any case, every page is looked at. Never by opening the file:
+        closing it would take SQLite's locks away. Other trouble is left to whoever meets it.
         """
         path = self.workspace.database.path
         if is_suspect(path):
             self.workspace.examine()
+        elif deeper:
+            self._examine_now_and_then()
         try:
             other = Database(path, readonly=True, wait_ms=200)
         except DatabaseCorrupt:
@@ -65,6 +72,14 @@ class Connection:
                 raise translated from error
         finally:
             other.connection.close()
+
+    def _examine_now_and_then(self) -> None:
+        database, now_us = self.workspace.database, int(time.time() * SECOND)
+        before = parse_instant(database.meta("examined") or "")
+        if before is None or abs(now_us - before) > EXAMINE_EVERY:
+            self.workspace.examine(native_tables())
+            with database.transaction():
+                database.set_meta("examined", iso(now_us))
 
     def put_aside(self, error: DatabaseCorrupt) -> None:
         """Moves a damaged database away, so that the next `keep` makes it anew."""

@@ -27,7 +27,11 @@ from invariants import broken, standing
 from workbench import ROOT, Vault, call, numbered
 
 import signet_sync
+from signet_sync import config
+from signet_sync.agent.connection import Connection
+from signet_sync.agent.workspace import open_workspace
 from signet_sync.contracts.names import artifact_name
+from signet_sync.errors import DatabaseCorrupt
 from signet_sync.index import artifacts, lines, schema
 from signet_sync.index.database import Database, is_suspect
 from signet_sync.index.search import search
@@ -737,3 +741,31 @@ def test_what_looks_like_sql_stays_a_value_in_every_field(tmp_path: Path) -> Non
     with vault.database() as database:
         assert database.problems() == []
     assert vault.dump() == vault.dump_from_scratch()
+
+
+def test_a_page_that_nobody_reads_is_looked_at_once_a_day(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    vault = Vault(tmp_path / "vault")
+    vault.session(1)
+    vault.reindex()
+    page, size = vault.rows("select rootpage, page_size from sqlite_schema, pragma_page_size where name = 'pins'")[0]
+    settings, _ = config.load(str(vault.root))
+
+    def looked() -> bool:
+        """Whether the agent's next full pass notices."""
+        workspace = open_workspace(str(vault.root), settings)
+        try:
+            Connection(workspace).probe(deeper=True)
+        except DatabaseCorrupt:
+            return True
+        finally:
+            workspace.close()
+        return False
+
+    assert not looked()
+    with vault.db.open("r+b") as file:
+        file.seek((page - 1) * size)
+        file.write(bytes(size))
+    assert not looked()
+    now = time.time()
+    monkeypatch.setattr("signet_sync.agent.connection.time.time", lambda: now + 25 * 3600)
+    assert looked()
