@@ -85,8 +85,6 @@ def items(body: str) -> tuple[Item, ...]:
     return _without_labels(list(found.values()))
 
 
-# Asked for where an item is found, and again where it becomes a row.
-@lru_cache(maxsize=10_000)
 def normal(text: str) -> str:
     """What equal texts have in common: case, blanks, emphasis, quotes and the punctuation at the end do not count."""
     plain = text if text.isascii() else unicodedata.normalize("NFC", text)

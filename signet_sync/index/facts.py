@@ -140,7 +140,7 @@ class _Rows:
                 self.relations.append(_Related(agent, *key, one.source_path, line, one.session_token, one.session_id))
 
 
-@lru_cache(maxsize=20_000)
+@lru_cache(maxsize=1_000)
 def entity_id(agent_id: str, kind: EntityKind, norm: str) -> str:
     """The id of what an agent's artifacts speak of; facts are about a `project`, or the `agent` where there is none."""
     return id_of("x", agent_id, kind, norm)
