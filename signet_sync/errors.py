@@ -52,6 +52,10 @@ class DatabaseError(SignetSyncError):
     code = "database-unusable"
 
 
+class DatabaseNewer(DatabaseError):
+    """The database belongs to a newer signet-sync: nothing of it is touched until this one is upgraded."""
+
+
 class DatabaseCorrupt(DatabaseError):
     """The database's bytes are damaged; it is moved aside and rebuilt from the files."""
 

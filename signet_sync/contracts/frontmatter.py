@@ -175,21 +175,32 @@ def read_yaml(head: str) -> dict[str, Value]:
 
     loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
     walker = _Walker()
+    mark = None
     try:
         for event in yaml.parse(_with_safe_escapes(head), Loader=loader):
+            mark = event.start_mark
             walker.take(event)
+    except FrontmatterProblem as refused:
+        raise FrontmatterProblem(refused.code, f"{_where(mark)}{refused}") from None
     except yaml.YAMLError as error:
-        mark = getattr(error, "problem_mark", None)
-        where = f"line {mark.line + 2}: " if mark is not None else ""
         problem = getattr(error, "problem", None) or getattr(error, "reason", None) or "not YAML"
-        raise FrontmatterProblem("frontmatter-invalid", f"{where}{problem}") from None
-    except (UnicodeError, ValueError, RecursionError) as error:
-        if isinstance(error, FrontmatterProblem):
-            raise
+        raise FrontmatterProblem("frontmatter-invalid", f"{_where(_mark_of(error))}{problem}") from None
+    except (UnicodeError, ValueError, RecursionError):
         raise FrontmatterProblem("frontmatter-invalid", "it holds characters that YAML cannot hold") from None
     if not isinstance(walker.result, dict):
         raise FrontmatterProblem("frontmatter-invalid", "the frontmatter is not a list of `key: value` lines")
     return walker.result
+
+
+def _where(mark: Any) -> str:
+    """The line of the file, whose first one is the fence, at which a mark of the head stands."""
+    return f"line {mark.line + 2}: " if mark is not None else ""
+
+
+def _mark_of(error: Any) -> Any:
+    """Where a person has to look: at the quote or bracket that is never closed, else where YAML stopped."""
+    block = (getattr(error, "context", None) or "while parsing a block").startswith("while parsing a block")
+    return getattr(error, "problem_mark" if block else "context_mark", None)
 
 
 def _with_safe_escapes(head: str) -> str:

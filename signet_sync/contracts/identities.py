@@ -10,6 +10,10 @@ from signet_sync.errors import UsageError
 
 AGENT_ID = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}", re.ASCII)
 KEY_LIMIT = 12_000
+# A session that never was: `doctor` calls hooks with it, and no job is made of it.
+TRIAL = "signet-sync-doctor"
+# What keeps hooks from doing anything: we started the harness ourselves, or a person wants them silent.
+GUARDS = ("SIGNET_SYNC_CHILD", "SIGNET_BYPASS", "SIGNET_NO_HOOKS")
 _CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
 
 
