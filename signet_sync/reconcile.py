@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 import sys
+import zlib
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field, replace
@@ -73,7 +74,10 @@ class Known(NamedTuple):
 
 
 class Seal(NamedTuple):
-    """What an immutable artifact was at first valid sight; `packed` is None where a lost database took the bytes."""
+    """What an immutable artifact was at first valid sight.
+
+    `packed` is None where a lost database took the bytes, and empty where they were let go.
+    """
 
     path: str
     agent_id: str
@@ -431,12 +435,20 @@ def pack(raw: bytes) -> bytes:
 
 
 def unpack(seal: Seal) -> bytes | None:
-    """The sealed bytes, or None where they are lost or damaged."""
-    if seal.packed is None:
+    """The sealed bytes, or None where they are lost, let go or damaged."""
+    if not seal.packed:
         return None
     try:
         return zstd.decompress(seal.packed)
     except zstd.ZstdError:
+        return _inflated(seal.packed)
+
+
+def _inflated(packed: bytes) -> bytes | None:
+    """What the first seals of all were packed with."""
+    try:
+        return zlib.decompress(packed)
+    except zlib.error:
         return None
 
 
@@ -485,6 +497,19 @@ def _is_covered(
     return any(
         tombstones.cover(token_of(agent_id, i), agent_id, session_id) for i in (session_id, key) if i is not None
     )
+
+
+def is_removed(seal: Seal, tombstones: Tombstones) -> bool:
+    """Whether the session of a sealed file was removed, by whichever of its names; the bytes alone tell its key."""
+    name = artifact_name(seal.path.rpartition("/")[2])
+    if name is None:
+        return tombstones.cover(seal.session_token, seal.agent_id, seal.session_id)
+    if _is_covered(name, seal.agent_id, seal.session_id, None, tombstones):
+        return True
+    if name.token != token_of(seal.agent_id, seal.session_id):  # the key's, which was looked at
+        return False
+    raw = unpack(seal)
+    return raw is not None and _is_covered(name, *_identity(raw), tombstones)
 
 
 def _tombstoned(path: str, signature: Signature | None) -> Judgement:

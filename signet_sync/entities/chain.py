@@ -20,6 +20,7 @@ from signet_sync.entities.events import (
     erased,
     may_follow,
     seal,
+    states_of,
 )
 from signet_sync.errors import WorkspaceError
 
@@ -118,6 +119,27 @@ def add(lines: Sequence[Line], entries: Sequence[Entry], *, outcome_id: str, at:
     text = "".join(f"{encode(entry)}\n" for entry in sealed)
     ending = () if not lines or lines[-1].whole else ((lines[-1].month, "\n"),)
     return Addition((*ending, (month, text)), tuple(sealed), sealed[-1].hash)
+
+
+def missing(lines: Iterable[Line], other: Iterable[Line]) -> list[Entry] | None:
+    """What another machine's copy of the ledger tells and these lines do not, in its order; None where it is damaged.
+
+    What these lines know, they know as it is now: an event that a removal has erased here does not come back. An
+    outcome of a write that has ended here is no news.
+    """
+    known = [entry for line in lines if not isinstance(entry := decode(line.text), Problem)]
+    ids, states = {entry.id for entry in known}, states_of(known)
+    news: list[Entry] = []
+    for line in other:
+        entry = decode(line.text)
+        if isinstance(entry, Problem) or damage(entry) is not None:
+            return None
+        if entry.id in ids or (isinstance(entry, Outcome) and not may_follow(states.get(entry.of), entry.state)):
+            continue
+        ids.add(entry.id)
+        states[entry.of if isinstance(entry, Outcome) else entry.id] = entry.state
+        news.append(entry)
+    return news
 
 
 def follow(entries: Iterable[Entry], last: str) -> list[Entry]:

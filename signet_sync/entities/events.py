@@ -124,7 +124,9 @@ def seal(entry: Entry, prev: str) -> Entry:
     list or mapping, or a field of another form than the line has.
     """
     if isinstance(entry, Event):
-        entry = replace(entry, payload_sha256=payload_hash(entry), prev=prev)
+        # What was erased is known by its hash alone, wherever another machine's ledger puts it.
+        held = payload_hash(entry) if entry.erased is None else entry.payload_sha256
+        entry = replace(entry, payload_sha256=held, prev=prev)
     else:
         entry = replace(entry, prev=prev)
     entry = replace(entry, hash=chain_hash(entry))

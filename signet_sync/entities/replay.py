@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
@@ -53,11 +54,15 @@ def fold(entries: Iterable[Entry]) -> Replayed:
     """The files of one entity after all its events, in the order of the ledger.
 
     Every event says what it found and what it left (`file_before`, `file_after`); where that is not so, its file is
-    told no further, until an event says it as a whole.
+    told no further, until an event says it as a whole. An event may have found what an earlier one had found already:
+    two machines wrote at once, and their ledgers became one. Then it is told from there, the later line counts, and
+    what has been told before is not told again.
     """
     known = list(entries)
     states = states_of(known)
-    files = {file: _File(file) for file in FILES}
+    # Machines that wrote at once went on from the same file: what each found there is kept until all have gone on.
+    found = Counter((e.file, e.file_before) for e in known if isinstance(e, Event) and e.file_before is not None)
+    files = {file: _File(file, Counter({sha: n for (name, sha), n in found.items() if name == file})) for file in FILES}
     slug: str | None = None
     unsettled = []
     for entry in known:
@@ -80,10 +85,16 @@ def fold(entries: Iterable[Entry]) -> Replayed:
 
 
 class _File:
-    """A file while it is told; `trouble` stands until an event says the file as a whole."""
+    """A file while it is told; `trouble` stands until an event says the file as a whole.
 
-    def __init__(self, name: File) -> None:
+    `finders` counts the events that found each state of it, by the file's hash.
+    """
+
+    def __init__(self, name: File, finders: Counter[str]) -> None:
         self._name = name
+        self._finders = finders
+        self._earlier: dict[str | None, str] = {}
+        self._told: set[str | None] = set()
         self._sha: str | None = None
         self.text: str | None = None
         self.trouble: Trouble | None = None
@@ -97,14 +108,31 @@ class _File:
         stated = WHOLE in payload
         if self.trouble is not None and not stated:
             return
-        if not stated and event.file_before != self._sha:
+        found = self._found(event)
+        aside = event.file_before != self._sha if not stated else event.op == "create"
+        if aside and event.file_after in self._told:
+            return  # another machine has told it
+        if not stated and found is None and event.file_before != self._sha:
             self._stop(event, "mismatch", "the event found another file than the events before it left")
             return
-        text = apply(self.text, payload)
+        text = apply(found, payload)
         if text is None or file_sha256(text) != event.file_after:
             self._stop(event, "mismatch", "the event does not lead to the file that it says it left")
             return
         self.text, self._sha, self.trouble = text, event.file_after, None
+        self._told.add(self._sha)
+
+    def _found(self, event: Event) -> str | None:
+        """The text that an event found, of whatever time; None where no event before it left such a one."""
+        sha = event.file_before
+        text = self.text if sha == self._sha else self._earlier.get(sha)
+        if sha is not None and text is not None:
+            self._finders[sha] -= 1
+            if self._finders[sha] > 0:
+                self._earlier[sha] = text
+            else:
+                self._earlier.pop(sha, None)
+        return text
 
     def _stop(self, event: Event, code: Literal["erased", "mismatch"], message: str) -> None:
         self.text = self._sha = None

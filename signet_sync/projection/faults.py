@@ -27,7 +27,7 @@ _ROW = re.compile(
 def line_of(raw: bytes, code: str, message: str) -> int:
     """The line, from 1, that a person has to look at; 1 where the whole file is meant."""
     if (found := _LINE.search(message)) is not None:
-        return int(found[1])
+        return min(int(found[1]), raw.count(b"\n") + 1)
     if code == "not-utf8" and (found := _BYTE.search(message)) is not None:
         return raw[: int(found[1])].count(b"\n") + 1
     named = _NAMED.search(message)
@@ -43,6 +43,15 @@ def line_of(raw: bytes, code: str, message: str) -> int:
     return (lines[-1] if "twice" in message else lines[0]) if lines else 1
 
 
+def line_of_setting(raw: bytes, message: str) -> int:
+    """The line, from 1, of the setting with which a refusal begins, or that a reader of TOML names; else 1."""
+    if (found := _LINE.search(message)) is not None:
+        return min(int(found[1]), raw.count(b"\n") + 1)
+    key = message.partition(" ")[0].rpartition(".")[2]
+    assigned = re.compile(rf"[\w.\"' -]*\b{re.escape(key)}[\"']?\s*=".encode())
+    return next((number for number, line in enumerate(raw.split(b"\n"), 1) if key and assigned.match(line)), 1)
+
+
 def first_difference(before: bytes, after: bytes) -> int:
     """The first line, from 1, in which two versions of a file differ."""
     old, new = before.split(b"\n"), after.split(b"\n")
@@ -50,6 +59,9 @@ def first_difference(before: bytes, after: bytes) -> int:
         if was != now:
             return number
     return min(len(old), len(new)) + 1 if len(old) != len(new) else 1
+
+
+OF_PAGES = frozenset({"page-edited", "page-stale"})
 
 
 class PageFault(NamedTuple):

@@ -10,6 +10,7 @@ from hashlib import sha256
 BEGIN = b"<!-- signet:begin -->"
 _END = re.compile(rb"<!-- signet:end ([0-9a-f]{16}) -->")
 _MARKER = re.compile(rb"<!-- signet:(?:begin -->|end[^\n<>]*+>?)")
+_MARKED_LINE = re.compile(_MARKER.pattern + rb"(?:\r?\n)?")
 _SIGNET = re.compile(rb"(?:\xef\xbb\xbf)?\s*<!-- generated ")
 
 
@@ -98,6 +99,11 @@ def without_block(existing: bytes) -> bytes | None:
         if merged.keep is not None:
             rest += _MARKER.sub(b"", merged.keep[1])
     return rest if rest.strip() else None
+
+
+def without_marks(existing: bytes) -> bytes:
+    """A page whose generated text is its owner's from now on: the markers go, every other byte stays."""
+    return _MARKED_LINE.sub(b"", existing)
 
 
 def without_lines(data: bytes, goes: Callable[[bytes], bool]) -> bytes:
