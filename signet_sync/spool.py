@@ -10,7 +10,7 @@ reaches the disk. `put` is called by a hook and may cost milliseconds only; the 
 
 Files are named by time. A stop marker is named by its session instead, so that the next one takes its place; a marker
 that was renewed while somebody worked on it stays. What cannot be read, or has failed too often, goes to `bad/`, its
-reason at the end of its name, and from there after `BAD_DAYS`.
+reason at the end of its name, and from there after `BAD_DAYS`. What a newer signet-sync has left stays for it.
 """
 
 from __future__ import annotations
@@ -116,6 +116,10 @@ _FIELDS = (
     "event", "harness", "session_id", "agent_id", "at", "transcript_path", "cwd", "reason", "compaction", "tries",
     "retry_at", "trouble",
 )  # fmt: skip
+
+
+class _OfAnother(OSError):
+    """A job of a newer signet-sync, left to it: of this one nothing can be said yet."""
 
 
 class _Unusable(Exception):
@@ -265,6 +269,12 @@ def size(folder: str) -> tuple[int, int]:
     return count, total
 
 
+def oldest(folder: str) -> float | None:
+    """When the job that has waited longest was put, in seconds since 1970; None where none waits. Markers aside."""
+    put = [name[:14] for name in _names(folder) if name.endswith(_SUFFIX)]
+    return min((int(at) / 1000 for at in put if at.isascii() and at.isdigit()), default=None)
+
+
 def marked(folder: str) -> int:
     """How many of the jobs that wait are stop markers: sessions that the sweep looks at once they are idle."""
     return len(markers(folder))
@@ -295,7 +305,7 @@ def drop(folder: str, unwanted: Callable[[Job], bool]) -> int:
                 continue
             try:
                 wanted = not unwanted(_read(path))
-            except _Unusable:
+            except (_Unusable, _OfAnother):
                 wanted = False
             except FileNotFoundError:
                 continue
@@ -342,7 +352,10 @@ def _read(path: str) -> Job:
         raise _Unusable("damaged") from None
     if not isinstance(document, dict):
         raise _Unusable("damaged")
-    if document.pop("v", None) != VERSION:
+    version = document.pop("v", None)
+    if isinstance(version, int) and version > VERSION:
+        raise _OfAnother(path)
+    if version != VERSION:
         raise _Unusable("unknown-version")
     if not _is_sound(document):
         raise _Unusable("damaged")

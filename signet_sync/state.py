@@ -6,6 +6,7 @@ import fcntl
 import json
 import os
 import re
+import shutil
 import socket
 import time
 import uuid
@@ -78,6 +79,44 @@ def _record(folder: StateFolder, real: str) -> None:
     write_json(os.path.join(folder.path, "workspace.json"), {"path": real})
 
 
+def remains(folder: StateFolder) -> tuple[str, str]:
+    """Where a workspace's state stands, and where that stands which `discard` has begun to delete."""
+    return folder.path, f"{folder.path}.ejected"
+
+
+def discard(folder: StateFolder, real: str, environ: Mapping[str, str] = os.environ) -> bool:
+    """Deletes a workspace's state folder with all that it holds; False where there was none.
+
+    It loses its name first: what a crash leaves of it is no state of anybody's, and goes with the next call. Links are
+    not followed. Raises `WorkspaceError` where it is not known to be this workspace's, `OSError`.
+    """
+    place, begun = remains(folder)
+    known = (whereabouts.read_id(real), os.path.basename(whereabouts.by_path(base(environ), real).path))
+    if os.path.dirname(place) != base(environ) or os.path.basename(place) not in known:
+        raise WorkspaceError("the state folder is not this workspace's", path=place, hint="nothing of it was deleted")
+    found = False
+    for each in (begun, place):
+        if os.path.islink(each) or not os.path.isdir(each):
+            continue
+        if each == place:
+            _refuse_that_of_others(place, real)
+            os.rename(place, begun)
+            sync_folder(os.path.dirname(place))
+        shutil.rmtree(begun)
+        found = True
+    if found:
+        sync_folder(os.path.dirname(place))
+    return found
+
+
+def _refuse_that_of_others(place: str, real: str) -> None:
+    told = (read_json(os.path.join(place, "workspace.json")) or {}).get("path")
+    if isinstance(told, str) and told != real and whereabouts.read_id(told) == os.path.basename(place):
+        raise WorkspaceError(
+            f"the state folder is that of {told}", path=place, hint="nothing of it was deleted; eject that one"
+        )
+
+
 def write_json(path: str, value: object) -> None:
     """Writes a small JSON file atomically, only if it differs."""
     data = (json.dumps(value, ensure_ascii=False) + "\n").encode("utf-8", "backslashreplace")
@@ -141,6 +180,19 @@ def run_lock_holder(folder: StateFolder) -> bool:
         except (WorkspaceError, OSError):
             return True
     return False
+
+
+def lock_holder(path: str) -> int | None:
+    """The process that holds the kernel's lock on a file or folder; None where nobody does, or the system is silent."""
+    try:
+        status = os.stat(path)
+        with open("/proc/locks", encoding="ascii", errors="replace") as handle:
+            lines = [line.split() for line in handle]
+    except OSError:
+        return None
+    place = f"{os.major(status.st_dev):02x}:{os.minor(status.st_dev):02x}:{status.st_ino}"
+    holders = (int(words[4]) for words in lines if words[1] == "FLOCK" and words[5] == place)
+    return next((pid for pid in holders if pid > 0 and process_alive(pid)), None)
 
 
 @contextmanager

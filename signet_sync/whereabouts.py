@@ -115,11 +115,21 @@ def locate(root: str, environ: Mapping[str, str] = os.environ) -> StateFolder:
 
 
 def identified(where: str, real: str) -> StateFolder | None:
-    """The state folder of the workspace's id, unless there is none or it is the id of the workspace copied from."""
+    """The state folder of the workspace's id, unless there is none or it is the id of the workspace copied from.
+
+    A sync service may have put another machine's id in place of ours: one that is not known here does not make this
+    workspace, whose path is known, another one.
+    """
     found = read_id(real)
-    if found is None or _is_copy(os.path.join(where, found), real):
+    if found is None:
         return None
-    return StateFolder(os.path.join(where, found), found)
+    folder = os.path.join(where, found)
+    copied = _is_copy(folder, real)
+    if copied or _recorded(folder) is None:
+        own = remembered(where, real)
+        if copied or own is not None:
+            return own
+    return StateFolder(folder, found)
 
 
 def remembered(where: str, real: str) -> StateFolder | None:

@@ -608,6 +608,45 @@ def _held_aside(root: str, beside: tuple[str, ...], rest: float) -> Iterator[tup
             continue
 
 
+class Abilities(NamedTuple):
+    """What the file system of a workspace can do: hard links, swapping two names, telling upper from lower case."""
+
+    links: bool
+    swaps: bool
+    cases: bool
+
+
+def abilities(root: str) -> Abilities | None:
+    """Tries with two empty files in `.signet/tmp`, and leaves no trace of them; None where none can be made."""
+    one, two = (f"{os.getpid()}-{uuid.uuid4().hex}.tmp" for _ in range(2))
+    try:
+        with folder(root, TEMPORARY) as descriptor:
+            before = os.fstat(descriptor)
+            try:
+                os.close(os.open(one, _CREATE, 0o600, dir_fd=descriptor))
+                cases = look_at(descriptor, one.upper()) is None
+                links = _links(descriptor, one, two)
+                if not links:
+                    os.close(os.open(two, _CREATE, 0o600, dir_fd=descriptor))
+                return Abilities(links, _rename(descriptor, one, descriptor, two, _EXCHANGE), cases)
+            finally:
+                _drop(descriptor, one)
+                _drop(descriptor, two)
+                os.utime(descriptor, ns=(before.st_atime_ns, before.st_mtime_ns))
+    except (OSError, WorkspaceError):
+        return None
+
+
+def _links(descriptor: int, name: str, other: str) -> bool:
+    try:
+        os.link(name, other, src_dir_fd=descriptor, dst_dir_fd=descriptor, follow_symlinks=False)
+    except OSError as error:
+        if error.errno not in _NO_LINKS:
+            raise
+        return False
+    return True
+
+
 _NOREPLACE, _EXCHANGE = 1, 2
 _NO_LINKS = frozenset({errno.EPERM, errno.EOPNOTSUPP, errno.ENOTSUP, errno.ENOSYS, errno.EMLINK})
 

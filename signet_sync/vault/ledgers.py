@@ -7,6 +7,7 @@ import os
 import stat
 from contextlib import suppress
 
+from signet_sync.contracts.copies import original_of
 from signet_sync.contracts.gardens import ledger_page, parse_ledger_page
 from signet_sync.contracts.observed import Trouble
 from signet_sync.errors import WorkspaceError
@@ -38,6 +39,17 @@ def pages(root: str, agent_id: str) -> list[tuple[str, str]]:
         return []
     found = ((parse_ledger_page(f"{where}/{name}"), f"{where}/{name}") for name in names)
     return sorted((page[1], path) for page, path in found if page is not None)
+
+
+def copies(root: str, agent_id: str) -> list[tuple[str, str]]:
+    """Month and path of each conflict copy that a sync service made of a page, in one order on every machine."""
+    where, _ = split_path(ledger_page(agent_id, "2000-01"))
+    found = []
+    for name in files.listing(root, where, ""):
+        page = parse_ledger_page(original_of(f"{where}/{name}") or "")
+        if page is not None:
+            found.append((page[1], f"{where}/{name}"))
+    return sorted(found)
 
 
 def read(root: str, path: str) -> bytes:

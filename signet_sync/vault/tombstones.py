@@ -1,7 +1,12 @@
-"""Tombstone files: written once, durable before anything is deleted, taken away only by an explicit undo."""
+"""Tombstone files: written once, durable before anything is deleted, put aside only by an explicit undo.
+
+An undo has to travel like a removal does, and a file that is gone tells nothing: it might be lost. So a tombstone that
+was lifted goes on standing in a folder of its own, and this very removal, whoever still knows it, counts no more.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import TYPE_CHECKING, Any
 
 from signet_sync.contracts.frontmatter import write
@@ -13,10 +18,19 @@ from signet_sync.vault import files
 if TYPE_CHECKING:
     from signet_sync.contracts.artifacts import Tombstone
 
+LIFTED = f"{TOMBSTONES}/lifted"
+
+_LIMIT = 1 << 20
+
 
 def path_of(agent_id: str, token: str) -> str:
     """Where the tombstone of an agent's token stands."""
     return f"{TOMBSTONES}/{tombstone_file_name(agent_id, token)}"
+
+
+def lifted_path(agent_id: str, token: str) -> str:
+    """Where the tombstone of an agent's token stands once it was lifted."""
+    return f"{LIFTED}/{tombstone_file_name(agent_id, token)}"
 
 
 def text_of(stone: Tombstone) -> bytes:
@@ -28,10 +42,37 @@ def text_of(stone: Tombstone) -> bytes:
 
 
 def put(root: str, stone: Tombstone) -> str:
-    """Writes a tombstone durably; an equal one is left as it is. Gives its path."""
-    path = path_of(stone.agent_id, stone.session_token)
-    data = text_of(stone)
-    found = files.read(root, path, 1 << 20)
+    """Writes a tombstone durably; an equal one is left as it is. Gives its path.
+
+    What was lifted of the same token before counts no more, so that it cannot be taken for this removal.
+    """
+    if tombstone_file_name(stone.agent_id, stone.session_token) in files.listing(root, LIFTED, ""):
+        files.unlink(root, lifted_path(stone.agent_id, stone.session_token))
+        files.remove_empty_folders(root, LIFTED, TOMBSTONES)
+    return _put(root, path_of(stone.agent_id, stone.session_token), text_of(stone))
+
+
+def lift(root: str, stone: Tombstone) -> None:
+    """Puts a tombstone aside: first it stands among the lifted ones, durably, then no longer where it counts."""
+    _put(root, lifted_path(stone.agent_id, stone.session_token), text_of(stone))
+    files.unlink(root, path_of(stone.agent_id, stone.session_token))
+
+
+def lifted(root: str, stones: Collection[Tombstone]) -> list[Tombstone]:
+    """Those of the tombstones that somebody has lifted, here or on another machine."""
+    names = set(files.listing(root, LIFTED, "")) if stones else ()
+    return [stone for stone in stones if names and _is_lifted(root, stone, names)]
+
+
+def _is_lifted(root: str, stone: Tombstone, names: Collection[str]) -> bool:
+    if tombstone_file_name(stone.agent_id, stone.session_token) not in names:
+        return False
+    found = files.read(root, lifted_path(stone.agent_id, stone.session_token), _LIMIT)
+    return isinstance(found, Found) and found.raw == text_of(stone)
+
+
+def _put(root: str, path: str, data: bytes) -> str:
+    found = files.read(root, path, _LIMIT)
     if isinstance(found, Found):
         if found.raw != data:
             files.replace(root, path, data, found.raw)
