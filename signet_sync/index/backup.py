@@ -1,18 +1,23 @@
-"""Backups of native rows: a small SQLite file beside the database, written whole, kept in a few generations."""
+"""Backups of native rows: a small SQLite file, written whole, its checksum in its header.
+
+With the rows go marks of what was forgotten and accepted. Those that are written by themselves stand beside the
+database and hold no bytes of seals: they stand in the files. One that a person asks for holds these, too.
+"""
 
 from __future__ import annotations
 
 import os
 import zlib
-from collections.abc import Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from hashlib import sha256
+from typing import Any
 
 import apsw
 
-from signet_sync.errors import DatabaseCorrupt
-from signet_sync.index.database import Database, translate
-from signet_sync.index.schema import BACKED_UP, LATER, LATER_COLUMNS
+from signet_sync.errors import DatabaseCorrupt, DatabaseNewer
+from signet_sync.index.database import Database, protect, translate, without_log
+from signet_sync.index.schema import APPLICATION_ID, BACKED_UP, LATER, LATER_COLUMNS, VERSION
 
 # Tables of which any row may change by itself: their rows are the mark, by the columns that can tell. A memory's id is
 # made of its words, and a promotion stays as it was.
@@ -24,8 +29,11 @@ _BY_ROW = {
     "memory_promotions": ("agent_id", "memory_id", "sweep_id"),
     "garden_chain": BACKED_UP["garden_chain"],
 }
-# Tables without a key of their own that a row could be known by.
-_KEYLESS = ("recall_events",)
+MARKS = "marks"
+_ABOUT = "about"
+MARKED = "(key >= 'gone:' and key < 'gone;' or key >= 'accepted:' and key < 'accepted;')"  # `;` comes right behind `:`
+_DUE = "key >= 'forgotten:' and key < 'forgotten;'"
+_WAIT_MS = 1000
 # In SQLite's header: who made the file, and the place of the number in which we keep the checksum of all other bytes.
 _SEALED = 0x5349534B
 _CHECKSUM_AT = 60
@@ -61,19 +69,30 @@ def _hash(database: Database, table: str, columns: Sequence[str]) -> str:
     return sha256((rows or "").encode("utf-8", "surrogatepass")).hexdigest()[:16]
 
 
-def write(database: Database, target: str) -> None:
-    """Copies the native rows that are worth keeping into a new SQLite file, durably, in place of an old one."""
+def write(
+    database: Database,
+    target: str,
+    about: Mapping[str, str] | None = None,
+    *,
+    whole: bool = False,
+    portable: Callable[[str], str] | None = None,
+) -> None:
+    """Copies the native rows that are worth keeping into a new SQLite file, durably, in place of an old one.
+
+    `about` is what the file tells of itself. With `whole` the bytes of seals go along; `portable` gives for a path of
+    this machine one that another machine understands, too.
+    """
     temporary = f"{target}.{os.getpid()}.tmp"
     with suppress(FileNotFoundError):
         os.unlink(temporary)
-    os.close(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
+    os.close(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600))
     try:
         database.execute("attach database ? as kept", (temporary,))
         try:
             database.execute("pragma kept.journal_mode = off")
             database.execute("pragma kept.synchronous = off")
-            for table, columns in BACKED_UP.items():
-                database.execute(f"create table kept.{table} as select {', '.join(columns)} from main.{table}")
+            with database.connection:  # one snapshot of all tables
+                _copy(database, {"schema": str(VERSION), **(about or {})}, whole=whole, portable=portable)
             database.execute(f"pragma kept.application_id = {_SEALED}")
         finally:
             database.execute("detach database kept")
@@ -96,61 +115,190 @@ def write(database: Database, target: str) -> None:
             os.unlink(temporary)
 
 
+def _copy(database: Database, about: Mapping[str, str], *, whole: bool, portable: Callable[[str], str] | None) -> None:
+    for table, columns in BACKED_UP.items():
+        more = (", packed" if table == "seals" else "") if whole else ""
+        database.execute(f"create table kept.{table} as select {', '.join(columns)}{more} from main.{table}")
+    database.execute(f"create table kept.{_ABOUT}(key text, value text)")
+    database.executemany(f"insert into kept.{_ABOUT} values(?, ?)", sorted(about.items()))
+    database.execute(f"create table kept.{MARKS} as select key, value from main.meta where {MARKED} or {_DUE}")
+    if portable is not None:
+        paths = [row[0] for row in database.execute("select distinct path from kept.captures")]
+        moved = [(portable(path), path) for path in paths if portable(path) != path]
+        database.executemany("update kept.captures set path = ? where path = ?", moved)
+
+
+class Kept:
+    """A backup that was opened to be read and is whole; `about` is what it tells of itself."""
+
+    def __init__(self, connection: apsw.Connection, source: str) -> None:
+        self._connection = connection
+        self._source = source
+        self.tables = _tables(connection)
+        self.about = dict(self.rows(_ABOUT, ["key", "value"])) if self.has(_ABOUT) else {}
+
+    def has(self, table: str) -> bool:
+        """Whether there is such a table."""
+        return _has_table(self._connection, table)
+
+    def rows(self, table: str, columns: Sequence[str]) -> Iterator[tuple[Any, ...]]:
+        """The rows of a table. Raises `DatabaseCorrupt`, `DatabaseError` with the backup's path."""
+        with _of_source(self._source):
+            # Equal rows one behind the other in the order in which they were copied.
+            yield from self._connection.execute(f"select {', '.join(columns)} from {table} order by rowid")
+
+    def counts(self) -> dict[str, int]:
+        """The number of rows by table."""
+        with _of_source(self._source):
+            return {table: self._connection.execute(f"select count(*) from {table}").get for table in self.tables}
+
+
+@contextmanager
+def opened(source: str) -> Iterator[Kept]:
+    """A backup, opened to be read; nothing is written to it or beside it.
+
+    Raises `DatabaseCorrupt` with its path where it is none of ours, or not every byte is as it was written,
+    `DatabaseNewer` where a newer signet-sync wrote it, `DatabaseError` where it cannot be opened.
+    """
+    with _of_source(source):
+        connection = without_log(source)
+    try:
+        with _of_source(source):
+            protect(connection, _WAIT_MS)
+            _refuse(connection, source)
+            kept = Kept(connection, source)
+        schema = kept.about.get("schema", "")
+        if schema.isdecimal() and int(schema) > VERSION:
+            raise DatabaseNewer(
+                f"a newer signet-sync wrote the backup (schema {schema}, this one knows {VERSION})",
+                path=source,
+                hint="upgrade signet-sync, then restore again",
+            )
+        yield kept
+    finally:
+        connection.close()
+
+
+@contextmanager
+def _of_source(source: str) -> Iterator[None]:
+    """SQLite's errors become ours, about the backup."""
+    try:
+        yield
+    except (apsw.NotADBError, apsw.CorruptError, UnicodeDecodeError):
+        raise _damaged(source) from None
+    except apsw.Error as error:
+        raise translate(error, source) from error
+
+
+def _damaged(source: str) -> DatabaseCorrupt:
+    return DatabaseCorrupt(
+        "the backup is damaged, or it is none",
+        path=source,
+        hint="take an older one: signet-sync backup list",
+        code="backup-damaged",
+    )
+
+
+def _refuse(connection: apsw.Connection, source: str) -> None:
+    """Raises for what no signet-sync wrote, and for what is not as it was written: SQLite sees no flipped letter."""
+    mark = connection.execute("pragma application_id").get
+    if mark == APPLICATION_ID:
+        raise DatabaseCorrupt(
+            "this is the database of a signet-sync, and no backup",
+            path=source,
+            hint="signet-sync backup create FILE makes one of it",
+            code="not-a-backup",
+        )
+    if mark not in (_SEALED, 0):
+        raise DatabaseCorrupt(
+            "this is a database of another program, and no backup",
+            path=source,
+            hint="signet-sync backup list shows those that are there",
+            code="not-a-backup",
+        )
+    told = connection.execute("pragma user_version").get % (1 << 32)
+    if told != (_checksum_of_file(source) if mark == _SEALED else _checksum_of_rows(connection)):
+        raise _damaged(source)
+
+
+def begins(head: bytes) -> bool:
+    """Whether a file that begins with these 72 bytes is a backup, whole or not."""
+    return head.startswith(b"SQLite format 3\0") and head[68:72] == _SEALED.to_bytes(4, "big")
+
+
 def restore(database: Database, source: str) -> dict[str, int]:
     """Brings backed-up rows back into a database that lost them; rows that are there win. Gives the rows by table.
 
-    Raises `DatabaseCorrupt` with the backup's path where not every byte of its rows is as it was written.
+    Raises what `opened` raises.
     """
-    counts: dict[str, int] = {}
-    try:
-        database.execute("attach database ? as kept", (source,))
-        try:
-            if not _is_whole(database, source):
-                raise DatabaseCorrupt("the backup is damaged", path=source, hint="an older one is tried by itself")
-            with database.transaction():
-                for table, columns in _kept(database).items():
-                    names = ", ".join(columns)
-                    before: int = database.value(f"select count(*) from main.{table}")
-                    database.execute(
-                        f"insert or ignore into main.{table}({names}) select {names} from kept.{table}"
-                        + (f" where ({names}) not in (select {names} from main.{table})" if table in _KEYLESS else "")
-                    )
-                    counts[table] = database.value(f"select count(*) from main.{table}") - before
-                # Where a first try failed, a pass has been since, without these rows: the next one makes all anew.
-                database.execute("delete from main.meta where key in ('restore', 'graph')")
-        finally:
-            database.execute("detach database kept")
-    except apsw.Error as error:
-        raise translate(error, source) from error
-    except UnicodeDecodeError:
-        raise DatabaseCorrupt("the backup is damaged", path=source, hint="an older one is tried by itself") from None
+    with opened(source) as kept, database.transaction():
+        counts = {
+            table: adopt(database, table, columns, kept.rows(table, columns)) for table, columns in kept.tables.items()
+        }
+        database.executemany("insert or ignore into meta(key, value) values(?, ?)", marks(kept))
+        # Where a first try failed, a pass has been since, without these rows: the next one makes all anew.
+        database.execute("delete from meta where key in ('restore', 'graph')")
     return counts
 
 
-def _kept(database: Database) -> dict[str, list[str]]:
-    """Tables of the attached backup with their columns; one that was written under an older schema lacks some."""
-    there = {row[0] for row in database.execute("select name from kept.sqlite_schema where type = 'table'")}
-    return {
-        table: [column for column in columns if column not in LATER_COLUMNS or _has(database, table, column)]
+def marks(kept: Kept) -> list[tuple[str, str]]:
+    """Keys and values of the marks of what was forgotten and accepted; other keys are none of a backup's."""
+    found = kept.rows(MARKS, ["key", "value"]) if kept.has(MARKS) else ()
+    return [(key, value) for key, value in found if key.startswith(("gone:", "accepted:", "forgotten:"))]
+
+
+def news(
+    database: Database, table: str, columns: Sequence[str], rows: Iterable[tuple[Any, ...]]
+) -> list[tuple[Any, ...]]:
+    """Those of the rows that a table does not have, by its key, or by all columns where these hold no key."""
+    if not database.value(f"select exists(select 1 from {table})"):
+        return list(rows)
+    keys = [row[0] for row in database.execute("select name from pragma_table_info(?) where pk > 0", (table,))]
+    known = keys if set(keys) <= set(columns) else list(columns)
+    there = f"select exists(select 1 from {table} where {' and '.join(f'{column} = ?' for column in known)})"
+    places = [columns.index(column) for column in known]
+    return [row for row in rows if not database.value(there, [row[place] for place in places])]
+
+
+def adopt(database: Database, table: str, columns: Sequence[str], rows: Iterable[tuple[Any, ...]]) -> int:
+    """Takes rows over that a table does not have yet; gives how many. In the caller's transaction."""
+    fresh = news(database, table, columns, rows)
+    before = database.connection.total_changes()
+    database.executemany(
+        f"insert or ignore into {table}({', '.join(columns)}) values({', '.join('?' * len(columns))})", fresh
+    )
+    return database.connection.total_changes() - before
+
+
+def _tables(connection: apsw.Connection) -> dict[str, list[str]]:
+    """Tables of a backup with their columns; one that was written under an older schema lacks some."""
+    found = {
+        table: [column for column in columns if column not in LATER_COLUMNS or _has_column(connection, table, column)]
         for table, columns in BACKED_UP.items()
-        if table in there or table not in LATER
+        if table not in LATER or _has_table(connection, table)
     }
+    if _has_column(connection, "seals", "packed"):
+        found["seals"].append("packed")
+    return found
 
 
-def _has(database: Database, table: str, column: str) -> bool:
+def _has_table(connection: apsw.Connection, table: str) -> bool:
+    # A view of that name would be somebody else's words.
+    return bool(
+        connection.execute("select count(*) from sqlite_schema where type = 'table' and name = ?", (table,)).get
+    )
+
+
+def _has_column(connection: apsw.Connection, table: str, column: str) -> bool:
     # No name is read: of a damaged backup it may be none.
-    count: int = database.value("select count(*) from pragma_table_info(?, 'kept') where name = ?", (table, column))
+    count = connection.execute("select count(*) from pragma_table_info(?) where name = ?", (table, column)).get
     return bool(count)
 
 
-def _is_whole(database: Database, source: str) -> bool:
-    """Whether the attached backup is as it was written, to the byte: SQLite would not notice a flipped letter."""
-    told: int = database.value("pragma kept.user_version") % (1 << 32)
-    if database.value("pragma kept.application_id") != _SEALED:
-        return told == _checksum_of_rows(database)
+def _checksum_of_file(source: str) -> int:
     handle = os.open(source, os.O_RDONLY | os.O_CLOEXEC)
     try:
-        return told == _checksum(handle)
+        return _checksum(handle)
     finally:
         os.close(handle)
 
@@ -166,11 +314,11 @@ def _checksum(handle: int) -> int:
     return crc
 
 
-def _checksum_of_rows(database: Database) -> int:
+def _checksum_of_rows(connection: apsw.Connection) -> int:
     """What a backup keeps that was written before there were dreams: a CRC-32 of its rows."""
     crc = 0
-    for table, columns in _kept(database).items():
+    for table, columns in _tables(connection).items():
         # By rowid where the first two are equal: the order in which the rows were copied.
-        for row in database.execute(f"select {', '.join(columns)} from kept.{table} order by 1, 2, rowid"):
+        for row in connection.execute(f"select {', '.join(columns)} from {table} order by 1, 2, rowid"):
             crc = zlib.crc32(repr(row).encode("utf-8", "surrogatepass"), crc)
     return crc

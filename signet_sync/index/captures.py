@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from hashlib import sha256
 from typing import NamedTuple
 
@@ -80,6 +80,15 @@ def hide(database: Database, agent_id: str, ids: Collection[str], token: str | N
             " where harness = ? and path = ? and session_id = ?",
             (*_hidden(path, session_id), REMOVED, harness, path, session_id),
         )
+
+
+def move(database: Database, moved: Callable[[str], str]) -> None:
+    """Has every transcript where `moved` says: another machine has another home. In the caller's transaction."""
+    paths = [path for (path,) in database.execute("select distinct path from captures")]
+    database.executemany(
+        "update or replace captures set path = ? where path = ?",
+        [(moved(path), path) for path in paths if moved(path) != path],
+    )
 
 
 def forget_removed(database: Database) -> None:

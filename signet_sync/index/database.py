@@ -12,7 +12,7 @@ from urllib.parse import quote
 
 import apsw
 
-from signet_sync.errors import DatabaseCorrupt, DatabaseError, DatabaseUnfinished
+from signet_sync.errors import DatabaseCorrupt, DatabaseError, DatabaseNewer, DatabaseUnfinished
 from signet_sync.index.schema import (
     APPLICATION_ID,
     BUILDING_ID,
@@ -109,6 +109,7 @@ class Database:
         self.path = path
         self.readonly = readonly
         self._files: list[Identity | None] = []
+        self._settled = False
         memory = path == ":memory:"
         if not memory and not os.path.exists(path):
             if readonly or not create:
@@ -140,6 +141,7 @@ class Database:
             self.connection.close()
             raise
         self._files = self._identities()
+        self._settled = True
 
     def _refuse_others(self) -> None:
         """Refuses a file that is not ours or newer than us, before the first write (even WAL mode would be one)."""
@@ -164,7 +166,10 @@ class Database:
                 path=self.path,
                 hint="choose another --db; nothing in it was touched",
             )
-        raise DatabaseError(
+        raise self._newer(version)
+
+    def _newer(self, version: int) -> DatabaseNewer:
+        return DatabaseNewer(
             f"the database has schema {version}, this signet-sync knows {VERSION}",
             path=self.path,
             hint="upgrade signet-sync, or use another --db",
@@ -211,7 +216,7 @@ class Database:
                 return
             if version:
                 try:
-                    self._bring_up_to_date(version)
+                    self._bring_up_to_date()
                 except apsw.SQLError as error:
                     raise damaged(f"it is not of the version that it names: {error}", self.path) from error
                 return
@@ -223,18 +228,19 @@ class Database:
             self.connection.execute(f"pragma application_id = {APPLICATION_ID}")
             self.connection.execute(f"pragma user_version = {VERSION}")
 
-    def _bring_up_to_date(self, version: int) -> None:
-        """Native rows stay, but for live turns of schema 1; what is derived of that is made anew by the next pass."""
-        if version < 2:
-            self.execute("drop table session_transcripts")  # had no session ids, and nothing wrote to it
-        else:
-            self.execute("alter table memories add column concept_tags text")
+    def _bring_up_to_date(self) -> None:
+        """Native rows stay; derived ones where no derived table has changed, else the next pass makes them anew."""
+        from signet_sync.index.migration import clear_the_way
+
+        today = Database(":memory:")
+        try:
+            if clear_the_way(self, today):
+                self.reset_derived()
+        finally:
+            today.connection.close()
         self._make_missing(NATIVE_DDL)
-        if version < 2:
-            self.reset_derived()
-        else:
-            self._make_missing(DERIVED_DDL)
-            self._tell_the_planner()
+        self._make_missing(DERIVED_DDL)
+        self._tell_the_planner()
         self.connection.execute(f"pragma user_version = {VERSION}")
 
     def _make_missing(self, statements: Sequence[str]) -> None:
@@ -326,6 +332,7 @@ class Database:
                 self.connection.execute("pragma synchronous = full")
             self.connection.execute("begin immediate")
             try:
+                self._refuse_what_came_since()
                 yield
             except BaseException:
                 with suppress(apsw.Error):
@@ -341,6 +348,11 @@ class Database:
             if durable:
                 with suppress(apsw.Error):
                     self.connection.execute("pragma synchronous = normal")
+
+    def _refuse_what_came_since(self) -> None:
+        """A newer signet-sync may have changed the tables since we opened them: nothing is written into those."""
+        if self._settled and (version := self.value("pragma user_version")) > VERSION:
+            raise self._newer(version)
 
     def meta(self, key: str) -> str | None:
         """A value of the `meta` table."""
@@ -405,9 +417,10 @@ class Database:
         """What SQLite's and FTS5's own checks find; empty when all is well. Full text needs a writable connection.
 
         Of the tables `closely` the indexes are compared with the rows, and every text is read. Raises SQLite's errors
-        where it could not look: locked, out of room, not readable.
+        where it could not look: locked, out of room, not readable; `DatabaseNewer` where it is not ours to judge.
         """
         try:
+            self._refuse_what_came_since()
             found = [str(row[0]) for row in self.execute("pragma quick_check") if row[0] != "ok"]
             found += self._missing()
             for table in () if found else closely:

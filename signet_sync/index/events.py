@@ -99,11 +99,33 @@ def top_concepts_since(database: Database, agent_id: str, since_us: int, limit: 
     return [(tag, hits) for tag, hits in rows]
 
 
+def any_before(database: Database, before_us: int) -> bool:
+    """Whether some agent has an event that is older."""
+    return bool(database.value("select exists(select 1 from recall_events where at_us < ?)", (before_us,)))
+
+
+def drop_before(database: Database, before_us: int) -> int:
+    """Drops the events of all agents that are older; gives how many. In the caller's transaction."""
+    database.execute("delete from recall_events where at_us < ?", (before_us,))
+    return database.connection.changes()
+
+
 def prune(database: Database, before_us: int) -> int:
-    """Drops the events of all agents that are older; gives how many."""
+    """The same in a transaction of its own."""
     with database.transaction():
-        database.execute("delete from recall_events where at_us < ?", (before_us,))
-        return database.connection.changes()
+        return drop_before(database, before_us)
+
+
+def room(database: Database) -> tuple[int, int]:
+    """How many events there are, and about how many bytes they take."""
+    size = "coalesce(sum(length(query) + length(memory_id) + 40), 0)"
+    count, taken = next(database.execute(f"select count(*), {size} from recall_events"))
+    return count, taken
+
+
+def forget_before(database: Database, agent_id: str, before_us: int) -> None:
+    """Drops the events of an agent that are older. In the caller's transaction."""
+    database.execute("delete from recall_events where agent_id = ? and at_us < ?", (agent_id, before_us))
 
 
 def queries(database: Database) -> list[str]:

@@ -68,7 +68,8 @@ class Chain(NamedTuple):
 class Drift(NamedTuple):
     """A file that is not what its events say, as `entities.drift.judge` put it. Keyed by `path`.
 
-    `found_at` is ISO 8601 UTC; `found_sha256` is that of the bytes that were found, empty where the file was gone.
+    `found_at` is ISO 8601 UTC; `found_sha256` is that of the bytes that were found, empty where the file was gone. Of a
+    ledger that lost its end it is the id of its last line.
     """
 
     path: str

@@ -202,6 +202,11 @@ def once_forgotten(database: Database, agent_id: str, ids: Iterable[str]) -> fro
     return frozenset(long_ago | waiting.intersection(wanted.values()))
 
 
+def marks_of_all(database: Database) -> frozenset[str]:
+    """The marks that the memories which are remembered would have, had they been forgotten."""
+    return frozenset(_gone(*row) for row in database.execute("select agent_id, id from memories"))
+
+
 def _gone(agent_id: str, memory_id: str) -> str:
     return _GONE + sha256(f"{agent_id}:{memory_id}".encode()).hexdigest()[:32]
 

@@ -84,6 +84,18 @@ def notes(database: Database, now_us: int) -> list[StoredNote]:
     return sorted(found)
 
 
+def dated_after(database: Database, instant_us: int) -> tuple[str, str] | None:
+    """Path and time of an artifact that is dated later than an instant, the first of them; None where none is."""
+    for agent_id in agents(database):
+        for path, membership in database.execute(
+            "select source_path, coalesce(ended_at, captured_at) from memory_artifacts"
+            " where agent_id = ? and membership_us > ? and source_kind <> 'manifest' order by membership_us limit 1",
+            (agent_id, instant_us),
+        ):
+            return path, membership
+    return None
+
+
 def agents(database: Database) -> list[str]:
     """Every agent with an artifact, a memory or an entity, `default` first."""
     found: list[str] = []
@@ -121,3 +133,18 @@ def violation_batches(database: Database) -> list[tuple[str, str, list[tuple[str
     ):
         batches.setdefault(batch, (found_at, []))[1].append((path, code, message))
     return [(batch, found_at, entries) for batch, (found_at, entries) in batches.items()]
+
+
+def nowhere_else(database: Database) -> dict[str, int]:
+    """How much there is of what neither files nor harnesses could give again."""
+    last_copies = "violations v join seals s on s.path = v.path where length(s.packed) > 0"
+    running = "(select distinct agent_id, session_key, session_id from session_transcripts)"
+    counted = {
+        "memories": "memories",
+        "pins": "pins",
+        "promotions": "memory_promotions",
+        "recall_events": "recall_events",
+        "running_sessions": running,
+        "originals": last_copies,
+    }
+    return {name: database.value(f"select count(*) from {rows}") for name, rows in counted.items()}

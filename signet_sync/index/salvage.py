@@ -84,7 +84,7 @@ def doubtful(database: Database) -> list[str]:
         names = ", ".join(column.name for column in columns)
         for values in database.execute(f"select {names} from {table}"):
             row = dict(zip((column.name for column in columns), values, strict=True))
-            if table != "meta" and not _is_believed(table, row):
+            if table != "meta" and not is_believed(table, row):
                 found.append(f"a row of {table} is not as it was written")
                 break
     return found
@@ -125,7 +125,7 @@ def _believable(damaged: apsw.Connection, table: str, columns: list[_Column]) ->
             continue
         named = {column.name: value for column, value in zip(columns, row, strict=True)}
         typed = all(value is None or isinstance(value, kind) for value, kind in zip(row, kinds, strict=True))
-        if typed and _is_believed(table, named):
+        if typed and is_believed(table, named):
             yield row
 
 
@@ -149,7 +149,8 @@ def _readable(damaged: apsw.Connection, table: str, columns: list[_Column]) -> I
             break
 
 
-def _is_believed(table: str, row: Row) -> bool:
+def is_believed(table: str, row: Row) -> bool:
+    """Whether a row may be as it was written: its JSON is some, its id that of its words, its bytes of their hash."""
     believed = _BELIEVED.get(table)
     return _is_json(table, row) and (believed is None or believed(row))
 
@@ -175,7 +176,7 @@ def _seal(row: Row) -> bool:
     if not row["path"].endswith(f"--{row['session_token']}--{row['kind']}.md"):
         return False
     raw = unpack(Seal(**row))
-    return row["packed"] is None or (raw is not None and sha256(raw).hexdigest() == row["file_sha256"])
+    return not row["packed"] or (raw is not None and sha256(raw).hexdigest() == row["file_sha256"])
 
 
 def _tombstone(row: Row) -> bool:

@@ -88,6 +88,11 @@ def node_accesses(database: Database, agent_id: str | None = None) -> list[NodeA
     ]
 
 
+def forget(database: Database, artifacts: Sequence[tuple[str, str]]) -> None:
+    """Forgets the accesses of some artifacts (agent, path). In the caller's transaction."""
+    database.executemany("delete from artifact_telemetry where agent_id = ? and source_path = ?", artifacts)
+
+
 def reset(database: Database, agent_id: str | None = None) -> int:
     """Forgets the counters (of one agent); the only way they ever shrink but for removals. Pins stay."""
     where, bindings = ("", ()) if agent_id is None else (" where agent_id = ?", (agent_id,))

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from signet_sync.contracts.names import names_in
 from signet_sync.contracts.tokens import token_of
-from signet_sync.index import captures, live, memories, nodes, wordings
+from signet_sync.index import captures, live, memories, nodes, telemetry, wordings
 from signet_sync.index.artifacts import delete_rows, forget_files
 from signet_sync.index.database import Database, damaged
 
@@ -110,6 +110,8 @@ def remove_covered(database: Database, stones: Sequence[Tombstone]) -> tuple[lis
             "delete from flow_results where agent_id = ? and session_id = ?", [(stone.agent_id, i) for i in sorted(ids)]
         )
         removed += _forget_memories(database, stone, known)
+        # A manifest has no seal, and its row may have gone with its file.
+        telemetry.forget(database, [(stone.agent_id, path) for path in stone.removed_paths])
         gone = _paths(database, scope, bindings)
         if not gone:
             continue

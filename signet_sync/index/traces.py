@@ -95,6 +95,13 @@ def other_texts(database: Database, scopes: Sequence[Scope], but: Collection[tup
             yield content
 
 
+def sealed_texts(database: Database, scopes: Sequence[Scope]) -> Iterator[str]:
+    """What was sealed of every session outside some scopes, whole files: where seals are all that tells of sessions."""
+    outside, bindings = _outside(scopes)
+    for row in database.execute(f"select * from seals where packed is not null and {outside}", bindings):
+        yield (unpack(Seal(*row)) or b"").decode("utf-8", "replace")
+
+
 # What is distilled of sessions and has an id that pages show: the id's column and the table.
 _SHOWN = (
     ("attribute_id", "attribute_sources"),

@@ -1,0 +1,36 @@
+"""Native rows out of a database and into an empty one, a row at a time, as a bundle tells them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from signet_sync.index import backup, salvage
+from signet_sync.index.database import Database
+from signet_sync.index.schema import BACKED_UP
+
+
+def rows(database: Database, agent_id: str | None, *, seals: bool) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Every row that a bundle holds, of all agents or of one, with its table; of seals the bytes only if asked for."""
+    where, bindings = ("", ()) if agent_id is None else (" where agent_id = ?", (agent_id,))
+    for table, columns in BACKED_UP.items():
+        names = (*columns, "packed") if table == "seals" and seals else columns
+        for row in database.execute(f"select {', '.join(names)} from {table}{where}", bindings):
+            yield table, dict(zip(names, row, strict=True))
+    if agent_id is None:  # a mark does not tell whose it is
+        for key, value in database.execute(f"select key, value from meta where {backup.MARKED}"):
+            yield backup.MARKS, {"key": key, "value": value}
+
+
+def put(database: Database, table: str, values: Mapping[str, Any]) -> bool:
+    """Writes a row into an empty database; False where it shows of itself that it is not as it was written."""
+    if table == backup.MARKS:
+        database.set_meta(values["key"], values["value"])
+        return True
+    if not salvage.is_believed(table, values):
+        return False
+    names = ", ".join(values)
+    database.execute(
+        f"insert or ignore into {table}({names}) values({', '.join('?' * len(values))})", list(values.values())
+    )
+    return True
