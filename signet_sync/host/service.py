@@ -38,6 +38,11 @@ TEMPLATES: Mapping[Kind, str] = {
     "systemd-system": "signet-sync@.service",
     "launchd": "dev.signet-sync.agent.plist",
 }
+# What systemd starts when an agent ended by an error for good; one for all units of ours. launchd has no such thing.
+FAILURE_TEMPLATES: Mapping[Kind, str] = {
+    "systemd": "signet-sync-failed@.service",
+    "systemd-system": "signet-sync-failed-for@.service",
+}
 # Where the agent finds its files; without them it would look elsewhere than the shell that installed it.
 PASSED_ON = (
     "XDG_CONFIG_HOME", "XDG_STATE_HOME", "SIGNET_CONFIG", "CLAUDE_CONFIG_DIR", "CODEX_HOME", "XDG_DATA_HOME",
@@ -145,15 +150,16 @@ def render(
     workspace: str,
     state: str,
     name: str,
-    transcripts: Sequence[str] = (),
+    readable: Sequence[str] = (),
     network: bool = False,
+    desktop: bool = False,
     environment: Mapping[str, str] | None = None,
 ) -> str:
     """The unit's text for one workspace; `executable` is the command before signet-sync's own arguments.
 
-    `state` is the folder of all our state; `transcripts` are folders of harnesses, to read; `network` lets the agent
-    ask a language model; `environment` is handed to the agent. Paths are resolved: in the
-    sandbox a symlink of the home does not exist. Raises `UsageError` for what a unit cannot name.
+    `state` is the folder of all our state; `readable` are folders to read: harnesses', a program's; `network` lets the
+    agent ask a language model, `desktop` show notifications; `environment` is handed to the agent. Paths are resolved:
+    in the sandbox a symlink of the home does not exist. Raises `UsageError` for what a unit cannot name.
     """
     if not executable or not os.path.isabs(executable[0]):
         raise UsageError("a service needs the absolute path of the program", hint="name it from its root folder on")
@@ -161,7 +167,20 @@ def render(
     workspace, state = os.path.realpath(workspace), os.path.realpath(state)
     if kind == "launchd":
         return _render_launchd([*executable, "--workspace", workspace, "run"], name, passed)
-    return _render_systemd(kind, executable, workspace, state, passed, transcripts, network=network)
+    return _render_systemd(kind, executable, workspace, state, passed, readable, network=network, desktop=desktop)
+
+
+def render_failure(kind: Kind, *, executable: Sequence[str], environment: Mapping[str, str] | None = None) -> str:
+    """The unit that tells a person that an agent ended for good. Raises `UsageError` for what a unit cannot name."""
+    shipped = template(FAILURE_TEMPLATES[kind])
+    told = shipped.partition("signet-sync notify ")[2].partition("\n")[0]
+    usual = shipped.partition("\nEnvironment=")[2].partition("\n")[0]
+    words = " ".join(systemd_quote(word) for word in _startable(executable))
+    passed = [systemd_quote(f"{key}={value}") for key, value in sorted((environment or {}).items())]
+    return _with_lines(
+        _HEADER + shipped.partition("\n\n")[2],
+        {"ExecStart": [f":{words} notify {told}"], "Environment": [usual, *passed]},
+    )
 
 
 def install(
@@ -170,8 +189,9 @@ def install(
     workspace: str,
     state: str,
     name: str,
-    transcripts: Sequence[str] = (),
+    readable: Sequence[str] = (),
     network: bool = False,
+    desktop: bool = False,
     system: bool = False,
     linger: bool = False,
     environ: Mapping[str, str] = os.environ,
@@ -197,14 +217,16 @@ def install(
         workspace=workspace,
         state=state,
         name=name,
-        transcripts=transcripts,
+        readable=readable,
         network=network,
+        desktop=desktop,
         environment=passed,
     )
     manager = _Systemd(system, environ)
     unit = _unit(name, system, environ)
     path = os.path.join(manager.folder, unit)
-    work = _Work([_write(path, text)], [])
+    told = render_failure(kind, executable=executable, environment=passed)
+    work = _Work([_write(path, text), _write(os.path.join(manager.folder, FAILURE_TEMPLATES[kind]), told)], [])
     if not work.ask(manager.call("daemon-reload"), manager.command("daemon-reload")):
         work.by_hand.append(manager.command("enable", "--now", unit))
         work.by_hand += _by_hand_without_systemd([*command, "run"])
@@ -224,9 +246,10 @@ def uninstall(*, name: str, system: bool = False, environ: Mapping[str, str] = o
     manager = _Systemd(system, environ)
     path = os.path.join(manager.folder, unit)
     if system and not _is_root():
+        files = [path, *_failure_unit(manager, kind, but=unit)]
         by_hand = (
             f"sudo systemctl disable --now {shlex.quote(unit)}",
-            f"sudo rm {shlex.quote(path)}",
+            f"sudo rm {shlex.join(files)}",
             "sudo systemctl daemon-reload",
         )
         return Done(kind, None, (), by_hand, manager.is_active(unit) is True)
@@ -238,6 +261,8 @@ def uninstall(*, name: str, system: bool = False, environ: Mapping[str, str] = o
     _remove(os.path.join(path + ".d", _DROP_IN), work)
     with contextlib.suppress(OSError):  # a person's own drop-ins stay, and so does their folder
         os.rmdir(path + ".d")
+    for told in _failure_unit(manager, kind, but=unit):
+        _remove(told, work)
     work.ask(manager.call("daemon-reload"), manager.command("daemon-reload"))
     # Only a unit that failed is still listed now; for any other this is refused, and that is fine.
     manager.call("reset-failed", unit)
@@ -263,6 +288,47 @@ def lingering(environ: Mapping[str, str] = os.environ) -> bool | None:
     return {"Linger=yes": True, "Linger=no": False}.get(answer.out.strip()) if answer.ok else None
 
 
+def is_here(environ: Mapping[str, str] = os.environ) -> bool:
+    """Whether there is a service manager on this machine that could be asked."""
+    return shutil.which("launchctl" if _is_macos() else "systemctl", path=environ.get("PATH", os.defpath)) is not None
+
+
+def outlives_login(state: ServiceState, environ: Mapping[str, str] = os.environ) -> bool | None:
+    """Whether a unit goes on running when its user logs out; None where nobody can say."""
+    if _is_macos():
+        return False
+    return True if _is_of_the_system(state) else lingering(environ)
+
+
+def restart_command(state: ServiceState) -> str:
+    """What a person types to start a unit, or to start it anew."""
+    if _is_macos():
+        return shlex.join(["launchctl", "kickstart", "-k", f"{_domain()}/{_label(state.name)}"])
+    system = _is_of_the_system(state)
+    return ("sudo " if system else "") + _Systemd(system, {}).command("restart", f"{state.name}.service")
+
+
+def restart(state: ServiceState, environ: Mapping[str, str] = os.environ) -> Done:
+    """Starts a unit, or starts it anew, one that was given up too."""
+    work = _Work([], [])
+    if _is_macos():
+        _bootstrap(state.path, environ)  # refused where it is loaded, which is as good
+        answer = _call(["launchctl", "kickstart", "-k", f"{_domain()}/{_label(state.name)}"], environ)
+        work.ask(answer, restart_command(state), f"started {state.name}")
+        return work.done("launchd", state.path, running=_launchd_active(_label(state.name), environ) is True)
+    system = _is_of_the_system(state)
+    if system and not _is_root():
+        return Done("systemd-system", state.path, (), (restart_command(state),), state.active is True)
+    manager, unit = _Systemd(system, environ), f"{state.name}.service"
+    manager.call("reset-failed", unit)  # refused where it has not failed, which is as good
+    work.ask(manager.call("restart", unit, timeout=_START_TIMEOUT), restart_command(state), f"started {unit}")
+    return work.done("systemd-system" if system else "systemd", state.path, running=manager.is_active(unit) is True)
+
+
+def _is_of_the_system(state: ServiceState) -> bool:
+    return state.path.startswith(SYSTEM_UNITS + os.sep)
+
+
 # ── rendering ──
 
 
@@ -281,16 +347,17 @@ def _render_systemd(
     workspace: str,
     state: str,
     environment: Mapping[str, str],
-    transcripts: Sequence[str],
+    more: Sequence[str],
     *,
     network: bool,
+    desktop: bool,
 ) -> str:
     system = kind == "systemd-system"
     shipped = template(TEMPLATES[kind])
     run = [*_startable(executable), "--workspace", workspace, "run"]
     make_state = "+:runuser -u %i -- mkdir -p -m 0700 " if system else "+:mkdir -p -m 0700 "
     wait = "+:timeout 10m sh -c 'until test -d \"$0\"; do sleep 2; done' "
-    readable = [_settings_place(state, environment), *_program_folders(executable), *map(os.path.realpath, transcripts)]
+    readable = [_settings_place(state, environment), *_program_folders(executable), *map(os.path.realpath, more)]
     # A language model that the person has set up is asked over the network, from within the same sandbox.
     connected = {"PrivateNetwork": ["no"], "RestrictAddressFamilies": ["AF_UNIX AF_INET AF_INET6"], "IPAddressDeny": []}
     return _with_lines(
@@ -303,6 +370,7 @@ def _render_systemd(
             "BindPaths": [
                 *(systemd_quote("-" + path) for path in (workspace, state)),
                 *([] if system else ["-%t/systemd/notify"]),
+                *(["-%t/bus"] if desktop and not system else []),
             ],
             "BindReadOnlyPaths": [systemd_quote("-" + path) for path in readable],
             **(connected if network else {}),
@@ -434,7 +502,7 @@ def _call(command: Sequence[str], environ: Mapping[str, str], timeout: float = _
     try:
         ended = subprocess.run(
             [program, *command[1:]],
-            env=_with_runtime_folder(environ),
+            env=with_runtime_folder(environ),
             stdin=subprocess.DEVNULL,
             capture_output=True,
             timeout=timeout,
@@ -448,8 +516,8 @@ def _call(command: Sequence[str], environ: Mapping[str, str], timeout: float = _
     return _Answer(ended.returncode == 0, ended.stdout.decode("utf-8", "replace"), said or f"exit {ended.returncode}")
 
 
-def _with_runtime_folder(environ: Mapping[str, str]) -> dict[str, str]:
-    """`su` and cron lose the variable by which `systemctl --user` finds the person's own manager."""
+def with_runtime_folder(environ: Mapping[str, str]) -> dict[str, str]:
+    """`su`, cron and units of the system lose the variable by which a person's own manager and bus are found."""
     folder = f"/run/user/{os.getuid()}"
     known = {"XDG_RUNTIME_DIR": folder} if os.path.isdir(folder) else {}
     return known | dict(environ)
@@ -590,9 +658,11 @@ def _by_hand_without_systemd(run: Sequence[str]) -> list[str]:
 
 def _by_hand_as_root(command: Sequence[str], unit: str) -> tuple[str, ...]:
     path = shlex.quote(os.path.join(SYSTEM_UNITS, unit))
+    told = shlex.quote(os.path.join(SYSTEM_UNITS, FAILURE_TEMPLATES["systemd-system"]))
     return (
         "# a system unit needs root:",
         f"{shlex.join(command)} service print --system | sudo tee {path} >/dev/null",
+        f"{shlex.join(command)} service print --system --on-failure | sudo tee {told} >/dev/null",
         "sudo systemctl daemon-reload",
         f"sudo systemctl enable --now {shlex.quote(unit)}",
     )
@@ -607,6 +677,13 @@ def _our_units(manager: _Systemd) -> Iterator[tuple[str, str]]:
             if ours.fullmatch(file) and file not in seen:
                 seen.add(file)
                 yield file.removesuffix(".service"), os.path.join(folder, file)
+
+
+def _failure_unit(manager: _Systemd, kind: Kind, *, but: str) -> list[str]:
+    """The unit that all of ours share, where none of them is left but one."""
+    path = os.path.join(manager.folder, FAILURE_TEMPLATES[kind])
+    others = [name for name, _ in _our_units(manager) if f"{name}.service" != but]
+    return [path] if os.path.lexists(path) and not others else []
 
 
 def _names(folder: str) -> list[str]:

@@ -14,7 +14,6 @@ from signet_sync.host.settings.places import home
 from signet_sync.host.settings.program import Program
 
 NAME = "codex"
-_ASK = "run /hooks inside Codex and trust them, or let this do it: signet-sync hooks install codex --trust"
 _LEFT_OUT = "Codex leaves the hooks out, without a word, until they are trusted"
 
 
@@ -34,7 +33,7 @@ def install(program: Program, environ: Mapping[str, str], *, trust: bool = False
     ours = groups.places(jsontext.parse(hooks.after.decode()))
     states = trust_state.wanted(_path(environ), ours)
     if not trust:
-        return Plan((hooks,), by_hand=() if _settled(environ, states) else (f"{_LEFT_OUT}: {_ASK}",))
+        return Plan((hooks,), by_hand=() if _settled(environ, states) else (f"{_LEFT_OUT}: {_ask(program)}",))
     config = _config_text(environ)
     edit = _edit(environ, config, trust_state.written(config, states, _config(environ)))
     told = [
@@ -78,7 +77,7 @@ def look(program: Program, environ: Mapping[str, str]) -> Condition:
         trusted = trust_state.all_trusted(config, trust_state.wanted(path, ours)) if ours else None
         told += _silenced(config, _config(environ), bool(ours))
         if trusted is False:
-            told.append(Problem("untrusted", _LEFT_OUT, _ASK))
+            told.append(Problem("untrusted", _LEFT_OUT, _ask(program)))
     return hook_file.condition(
         NAME,
         path,
@@ -89,6 +88,10 @@ def look(program: Program, environ: Mapping[str, str]) -> Condition:
         problems=told,
         trusted=trusted,
     )
+
+
+def _ask(program: Program) -> str:
+    return f"run /hooks inside Codex and trust them, or let this do it: {program.again(NAME, '--trust')}"
 
 
 def _path(environ: Mapping[str, str]) -> str:

@@ -69,12 +69,8 @@ def condition(
     for place in ours:
         told += command_problems(place.words, program.hook(name), name)
     if ours and not told and [place for place in ours if place.alone and place.whole != wanted.get(place.event)]:
-        told.append(Problem("outdated", "the hooks were written by another version", _again(name)))
+        told.append(Problem("outdated", "the hooks were written by another version", program.again(name)))
     if events and missing:
-        told.append(Problem("partly", f"not installed for: {', '.join(missing)}", _again(name)))
+        told.append(Problem("partly", f"not installed for: {', '.join(missing)}", program.again(name)))
     workspace = workspace_of(ours[0].words) if ours else None
     return Condition(name, found, path, events, missing, workspace, tuple(dict.fromkeys(told)), trusted)
-
-
-def _again(name: str) -> str:
-    return f"signet-sync hooks install {name}"

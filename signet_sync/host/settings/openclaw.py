@@ -45,7 +45,7 @@ def look(program: Program, environ: Mapping[str, str]) -> Condition:
     words = script_file.words(text)
     told = [*problems, *command_problems(words, program.start, NAME)]
     if not told and {name: known for name, (known, _) in texts.items()} != _files(program, environ):
-        told = [Problem("outdated", "the hook was written by another version", "signet-sync hooks install openclaw")]
+        told = [Problem("outdated", "the hook was written by another version", program.again(NAME))]
     return Condition(NAME, found, path, _EVENTS, (), workspace_of(words), tuple(told))
 
 

@@ -41,7 +41,7 @@ def look(program: Program, environ: Mapping[str, str]) -> Condition:
     words = script_file.words(text)
     told = command_problems(words, program.start, NAME)
     if not told and text != script_file.script(_SCRIPT, program):
-        told = [Problem("outdated", "the plug-in was written by another version", "signet-sync hooks install opencode")]
+        told = [Problem("outdated", "the plug-in was written by another version", program.again(NAME))]
     return Condition(NAME, found, path, _EVENTS, (), workspace_of(words), tuple(told))
 
 

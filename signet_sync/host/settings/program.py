@@ -51,6 +51,11 @@ class Program:
         """The words of the hook."""
         return [*self.start, "hook", harness]
 
+    def again(self, harness: str, *flags: str) -> str:
+        """What a person types to have our hooks written anew, for the workspace that they are meant for."""
+        place = ["--workspace", self.workspace] if self.workspace else []
+        return shlex.join(["signet-sync", *place, "hooks", "install", harness, *flags])
+
     def command(self, harness: str) -> str:
         """The hook as one string for a shell; every version of every harness runs that, few know a list of words."""
         return shlex.join(self.hook(harness))
