@@ -76,7 +76,10 @@ class Settings:
         "Every file's content is read again about once in this many days; 0 never.",
     )
     max_file_bytes: int = _setting(
-        64 * 1024 * 1024, "reconcile.max_file_bytes", "A larger file is `too-large` and never read, in bytes."
+        64 * 1024 * 1024,
+        "reconcile.max_file_bytes",
+        "A larger file is `too-large` and never read, in bytes.",
+        workspace=False,
     )
     cliff_fraction: float = _setting(
         0.5,
@@ -234,6 +237,32 @@ class Settings:
         "agents.projects",
         "Whose sessions a project's are, as `PATH=AGENT`; the longest path that holds the project counts.",
     )
+    notify_desktop: bool = _setting(
+        False,
+        "notify.desktop",
+        "Tell of a halt, of new violations and of what was given up on the desktop (`notify-send`, `osascript`).",
+        workspace=False,
+    )
+    notify_command: tuple[str, ...] = _setting(
+        (),
+        "notify.command",
+        "Program and arguments that get the same line as their last argument, without a shell; for a server.",
+        workspace=False,
+    )
+    seals_keep_days: float = _setting(
+        0.0,
+        "seals.keep_days",
+        "Days after which the sealed bytes of a file that stands unchanged are let go; 0 never. A later change of it "
+        "is still noticed, but can no longer be restored from the seal.",
+        workspace=False,
+    )
+    seals_max_bytes: int = _setting(
+        0,
+        "seals.max_bytes",
+        "Most bytes that sealed files may take; beyond it those of unchanged files are let go, first sealed first, and "
+        "never those of a file that changed or went. 0 no limit.",
+        workspace=False,
+    )
     log_level: str = _setting("INFO", "log.level", "`DEBUG`, `INFO`, `WARNING` or `ERROR`.", workspace=False)
     log_rotation_bytes: int = _setting(
         5_000_000, "log.rotation_bytes", "A log file is rotated at this size, in bytes.", workspace=False
@@ -341,22 +370,43 @@ def agent_rules(root: Path, environ: Mapping[str, str] = os.environ) -> tuple[st
     return tuple(found)
 
 
+def notices(environ: Mapping[str, str] = os.environ) -> tuple[bool, tuple[str, ...]]:
+    """`notify.desktop` and `notify.command` alone: a failure is told even where the other settings are what failed.
+
+    Raises `ConfigError`.
+    """
+    values = dict(_entries(user_file(environ)))
+    found: list[Any] = []
+    for f in fields(Settings):
+        if f.name in ("notify_desktop", "notify_command"):
+            key, default, *_ = spec(f)
+            raw = environ.get(environment_name(f))
+            given: object = values.get(key, default)
+            if raw is not None:
+                given = _texts(raw) if isinstance(default, tuple) else raw
+            found.append(_checked(f, given, user_file(environ) if raw is None else environment_name(f)))
+    desktop, command = found
+    return desktop, command
+
+
 def load(
     root: Path,
     *,
     flags: Mapping[str, object] | None = None,
     environ: Mapping[str, str] = os.environ,
+    workspace_file: bool = True,
 ) -> tuple[Settings, list[str]]:
     """Settings for a workspace, and one warning per thing in the workspace file that was ignored.
 
-    `flags` are keyed by field name. Raises `ConfigError` with the file, the key and what is allowed.
+    `flags` are keyed by field name; without `workspace_file` the workspace's own file is not opened. Raises
+    `ConfigError` with the file, the key and what is allowed.
     """
     values: dict[str, object] = {}
     warnings: list[str] = []
     by_key = {f.metadata["key"]: f for f in fields(Settings)}
 
     workspace_path = os.path.join(root, WORKSPACE_FILE)
-    for key, value in _entries(workspace_path, of_workspace=True):
+    for key, value in _entries(workspace_path, of_workspace=True) if workspace_file else ():
         known = by_key.get(key)
         if known is None or not known.metadata["workspace"]:
             why = "unknown setting" if known is None else "a workspace may not set this"
@@ -517,6 +567,8 @@ _LIMITS: dict[str, tuple[float, float]] = {
     "entity_similarity": (0.5, 1.0),
     "history_max_file_bytes": (0, 10**9),
     "history_debounce": (0.0, 3600.0),
+    "seals_keep_days": (0.0, 36500.0),
+    "seals_max_bytes": (0, 10**13),
     "log_rotation_bytes": (10_000, 10**10),
     "log_keep": (0, 1000),
     "backup_keep": (1, 1000),
@@ -559,6 +611,8 @@ def _checked(f: Field[Any], value: object, source: str) -> object:
         )
     if f.name == "agents_projects":
         _check_rules(typed, source)
+    if f.name == "notify_command" and typed:
+        _check_program("notify.command", typed)
     choices = _CHOICES.get(f.name)
     if choices is not None and typed not in choices:
         raise ConfigError(
@@ -682,14 +736,18 @@ def _check_command(block: str, command: tuple[str, ...]) -> None:
             f"{block}.provider is command, but {block}.command is not set",
             hint='give program and arguments: command = ["llm", "-m", "small"]',
         )
+    _check_program(f"{block}.command", command)
+
+
+def _check_program(key: str, command: tuple[str, ...]) -> None:
     program = os.path.expanduser(command[0])
+    if not program:
+        raise ConfigError(f"{key} names no program", hint="give program and arguments as a list")
     if "/" in program and not os.path.isabs(program):
         # It would be looked for in the folder in which we happen to run, and that may be a checkout.
-        raise ConfigError(
-            f"{block}.command names a program by a relative path", hint="give its absolute path, or a name on PATH"
-        )
+        raise ConfigError(f"{key} names a program by a relative path", hint="give its absolute path, or a name on PATH")
     if any("\0" in part for part in command):
-        raise ConfigError(f"{block}.command holds a NUL character", hint="remove it")
+        raise ConfigError(f"{key} holds a NUL character", hint="remove it")
 
 
 def _check_endpoint(block: str, endpoint: str) -> None:

@@ -19,12 +19,11 @@ import time
 from collections.abc import Mapping
 
 from signet_sync import spool, whereabouts
-from signet_sync.contracts.identities import agent_for, is_project, is_session_id
+from signet_sync.contracts.identities import GUARDS, TRIAL, agent_for, is_project, is_session_id
 from signet_sync.contracts.places import display
 from signet_sync.errors import SignetSyncError
 
 HARNESSES = ("claude-code", "codex", "gemini", "opencode", "openclaw")
-GUARDS = ("SIGNET_SYNC_CHILD", "SIGNET_BYPASS", "SIGNET_NO_HOOKS")
 
 # What the harnesses call it, and what it is to us; all others are nothing. Our hook in OpenClaw speaks as Claude Code.
 EVENTS = {
@@ -149,6 +148,8 @@ class _Call:
 
     def _job(self, event: str, agent: str, project: str | None, payload: Mapping[str, object]) -> spool.Job | None:
         session_id = payload.get("session_id")
+        if session_id == TRIAL:
+            return None
         if not is_session_id(session_id):
             raise _Refused("session_id is missing, too long or holds control characters")
         path = payload.get("transcript_path")

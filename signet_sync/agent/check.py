@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
+from signet_sync import config
 from signet_sync import reconcile as desk
 from signet_sync.agent.report import problem
 from signet_sync.agent.since import Since
@@ -15,15 +16,16 @@ from signet_sync.config import Settings
 from signet_sync.contracts import baselines
 from signet_sync.contracts.noise import NoiseRule
 from signet_sync.contracts.observed import Found, Trouble
-from signet_sync.contracts.places import MEMORY, TOMBSTONES, head_page
+from signet_sync.contracts.places import MEMORY, SETTINGS, TOMBSTONES, display, head_page
 from signet_sync.contracts.sentences import flatten
 from signet_sync.contracts.timestamps import iso
-from signet_sync.errors import SignetSyncError, WorkspaceError
+from signet_sync.errors import ConfigError, SignetSyncError, WorkspaceError
 from signet_sync.index import artifacts, tombstones
 from signet_sync.index.database import Database
 from signet_sync.projection import faults
 from signet_sync.reconcile import Bench, CliffRule, Judgement, Known, Seal, Tombstones
 from signet_sync.vault import files, gardens, scan, versions
+from signet_sync.vault import tombstones as tombstone_files
 from signet_sync.vault.layout import folder
 
 # What fails a check.
@@ -34,21 +36,22 @@ BAD = frozenset({"invalid", "violation", "tombstoned"})
 class Checked:
     """Every judgement of a check, the notes that need more than one file to be seen, problems of pages and entities.
 
-    `lines` are the lines of problems by path and code; `known` what a baseline lists.
+    `excused` are notes, by path and message, that do not fail a strict check. `lines` are the lines of problems by path
+    and code; `known` what a baseline lists, `unseen` what of that this check did not look at.
     """
 
     judgements: list[Judgement] = field(default_factory=list)
     notes: list[dict[str, str]] = field(default_factory=list)
     counts: dict[str, int] = field(default_factory=dict)
-    strict_notes: int = 0
+    excused: set[tuple[str, str]] = field(default_factory=set)
     problems: list[dict[str, Any]] = field(default_factory=list)
     lines: dict[tuple[str, str], int] = field(default_factory=dict)
     known: baselines.Known = frozenset()
+    unseen: baselines.Known = frozenset()
 
 
 def check(
     root: str,
-    settings: Settings,
     *,
     now_us: int,
     agent: str | None = None,
@@ -60,16 +63,19 @@ def check(
 ) -> Checked:
     """Judges every file of the vault. With a database (read-only) also compares with the seals. Writes nothing.
 
+    The workspace's own settings bear on no verdict (a test holds it): a pull request may change them.
     `since` names a revision of git: only files that changed since are read, and compared with what they were then.
     `pages` compares the rows of every MEMORY.md with their artifacts. `known` are problems that do not fail the check.
     """
     require_root(root)
+    checked = Checked(known=known)
+    settings = _settings(root, checked)
     snapshot = scan.scan(root)
     if snapshot.ground == "refused":
         raise WorkspaceError(
             snapshot.ground_message, path=MEMORY, hint="memory/ must be a real folder in the workspace"
         )
-    stones, stone_judgements = _stones(root, snapshot.files, database)
+    stones, stone_judgements = _stones(root, snapshot.files, database, checked)
     seal_of: Callable[[str], Seal | None] = lambda _: None  # noqa: E731 - the seal of no path
     if database is not None:
         held = database
@@ -77,8 +83,8 @@ def check(
     noise = NoiseRule.extended(settings.noise_projects, settings.noise_sessions)
     bench = Bench(stones, noise, seal_of, iso(now_us), settings.max_file_bytes)
     plan = desk.survey(snapshot, {}, stones, rule=CliffRule())
-    checked = Checked(judgements=[*plan.judged, *stone_judgements], known=known)
-    past = Since(root, since, bench) if since is not None else None
+    checked.judgements = [*plan.judged, *stone_judgements]
+    past = Since(root, since, snapshot, bench) if since is not None else None
     if past is not None:
         bench = past.bench
         plan.read = [path for path in plan.read if path in past.changed]
@@ -105,6 +111,13 @@ def check(
     if agent is not None:
         checked.judgements = [j for j in checked.judgements if j.row is None or j.row.agent_id == agent]
     _notes(root, checked, now_us)
+    checked.unseen = frozenset(
+        (path, code)
+        for path, code in known
+        if agent is not None
+        or (past is not None and path.startswith(f"{MEMORY}/") and path not in past.changed)
+        or (not pages and code in faults.OF_PAGES)
+    )
     verdicts = Counter(j.verdict for j in checked.judgements)
     checked.counts = {
         "scanned": plan.scanned,
@@ -112,7 +125,7 @@ def check(
         "indexed": verdicts["indexed"],
         "unchanged": 0,
         "ignored": verdicts["ignored"],
-        "invalid": verdicts["invalid"],
+        "invalid": verdicts["invalid"] + len(checked.problems),
         "violation": verdicts["violation"],
         "tombstoned": verdicts["tombstoned"],
         "tombstones": verdicts["tombstone"],
@@ -123,6 +136,27 @@ def check(
     if any(gardens.stands(root, owner) for owner in gardens.owners(root)):
         _entities(root, settings, checked, agent, database, now_us)
     return checked
+
+
+def _settings(root: str, checked: Checked) -> Settings:
+    """The settings; what is wrong with the workspace's own is a problem of its file, and then they are left out.
+
+    Raises `ConfigError` for those of the person who asks.
+    """
+    try:
+        settings, ignored = config.load(root)
+    except ConfigError as refused:
+        settings, _ = config.load(root, workspace_file=False)
+        found = files.read(root, SETTINGS, config.FILE_LIMIT)
+        line = faults.line_of_setting(found.raw if isinstance(found, Found) else b"", refused.message)
+        told = {"path": SETTINGS, "verdict": "invalid", "code": refused.code, "message": display(refused.message)}
+        checked.problems.append({**told, "hint": refused.hint, "line": line})
+        return settings
+    for warning in ignored:
+        message = warning.removeprefix(f"{SETTINGS}: ")
+        checked.excused.add((SETTINGS, message))
+        checked.notes.append({"path": SETTINGS, "code": "setting-ignored", "message": message})
+    return settings
 
 
 def _entities(
@@ -136,7 +170,6 @@ def _entities(
         checked.counts[entry["verdict"]] += 1
     checked.notes += remarks.notes
     checked.notes.sort(key=lambda n: (n["path"], n["code"], n["message"]))
-    checked.strict_notes += len(remarks.notes)
 
 
 _WAS_INDEXED = Known(None, "indexed", "")
@@ -192,21 +225,26 @@ def _light(judgement: Judgement) -> Judgement:
     )
 
 
-def _stones(root: str, present: dict[str, Any], database: Database | None) -> tuple[Tombstones, list[Judgement]]:
+def _stones(
+    root: str, present: dict[str, Any], database: Database | None, checked: Checked
+) -> tuple[Tombstones, list[Judgement]]:
     found = {(s.agent_id, s.session_token): s for s in tombstones.mirrored(database)} if database is not None else {}
     judged = []
     broken = []
     for path in sorted(present):
         if path.rpartition("/")[0] != TOMBSTONES:
             continue
-        judgement, stone = desk.judge_tombstone(path, files.read(root, path, 1 << 20))
+        read = files.read(root, path, 1 << 20)
+        judgement, stone = desk.judge_tombstone(path, read)
         judged.append(judgement)
+        _locate(checked, judgement, read, None)
         if stone is not None:
             found[stone.agent_id, stone.session_token] = stone
         elif judgement.verdict == "invalid":
             agent_id, _, token = path.rpartition("/")[2].removesuffix(".md").rpartition("--")
             broken.append((agent_id, token))
-    return Tombstones(list(found.values()), by_name=broken), judged
+    lifted = tombstone_files.lifted(root, found.values())
+    return Tombstones([stone for stone in found.values() if stone not in lifted], by_name=broken), judged
 
 
 def _vanished(database: Database, present: Any, bench: Bench) -> list[Judgement]:
@@ -221,7 +259,7 @@ def _vanished(database: Database, present: Any, bench: Bench) -> list[Judgement]
 
 def _notes(root: str, checked: Checked, now_us: int) -> None:
     lost: dict[str, bool] = {}
-    by_target: list[dict[str, str]] = []
+    by_target: list[tuple[str, dict[str, str]]] = []
     for judgement in checked.judgements:
         if judgement.verdict != "indexed" or judgement.row is None:
             continue
@@ -242,10 +280,9 @@ def _notes(root: str, checked: Checked, now_us: int) -> None:
                     "message": f"`{link}` leads to {target}, which is not there",
                 }
                 checked.notes.append(note_)
-                by_target.append({"target": target})
-    git_ignored = versions.ignored(root, sorted({entry["target"] for entry in by_target}))
-    excused = sum(1 for entry in by_target if entry["target"] in git_ignored)
-    checked.strict_notes = len(checked.notes) - excused
+                by_target.append((target, note_))
+    git_ignored = versions.ignored(root, sorted({target for target, _ in by_target}))
+    checked.excused |= {(note_["path"], note_["message"]) for target, note_ in by_target if target in git_ignored}
     checked.notes.sort(key=lambda n: (n["path"], n["code"], n["message"]))
 
 
@@ -257,7 +294,7 @@ def _there(root: str, target: str) -> bool:
 
 
 def document(root: str, checked: Checked, now_us: int, *, strict: bool) -> dict[str, Any]:
-    """The document of `check --json`."""
+    """The document of `check --json`; a note that fails a strict check says so."""
     problems = [
         {
             **problem(j.path, j.verdict, j.code, j.message),
@@ -271,13 +308,17 @@ def document(root: str, checked: Checked, now_us: int, *, strict: bool) -> dict[
         if (entry["path"], entry["code"]) in checked.known:
             entry["known"] = True
     there = {(entry["path"], entry["code"]) for entry in problems}
+    notes: list[dict[str, Any]] = [
+        {**note, "fails": True} if strict and (note["path"], note["message"]) not in checked.excused else dict(note)
+        for note in checked.notes
+    ]
     bad = [entry for entry in problems if entry["verdict"] in BAD and "known" not in entry]
     return {
         "workspace": root,
         "now": iso(now_us),
-        "ok": not bad and not (strict and checked.strict_notes),
+        "ok": not bad and not any("fails" in note for note in notes),
         "counts": checked.counts,
         "problems": problems,
-        "notes": checked.notes,
-        "mended": [{"path": path, "code": code} for path, code in sorted(checked.known - there)],
+        "notes": notes,
+        "mended": [{"path": path, "code": code} for path, code in sorted(checked.known - there - checked.unseen)],
     }

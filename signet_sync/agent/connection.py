@@ -10,7 +10,7 @@ from loguru import logger
 
 from signet_sync.agent.workspace import Workspace
 from signet_sync.contracts.timestamps import DAY, SECOND, iso, parse_instant
-from signet_sync.errors import DatabaseCorrupt, DatabaseError, WorkspaceError
+from signet_sync.errors import DatabaseCorrupt, DatabaseError, DatabaseNewer, WorkspaceError
 from signet_sync.index import overview
 from signet_sync.index.database import Database, is_suspect, translate
 from signet_sync.index.schema import native_tables
@@ -46,7 +46,9 @@ class Connection:
         return True
 
     def probe(self, *, deeper: bool = False) -> None:
-        """Reads as another program would, past what our connection has cached. Raises `DatabaseCorrupt`.
+        """Reads as another program would, past what our connection has cached.
+
+        Raises `DatabaseCorrupt`, and `DatabaseNewer` where a newer signet-sync has changed the tables since.
 
         Where a reader met damage, and now and then in any case, every page is looked at. Never by opening the file:
         closing it would take SQLite's locks away. Other trouble is left to whoever meets it.
@@ -58,7 +60,7 @@ class Connection:
             self._examine_now_and_then()
         try:
             other = Database(path, readonly=True, wait_ms=200)
-        except DatabaseCorrupt:
+        except (DatabaseCorrupt, DatabaseNewer):
             raise
         except (FileNotFoundError, DatabaseError):
             return

@@ -22,9 +22,18 @@ from signet_sync.agent import rounds
 from signet_sync.agent.perils import OUT_OF_MEMORY
 from signet_sync.agent.presence import Presence
 from signet_sync.agent.rounds import Rounds, backoff, short
+from signet_sync.agent.upgrade import Upgrade
 from signet_sync.agent.workspace import Workspace, establish, open_workspace
 from signet_sync.config import Settings
-from signet_sync.errors import ConfigError, DatabaseCorrupt, DatabaseError, Interrupted, SignetSyncError
+from signet_sync.errors import (
+    ConfigError,
+    DatabaseCorrupt,
+    DatabaseError,
+    DatabaseNewer,
+    Interrupted,
+    SignetSyncError,
+)
+from signet_sync.host import installed
 from signet_sync.host.notify import Notifier
 from signet_sync.index.database import is_odd, suspect, translate
 
@@ -49,18 +58,21 @@ class Options:
 class Daemon:
     """Runs until SIGTERM or SIGINT; SIGHUP reloads settings and makes a full pass.
 
-    Everything happens in the thread that calls `run`; `stop` may be called from any.
+    Everything happens in the thread that calls `run`; `stop` may be called from any. With `upgrade`, which needs the
+    main thread, it makes way for another signet-sync that is installed meanwhile.
     """
 
-    def __init__(self, options: Options, notifier: Notifier | None = None) -> None:
+    def __init__(self, options: Options, notifier: Notifier | None = None, upgrade: Upgrade | None = None) -> None:
         self.options = options
         self.notifier = notifier or Notifier()
+        self.upgrade = upgrade
         self.presence = Presence(self.notifier, self._facts)
         self.settings: Settings
         self.rounds: Rounds | None = None
         # A queue and plain flags, no Event: a signal handler may interrupt the very lock that it would have to take.
         self._bell: queue.SimpleQueue[None] = queue.SimpleQueue()
         self._stopping = False
+        self._told_to_stop = False
         self._reload = False
         self._bad_settings = ""
         self._failures = 0
@@ -75,16 +87,19 @@ class Daemon:
         self._catch_signals()
         self._configure()
         self._log_to(None)
-        while not self._stopping:
-            with ExitStack() as stack:
-                self._stay(stack)
-        return 0
+        while True:
+            while not self._stopping:
+                with ExitStack() as stack:
+                    self._stay(stack)
+            if self._told_to_stop or self.upgrade is None:
+                return 0
+            self._make_way(self.upgrade)
 
     # ── signals ──
 
     def stop(self) -> None:
         """Ends the loop from another thread or a signal handler."""
-        self._stopping = True
+        self._told_to_stop = self._stopping = True
         self._ring()
 
     def reload(self) -> None:
@@ -108,6 +123,30 @@ class Daemon:
             signal.signal(signal.SIGTERM, end)
             signal.signal(signal.SIGINT, end)
             signal.signal(signal.SIGHUP, hang_up)
+
+    # ── another version ──
+
+    def _look_for_another(self) -> None:
+        """Ends this stay where another signet-sync is to take our place; nothing is cut off for that."""
+        if self.upgrade is None:
+            return
+        before = self.upgrade.trouble
+        if self.upgrade.is_ready(time.monotonic()):
+            self._stopping = True
+        elif self.upgrade.trouble != before:
+            self.presence.write()
+
+    def _make_way(self, upgrade: Upgrade) -> None:
+        """Starts what is installed now in our place; gives back control only where that cannot be done."""
+        installed.prepare_to_go()
+        if self._told_to_stop:
+            return
+        try:
+            installed.start_again()
+        except OSError as error:
+            upgrade.refuse(f"what is installed as signet-sync cannot be started ({error.strerror})", time.monotonic())
+        self._stopping = False
+        self._catch_signals()
 
     # ── one stay ──
 
@@ -177,8 +216,10 @@ class Daemon:
         return None
 
     def _ending(self) -> None:
-        if self._stopping:
+        if self._told_to_stop:
             self.notifier.stopping()
+        elif self._stopping:
+            self.notifier.reloading()
         self.presence.say("stopping")
         if self.rounds is not None:
             self.rounds.watcher.stop()
@@ -207,6 +248,7 @@ class Daemon:
     def _turn(self, work: Rounds) -> bool:
         """Waits for something to do, and does it; False where this is not our workspace any more."""
         work.listen(self.notifier.watchdog_interval() or rounds.FAR)
+        self._look_for_another()
         if self._stopping:
             return True
         self.notifier.watchdog()
@@ -246,6 +288,8 @@ class Daemon:
             work.anew = True  # it may have stumbled over rows that are not what we wrote
         if isinstance(error, DatabaseCorrupt):
             work.connection.put_aside(error)
+        if isinstance(error, DatabaseNewer) and self.upgrade is not None:
+            self.upgrade.hurry()
         work.trouble = _told(error)
         self.presence.say(work.state())
         self._back_off()
@@ -262,6 +306,9 @@ class Daemon:
                 self._bell.get(timeout=min(left, self.notifier.watchdog_interval() or rounds.BEAT))
                 return
             self._alive()
+            self._look_for_another()
+            if self._stopping:
+                return
 
     # ── what others see ──
 
@@ -278,8 +325,11 @@ class Daemon:
             "last_full_pass": work.last_full if work is not None else None,
             "interval": self.settings.interval,
             "watch": work.watcher.kind if work is not None else None,
-            "trouble": self._bad_settings or (work.held if work is not None else "") or None,
+            "trouble": self._bad_settings or (work.held if work is not None else "") or self._outdated() or None,
         }
+
+    def _outdated(self) -> str:
+        return self.upgrade.trouble if self.upgrade is not None else ""
 
     # ── settings ──
 

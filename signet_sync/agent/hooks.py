@@ -112,6 +112,11 @@ def uninstall(
     return outcomes
 
 
+def is_fed(condition: Condition, root: str) -> bool:
+    """Whether the hooks that stand at a harness feed this workspace."""
+    return bool(condition.events) and _same(_fed_root(condition), root)
+
+
 def conditions(root: str, names: Iterable[str], environ: Mapping[str, str] = os.environ) -> list[Condition]:
     """How our hooks stand at each harness, seen from this workspace."""
     program = program_for(root)
@@ -132,6 +137,11 @@ def signs(root: str, names: Iterable[str], database: str) -> dict[str, Signs]:
 def program_for(root: str) -> Program:
     """What a harness calls; the workspace is named only where it is not the default one. Raises `UsageError`."""
     return Program.here(None if _same(root, os.path.expanduser(DEFAULT_WORKSPACE)) else root)
+
+
+def feeds_a_folder(condition: Condition) -> bool:
+    """Whether the workspace that the present hooks feed is there."""
+    return os.path.isdir(_fed_root(condition))
 
 
 def _carried_out(name: str, before: Condition, plan: Callable[[], Plan], dry_run: bool) -> Outcome:

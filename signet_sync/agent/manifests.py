@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from signet_sync import state
@@ -85,11 +85,14 @@ def follow_page(
     shown: Iterable[tuple[str, str]],
     listed: dict[str, tuple[str, str, str]],
     find: Any,
+    stands: Callable[[], bool],
 ) -> tuple[list[str], list[str]]:
     """Brings `memory_md_refs` in line with the sessions that a page shows. Gives changed paths and troubles.
 
     `listed` are the manifests that list a heading now; `find` gives path and refs of a session's manifest. Only values
-    that change are written, and `updated_at` stays: two machines that render the same page write the same bytes.
+    that change are written, and `updated_at` stays: two machines that render the same page write the same bytes. Where
+    it is not this page that `stands`, but that of another machine, the references are that machine's: two whose clocks
+    or memories differ would else write each other's manifests for ever.
     """
     wanted: dict[str, list[str]] = {}
     tokens: dict[str, str] = {}
@@ -105,6 +108,8 @@ def follow_page(
     for path, (token, _, _) in listed.items():
         if path not in showing:
             wanted[path], tokens[path] = [], token
+    if not wanted or not stands():
+        return [], []
     changed: list[str] = []
     trouble: list[str] = []
     for path, refs in sorted(wanted.items()):

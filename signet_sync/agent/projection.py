@@ -134,7 +134,7 @@ def _agent(
     if not held:
         if not halted:
             moved = sorted({day for agent, day in days if agent == agent_id}, reverse=True)
-            _ledger_pages(workspace, agent_id, None if everything else moved, now_us)
+            _ledger_pages(workspace, agent_id, None if everything else moved, now_us, patient=patient)
             try:
                 _diary_page(workspace, agent_id, now_us, patient=patient)
             except (OSError, SignetSyncError) as error:
@@ -159,6 +159,7 @@ def _agent(
                 rendered.shown,
                 pages.shown_manifests(database, agent_id),
                 lambda agent, token, session: pages.manifest_of(database, agent, token, session),
+                lambda: gone or _stands(workspace, path, rendered.text),
             )
             outcome.manifests += rewritten
             outcome.trouble += trouble
@@ -238,10 +239,12 @@ def warning(workspace: Workspace, agent_id: str, halted: str = "") -> str:
     return f"{what} changed or lost after being sealed: signet-sync violations list"
 
 
-def _ledger_pages(workspace: Workspace, agent_id: str, moved: list[str] | None, now_us: int) -> None:
+def _ledger_pages(workspace: Workspace, agent_id: str, moved: list[str] | None, now_us: int, *, patient: bool) -> None:
     """Day pages and their month pages: those whose days moved, or (None) all that are not as we left them.
 
     The transaction that moved a session also marked its pages stale, so that neither a crash nor a hold loses them.
+    With `patient` one in which another machine's agent says more than ours would stays: it may have sealed a file that
+    came here damaged.
     """
     database = workspace.database
     if moved is None:
@@ -260,17 +263,22 @@ def _ledger_pages(workspace: Workspace, agent_id: str, moved: list[str] | None, 
                 states[path] = state
     folders: set[str] = set()
     written: list[tuple[str, PageState]] = []
+
+    def bring(path: str, text: str | None) -> None:
+        state = states.get(path)
+        _ledger_page(workspace, agent_id, path, text, state, folders, written, now_us, patient=patient)
+
     for day in wanted:
         text = day_text(agent_id, day, pages.day_lines(database, agent_id, day)) if day in counts else None
-        _ledger_page(workspace, agent_id, day_page(agent_id, day), text, states, folders, written, now_us)
+        bring(day_page(agent_id, day), text)
     for month in sorted({day[:7] for day in wanted}, reverse=True):
         inside = [(day, count) for day, count in counts.items() if day[:7] == month]
         text = month_text(agent_id, month, inside) if inside else None
-        _ledger_page(workspace, agent_id, month_page(agent_id, month), text, states, folders, written, now_us)
+        bring(month_page(agent_id, month), text)
     if moved is None:
         expected = {day_page(agent_id, day) for day in counts} | {month_page(agent_id, day[:7]) for day in counts}
         for path in states.keys() - expected - {head_page(agent_id), dream_page(agent_id)}:
-            _ledger_page(workspace, agent_id, path, None, states, folders, written, now_us)
+            bring(path, None)
     files.sync_folders(workspace.root, folders)
     if written:
         with database.transaction():
@@ -354,20 +362,32 @@ def _ledger_page(
     agent_id: str,
     path: str,
     text: str | None,
-    states: dict[str, PageState],
+    before: PageState | None,
     folders: set[str],
     written: list[tuple[str, PageState]],
     now_us: int,
+    *,
+    patient: bool,
 ) -> None:
-    before = states.get(path)
     if text is None:
         _withdraw(workspace, path)
         return
     inputs = sha256(text.encode("utf-8", "replace")).hexdigest()
     if before is not None and before.inputs_sha256 == inputs and before.signature == _signature(workspace.root, path):
         return
+    found = files.read(workspace.root, path, PAGE_LIMIT)
+    if patient and before is not None and before.inputs_sha256 == inputs and isinstance(found, Found):
+        there = markers.generated(found.raw)
+        if there is not None and _says_more(there, text) and not _tells_of_what_went(workspace, agent_id, found.raw):
+            written.append((path, PageState(agent_id, found.signature, inputs, None)))
+            return
     signature, _ = _publish(workspace, path, text, now_us, folders)
     written.append((path, PageState(agent_id, signature, inputs, None)))
+
+
+def _says_more(there: str, text: str) -> bool:
+    """Whether one page comes before another in an order that is the same on every machine: no two give way forever."""
+    return (there.count("\n"), len(there), there) > (text.count("\n"), len(text), text)
 
 
 def _withdraw(workspace: Workspace, path: str) -> None:
@@ -407,7 +427,7 @@ def strays(workspace: Workspace) -> Iterator[tuple[str, str, bytes]]:
         expected = {page for day in counts for page in (day_page(agent_id, day), month_page(agent_id, day[:7]))}
         if agent_id in known:
             expected.add(head_page(agent_id))
-        found = [path for path in _on_disk(workspace.root, agent_id) if path not in expected]
+        found = [path for path in on_disk(workspace.root, agent_id) if path not in expected]
         if found and not signet.holds(workspace, [agent_id]):
             for path in found:
                 read = files.read(workspace.root, path, PAGE_LIMIT)
@@ -415,7 +435,7 @@ def strays(workspace: Workspace) -> Iterator[tuple[str, str, bytes]]:
                     yield agent_id, path, read.raw
 
 
-def _on_disk(root: str, agent_id: str) -> list[str]:
+def on_disk(root: str, agent_id: str) -> list[str]:
     """Paths at which pages of an agent stand, whoever wrote them."""
     ledger = f"{agent_folder(agent_id)}ledger"
     found = [head_page(agent_id)]
@@ -494,6 +514,12 @@ def _write_page(
     finally:
         pages.release_lease(database, lease, content_hash=content_hash, now_iso=iso(now_us))
     return changed
+
+
+def _stands(workspace: Workspace, path: str, text: str) -> bool:
+    """Whether a page shows this text, not what another machine made of other rows, or by another clock."""
+    found = files.read(workspace.root, path, PAGE_LIMIT)
+    return isinstance(found, Found) and markers.merge(found.raw, text) == markers.Merge(found.raw)
 
 
 def _tells_of_what_went(workspace: Workspace, agent_id: str, page: bytes) -> bool:

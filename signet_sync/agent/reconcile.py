@@ -20,7 +20,7 @@ import apsw
 
 from signet_sync import journal, state
 from signet_sync import reconcile as desk
-from signet_sync.agent import flows, graph, projection, purge, scrub
+from signet_sync.agent import copied_manifests, copied_tombstones, copies, flows, graph, projection, purge, retention, scrub
 from signet_sync.agent.displaced import keep_displaced
 from signet_sync.agent.entities import tending
 from signet_sync.agent.flows import Flow
@@ -37,7 +37,7 @@ from signet_sync.contracts.sanitizer import sanitizer_stamp
 from signet_sync.contracts.timestamps import iso
 from signet_sync.contracts.tokens import token_of
 from signet_sync.errors import DatabaseCorrupt, DatabaseError, Interrupted, RevisionConflict, WorkspaceError
-from signet_sync.index import artifacts, events, lines, overview, pages, tombstones
+from signet_sync.index import artifacts, captures, events, lines, overview, pages, tombstones
 from signet_sync.index.database import is_odd, translate
 from signet_sync.index.schema import native_tables
 from signet_sync.projection.ledger import LedgerRow, compose
@@ -413,10 +413,19 @@ def _tombstones(
             fresh[stone.agent_id, stone.session_token] = stone
         elif judgement.verdict == "invalid" and parts is not None and parts not in mirrored:
             unreadable.append(parts)
+    copied = copied_tombstones.take_in(workspace, snapshot.files.keys(), {**mirrored, **fresh})
+    moved = copied.gone.union(tombstone_files.path_of(*key) for key in copied.stones)
+    judged = [judgement for judgement in judged if judgement.path not in moved]
+    fresh |= copied.stones
     if not workspace.touch_nothing:
         # Rows, seals and the rest go by the mirror: it holds what the names say until the files can be read.
         fresh.update({parts: tombstones.by_name(*parts, now_iso) for parts in unreadable})
         unreadable.clear()
+    for stone in tombstone_files.lifted(workspace.root, {**mirrored, **fresh}.values()):
+        path = _let_go(workspace, stone)
+        judged = [judgement for judgement in judged if judgement.path != path]
+        for known_ones in (mirrored, fresh):
+            known_ones.pop((stone.agent_id, stone.session_token), None)
     news = [stone for key, stone in fresh.items() if mirrored.get(key) != stone]
     if news and not workspace.touch_nothing:
         with database.transaction(durable=True):
@@ -438,6 +447,22 @@ def _tombstones(
         # No row says whose an invalid file is.
         again.update(path for path, before in known.items() if before.verdict == "invalid")
     return Tombstones(list(mirrored.values()), by_name=unreadable), judged, frozenset(again)
+
+
+def _let_go(workspace: Workspace, stone: Tombstone) -> str:
+    """Follows an undo that was made here and cut off, or on another machine; gives the tombstone's path.
+
+    Should another removal stand there by now, its file is left to whoever looks at it.
+    """
+    path = tombstone_files.path_of(stone.agent_id, stone.session_token)
+    if not workspace.touch_nothing:
+        found = files.read(workspace.root, path, 1 << 20)
+        if isinstance(found, Found) and desk.judge_tombstone(path, found)[1] == stone:
+            files.retract(workspace.root, path, found.raw)
+        with workspace.database.transaction(durable=True):
+            tombstones.lift(workspace.database, stone.agent_id, stone.session_token)
+            captures.forget_removed(workspace.database)
+    return path
 
 
 def _aliases(workspace: Workspace, news: Sequence[Tombstone]) -> set[str]:
@@ -900,6 +925,10 @@ def _clean_up(workspace: Workspace, request: Request, outcome: Outcome) -> None:
         if outcome.rebuilt_manifests:
             absorb(workspace, request, outcome, outcome.rebuilt_manifests)
     if outcome.full:
+        retention.enforce(workspace, request.now_us)
+        joined, trouble = copied_manifests.take_in(workspace)
+        outcome.rewritten |= joined
+        outcome.trouble += [*trouble, *copies.clear(workspace)]
         scrub.seek_returned(workspace)
     if tombstones.unscrubbed(workspace.database):
         scrub.scrub(workspace, iso(request.now_us))
@@ -947,6 +976,8 @@ def _remember_pass(workspace: Workspace, request: Request, outcome: Outcome) -> 
     if not (workspace.touch_nothing or outcome.deferred) and workspace.database.meta("manifests") is not None:
         with workspace.database.transaction():
             workspace.database.execute("delete from meta where key = 'manifests'")
+    if workspace.touch_nothing and not workspace.own_place:
+        return  # a copy for CI says nothing of the workspace's own index
     path = os.path.join(workspace.state.path, "last-pass.json")
     os.makedirs(workspace.state.path, mode=0o700, exist_ok=True)
     with suppress(OSError):

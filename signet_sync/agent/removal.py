@@ -69,6 +69,16 @@ class Removed:
     memories: tuple[str, ...] = ()
 
 
+@dataclass(frozen=True, slots=True)
+class Undo:
+    """A removal that is undone: its tombstone, the sessions (none: all of them), and those of its files that stand."""
+
+    stone: Tombstone
+    session_ids: tuple[str, ...]
+    tombstone: str
+    present: tuple[str, ...]
+
+
 def plan(workspace: Workspace, agent_id: str, name: str, *, purge_history: bool = False) -> list[Removal]:
     """What `remove NAME` would cover: an id (or a path) covers its session only, a key or token all of the token's.
 
@@ -90,7 +100,7 @@ def plan(workspace: Workspace, agent_id: str, name: str, *, purge_history: bool 
 def _earlier(workspace: Workspace, agent_id: str, name: str) -> list[Removal]:
     """What a key or token covers of sessions of which only a tombstone and the history know."""
     found = []
-    for stone in _standing(workspace):
+    for stone in standing(workspace):
         if stone.agent_id == agent_id and stone.session_token in (name, token_of(agent_id, name)):
             refs = tuple(SessionRef(agent_id, stone.session_token, one, None) for one in stone.session_ids)
             found.append(Removal(agent_id, stone.session_token, refs, not refs, stone.removed_paths, earlier=True))
@@ -99,7 +109,7 @@ def _earlier(workspace: Workspace, agent_id: str, name: str) -> list[Removal]:
 
 def _earlier_by_id(workspace: Workspace, agent_id: str, name: str) -> list[Removal]:
     """The same of a session's id, or a path of it: what a tombstone does not tell stands in the history."""
-    stones = [stone for stone in _standing(workspace) if stone.agent_id == agent_id]
+    stones = [stone for stone in standing(workspace) if stone.agent_id == agent_id]
     went = {stone.session_token: _removed_with(stone) for stone in stones}
     past = bygone.Past(agent_id, lambda path, raw: any(one(path, raw) for one in went.values()))
     found = bygone.look(workspace, past).artifacts if stones else []
@@ -256,7 +266,7 @@ def remove(workspace: Workspace, removal: Removal, reason: str, now_us: int, *, 
         pending,
         before - after,
         _git_history(workspace, removal) if purged is None else purged.git_history,
-        tuple(sorted({*traces.foreign_files(workspace, needles), *transcripts})),
+        tuple(sorted({*traces.foreign_files(workspace, needles, path), *transcripts})),
         purged,
     )
 
@@ -285,15 +295,16 @@ def _purge_earlier(workspace: Workspace, removal: Removal, now_us: int) -> Remov
     unknown = bygone.unknown_memories(workspace, past)
     # Without artifacts nothing told their words, which pages may show.
     unsure = unknown or (not past.artifacts and _is_left_out(workspace, removal))
+    stone = tombstone_files.path_of(removal.agent_id, removal.session_token)
     return Removed(
         removal.agent_id,
         removal.session_token,
-        tombstone_files.path_of(removal.agent_id, removal.session_token),
+        stone,
         (),
         (),
         0,
         "unknown" if unsure and done.git_history == "clean" else done.git_history,
-        tuple(traces.foreign_files(workspace, needles)),
+        tuple(traces.foreign_files(workspace, needles, stone)),
         done,
         unknown,
     )
@@ -304,7 +315,7 @@ def _judged_earlier(
 ) -> tuple[purge.Verdicts, set[bytes], bygone.Past]:
     """Verdicts and needles from what the history has of the sessions: their artifacts, indexed once more in memory."""
     agent_id, token = removal.agent_id, removal.session_token
-    stone = next(one for one in _standing(workspace) if (one.agent_id, one.session_token) == (agent_id, token))
+    stone = next(one for one in standing(workspace) if (one.agent_id, one.session_token) == (agent_id, token))
     past = bygone.look(workspace, bygone.Past(agent_id, _removed_with(stone)))
     with bygone.revived(workspace, past.artifacts, now_us) as then:
         refs = removal.sessions
@@ -349,7 +360,7 @@ def _lingers(workspace: Workspace, removal: Removal) -> bool:
     They are what that one's words are told by, should it be purged, too.
     """
     ids = {ref.session_id for ref in removal.sessions}
-    for stone in _standing(workspace):
+    for stone in standing(workspace):
         if (stone.agent_id, stone.session_token) == (removal.agent_id, removal.session_token) and stone.session_ids:
             past = bygone.look(workspace, bygone.Past(stone.agent_id, _removed_with(stone)))
             return any(bygone.session_of(raw) not in ids for _, raw in past.artifacts)
@@ -440,33 +451,20 @@ def _drop_jobs(workspace: Workspace, removal: Removal) -> None:
         spool.drop(workspace.state.spool, lambda job: job.agent_id == removal.agent_id and job.session_id in ids)
 
 
-def lift(workspace: Workspace, agent_id: str, name: str) -> str:
-    """Lifts a tombstone, or takes one session out of it: the file, then the mirror. Gives the token.
+def undoable(workspace: Workspace, agent_id: str, name: str) -> Undo:
+    """What `remove NAME --undo` would lift: a key or token its whole tombstone, an id its session alone.
 
-    A crash in between leaves the mirror, which writes the file again: the removal stands until it is lifted whole.
-    What was deleted stays deleted; copies that come back are indexed again. Raises `UsageError` where there is none.
+    Raises `UsageError` where there is no such tombstone.
     """
     derived = token_of(agent_id, name)
-    for stone in _standing(workspace):
+    for stone in standing(workspace):
         if stone.agent_id != agent_id:
             continue
-        whole = stone.session_token in (name, derived)
-        if not whole and name not in stone.session_ids:
-            continue
-        rest = [session_id for session_id in stone.session_ids if session_id != name]
-        with state.workspace_lock(workspace.state):
-            if rest and not whole:
-                less = validate_tombstone({**stone.fields(), "session_ids": rest})
-                tombstone_files.put(workspace.root, less)
-                with workspace.database.transaction(durable=True):
-                    tombstones.mirror(workspace.database, [less])
-                    captures.forget_removed(workspace.database)
-            else:
-                files.unlink(workspace.root, tombstone_files.path_of(agent_id, stone.session_token))
-                with workspace.database.transaction(durable=True):
-                    tombstones.lift(workspace.database, agent_id, stone.session_token)
-                    captures.forget_removed(workspace.database)
-        return stone.session_token
+        whole = stone.session_token in (name, derived) or (name in stone.removed_paths and len(stone.session_ids) < 2)
+        if whole or name in stone.session_ids:
+            ids = stone.session_ids if whole else (name,)
+            present = tuple(path for path in stone.removed_paths if files.look(workspace.root, path) is not None)
+            return Undo(stone, ids, tombstone_files.path_of(agent_id, stone.session_token), present)
     raise UsageError(
         f"no tombstone of agent {agent_id} is called {name!r}",
         hint="give the session's key or id, or the token that stands in memory/tombstones/",
@@ -474,12 +472,36 @@ def lift(workspace: Workspace, agent_id: str, name: str) -> str:
     )
 
 
-def _standing(workspace: Workspace) -> list[Tombstone]:
+def lift(workspace: Workspace, agent_id: str, name: str) -> Undo:
+    """Lifts a tombstone, or takes one session out of it: the files, then the mirror.
+
+    A crash in between is finished by the next pass, and so is the mirror of every other machine that the files reach.
+    What was deleted stays deleted; copies that come back are indexed again. Raises `UsageError` where there is none.
+    """
+    with state.workspace_lock(workspace.state):
+        undo = undoable(workspace, agent_id, name)
+        stone = undo.stone
+        rest = [session_id for session_id in stone.session_ids if session_id not in undo.session_ids]
+        less = validate_tombstone({**stone.fields(), "session_ids": rest}) if rest else None
+        if less is not None:
+            tombstone_files.put(workspace.root, less)
+        else:
+            tombstone_files.lift(workspace.root, stone)
+        with workspace.database.transaction(durable=True):
+            if less is not None:
+                tombstones.mirror(workspace.database, [less])
+            else:
+                tombstones.lift(workspace.database, agent_id, stone.session_token)
+            captures.forget_removed(workspace.database)
+    return undo
+
+
+def standing(workspace: Workspace) -> list[Tombstone]:
     """Every tombstone of mirror and files: after a lost database, no pass need have mirrored the files yet."""
     found = {(stone.agent_id, stone.session_token): stone for stone in tombstones.mirrored(workspace.database)}
     for name in files.listing(workspace.root, TOMBSTONES, ""):
         path = f"{TOMBSTONES}/{name}"
         _, stone = judge_tombstone(path, files.read(workspace.root, path, 1 << 20))
         if stone is not None:
-            found.setdefault((stone.agent_id, stone.session_token), stone)
+            found[stone.agent_id, stone.session_token] = stone
     return list(found.values())

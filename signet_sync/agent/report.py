@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from signet_sync.agent import copies
 from signet_sync.agent.reconcile import Outcome
 from signet_sync.agent.workspace import Workspace
 from signet_sync.contracts.timestamps import iso
@@ -31,6 +32,11 @@ def reindexed(
     seen = {p.path for p in standing}
     problems = [
         problem(p.path, p.verdict, p.code, p.message) for p in standing if agent is None or p.agent_id in (None, agent)
+    ]
+    problems += [
+        problem(one.path, "ignored", "conflict-copy", f"a copy of {one.original}, with words that are not in it")
+        for one in copies.standing(workspace.root)
+        if agent in (None, one.agent_id)
     ]
     passing = [j for j in outcome.tombstoned if j.path not in seen]
     problems += [problem(j.path, j.verdict, j.code, j.message + " and was deleted") for j in passing]

@@ -21,6 +21,7 @@ from signet_sync.agent.connection import Connection
 from signet_sync.agent.presence import Presence
 from signet_sync.agent.projection import now_us
 from signet_sync.agent.reconcile import Outcome, Request
+from signet_sync.agent.telling import Telling
 from signet_sync.agent.worker import Worker, at_work, due
 from signet_sync.agent.workspace import Workspace
 from signet_sync.config import asks_anybody
@@ -61,6 +62,7 @@ class Rounds:
         self.workspace = workspace
         self.presence = presence
         self.connection = Connection(workspace)
+        self.telling = Telling(workspace)
         self.everything = True
         self.anew = False
         self.last_full: str | None = None
@@ -202,6 +204,7 @@ class Rounds:
         self._due["beat"] = time.monotonic() + BEAT
         self.presence.beat()
         self.connection.probe()
+        self.telling.look()
         if journal.keys(self.workspace.state.journal):
             self._pass(frozenset())  # whoever was writing it may have died before the first file
         if bool(signet.holds(self.workspace, self._agents)) != bool(self.held):
@@ -309,6 +312,7 @@ class Rounds:
         self._follow_agents()
         self._tell(outcome.trouble)
         self.presence.say(self.state())
+        self.telling.look()
         return outcome
 
     def _remember_unsettled(self, request: Request, outcome: Outcome) -> None:

@@ -9,7 +9,7 @@ from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 
 from signet_sync import journal, spool, state
-from signet_sync.agent import flows, projection, traces
+from signet_sync.agent import copies, flows, projection, traces
 from signet_sync.agent.displaced import keep_displaced
 from signet_sync.agent.entities import tending
 from signet_sync.agent.traces import Sieve
@@ -113,10 +113,11 @@ def clean_kept_copies(workspace: Workspace, stones: Sequence[Tombstone]) -> None
     They are told by token, id, handle and file names; while the sessions have rows, by their words too, and afterwards
     by the digests of lines that could not be taken out then. Raises `OSError`, `WorkspaceError`.
     """
+    copies.clear(workspace)
     handles = {memory_id.encode() for _, memory_id in memories.forgotten(workspace.database)}
-    if (stones or handles) and (copies := kept_copies(workspace.root)):
+    if (stones or handles) and (kept := kept_copies(workspace.root)):
         lines = tombstones.remembered_lines(workspace.database)
-        _take_out(workspace, copies, (_needles(workspace, stones) if stones else set()) | handles, lines)
+        _take_out(workspace, kept, (_needles(workspace, stones) if stones else set()) | handles, lines)
 
 
 def lines_of_removed(workspace: Workspace, stones: Sequence[Tombstone]) -> set[str]:
@@ -168,15 +169,15 @@ def queries_of_removed(database: Database, stones: Sequence[Tombstone]) -> set[s
 
 def clean_of_words(workspace: Workspace, needles: Collection[bytes]) -> None:
     """The same by words, for whoever still knows them. Raises `OSError`, `WorkspaceError`."""
-    if copies := kept_copies(workspace.root):
-        _take_out(workspace, copies, needles)
+    if kept := kept_copies(workspace.root):
+        _take_out(workspace, kept, needles)
 
 
 def _take_out(
-    workspace: Workspace, copies: Iterable[str], needles: Iterable[bytes], digests: Collection[str] = ()
+    workspace: Workspace, kept: Iterable[str], needles: Iterable[bytes], digests: Collection[str] = ()
 ) -> None:
     sieve = Sieve(needles)
-    for path in copies:
+    for path in kept:
         found = files.read(workspace.root, path, 1 << 28)
         if not isinstance(found, Found):
             continue
@@ -223,8 +224,8 @@ def seek_returned(workspace: Workspace) -> None:
 
 
 def kept_copies(root: str) -> list[str]:
-    """Paths of the copies that we kept of displaced pages."""
-    found = []
+    """Paths of the copies that we kept of displaced pages, and of those that sync services made."""
+    found = [copy.path for copy in copies.standing(root)]
     folders = ["", *(f"agents/{name}" for name in files.listing(root, "agents", ""))]
     for folder in folders:
         for name in files.listing(root, folder, ""):

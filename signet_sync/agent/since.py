@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from signet_sync import reconcile as desk
 from signet_sync.contracts.names import IMMUTABLE_KINDS, artifact_name
-from signet_sync.contracts.observed import Found, Signature
+from signet_sync.contracts.observed import Found, Signature, Snapshot
 from signet_sync.reconcile import Bench, Seal, Tombstones
 from signet_sync.vault import revisions
 
@@ -17,9 +17,9 @@ class Since:
     Raises what `revisions.at` raises.
     """
 
-    def __init__(self, root: str, name: str, bench: Bench) -> None:
+    def __init__(self, root: str, name: str, seen: Snapshot, bench: Bench) -> None:
         revision = revisions.at(root, name)
-        self.changed = frozenset(revision.changed())
+        self.changed = frozenset(revision.changed(seen))
         sealed = [path for path in self.changed if self._is_immutable(path)]
         self._files = revision.files(sorted(sealed))
         self._now = bench

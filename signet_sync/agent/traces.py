@@ -116,6 +116,16 @@ def queries_of_memory(database: Database, memory: Memory) -> set[str]:
     return _telling_queries(database, [memory.content], traces.other_texts(database, (), but=[key]), {key})
 
 
+def queries_of_lost(database: Database, scopes: Sequence[Scope], lost: Sequence[Memory]) -> set[str]:
+    """The same for sessions and memories of a database in which seals are all that tells of any session."""
+    keys = {memory[:2] for memory in lost}
+    said = chain(
+        (text for scope in scopes for text in traces.texts(database, scope)), (memory.content for memory in lost)
+    )
+    others = chain(traces.other_texts(database, scopes, but=keys), traces.sealed_texts(database, scopes))
+    return _telling_queries(database, said, others, keys | traces.remembered_alone(database, scopes))
+
+
 def _telling_queries(
     database: Database, said: Iterable[str], others: Iterable[str], gone: Collection[tuple[str, str]]
 ) -> set[str]:
@@ -168,16 +178,18 @@ def _spread(items: Sequence[str], count: int) -> Iterator[str]:
         yield items[number * len(items) // count]
 
 
-def foreign_files(workspace: Workspace, needles: Iterable[bytes]) -> list[str]:
+def foreign_files(workspace: Workspace, needles: Iterable[bytes], stone: str) -> list[str]:
     """Files of the workspace that are not ours and hold one of the needles: named, not touched.
 
-    A generated page is among them where people wrote around our part of it, or where it is held back.
+    A generated page is among them where people wrote around our part of it, or where it is held back. Whoever only
+    points to the tombstone, as the ledger of entities does, tells nothing.
     """
-    sieve = Sieve(needles)
+    sieve, pointer = Sieve(needles), stone.encode()
+    overlap = max(sieve.longest, len(pointer)) - 1
     database = os.path.realpath(workspace.database.path)
     ours = {os.path.realpath(workspace.state.path), *(database + suffix for suffix in ("", "-wal", "-shm", "-journal"))}
     found = []
     for path, descriptor in foreign.foreign_files(workspace.root, ours):
-        if any(sieve.caught(piece) for piece in foreign.pieces(descriptor, max(0, sieve.longest - 1))):
+        if any(sieve.caught(piece.replace(pointer, b"")) for piece in foreign.pieces(descriptor, overlap)):
             found.append(display(path))
     return sorted(found)

@@ -36,7 +36,7 @@ def listed(workspace: Workspace) -> list[list[Violation]]:
     """Open violations; those that one pass found together stand together."""
     batches: dict[str, list[Violation]] = {}
     for batch, path, code, message, found_at, restorable in workspace.database.execute(
-        "select v.batch, v.path, v.code, v.message, v.found_at, s.packed is not null from violations v"
+        "select v.batch, v.path, v.code, v.message, v.found_at, coalesce(length(s.packed), 0) > 0 from violations v"
         " left join seals s on s.path = v.path order by v.found_at, v.path"
     ):
         batches.setdefault(batch, []).append(Violation(path, code, message, found_at, bool(restorable)))
@@ -56,16 +56,23 @@ def _sealed(workspace: Workspace, path: str) -> Seal:
     return seal
 
 
+def _sealed_bytes(seal: Seal) -> bytes:
+    raw = desk.unpack(seal)
+    if raw is None:
+        let_go = seal.packed is not None and not seal.packed
+        raise UsageError(
+            "the sealed bytes of this file "
+            + ("were let go (seals.keep_days, seals.max_bytes)" if let_go else "were lost with a database"),
+            path=seal.path,
+            hint="restore it from a copy of your own, or accept it with --reason",
+        )
+    return raw
+
+
 def diff(workspace: Workspace, path: str) -> str:
     """A unified diff from the sealed text to the present one, both sanitized."""
     seal = _sealed(workspace, path)
-    raw = desk.unpack(seal)
-    if raw is None:
-        raise UsageError(
-            "the sealed bytes of this file were lost with a database",
-            path=path,
-            hint="restore it from a copy of your own, or accept it with --reason",
-        )
+    raw = _sealed_bytes(seal)
     found = files.read(workspace.root, path, workspace.settings.max_file_bytes)
     present = found.raw if isinstance(found, Found) else b""
     return "".join(
@@ -86,13 +93,7 @@ def _lines(raw: bytes) -> list[str]:
 def restore(workspace: Workspace, path: str) -> None:
     """Writes the sealed bytes back. Raises `UsageError` where they are lost or the path holds no violation."""
     seal = _sealed(workspace, path)
-    raw = desk.unpack(seal)
-    if raw is None:
-        raise UsageError(
-            "the sealed bytes of this file were lost with a database",
-            path=path,
-            hint="restore it from a copy of your own, or accept it with --reason",
-        )
+    raw = _sealed_bytes(seal)
     found = files.read(workspace.root, path, workspace.settings.max_file_bytes)
     if isinstance(found, Found):
         if found.raw != raw and files.replace(workspace.root, path, raw, found.raw).displaced is not None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import ExitStack, closing
+from typing import Any
 
 from signet_sync import state
 from signet_sync.agent.entities.garden import Garden, Seen, parsed
@@ -16,6 +17,7 @@ from signet_sync.entities.linting import lint
 from signet_sync.errors import WorkspaceError
 from signet_sync.index import gardens as rows
 from signet_sync.index.database import Database
+from signet_sync.projection import faults
 from signet_sync.vault import gardens
 
 # What the next write puts in order by itself is no problem of anybody's.
@@ -26,12 +28,13 @@ class Remarks:
     """Problems and notes in the shapes of `check --json`."""
 
     def __init__(self) -> None:
-        self.problems: list[dict[str, str]] = []
+        self.problems: list[dict[str, Any]] = []
         self.notes: list[dict[str, str]] = []
 
-    def problem(self, path: str, verdict: str, code: str, message: str, hint: str) -> None:
+    def problem(self, path: str, verdict: str, code: str, message: str, hint: str, line: int = 1) -> None:
         """Something that must not stay so."""
-        self.problems.append({"path": path, "verdict": verdict, "code": code, "message": message, "hint": hint})
+        told = {"path": path, "verdict": verdict, "code": code, "message": message, "hint": hint}
+        self.problems.append({**told, "line": line})
 
     def note(self, path: str, code: str, message: str) -> None:
         """Something to know of."""
@@ -76,7 +79,7 @@ def _ledger(garden: Garden, database: Database | None, remarks: Remarks) -> None
         if finding.code in _MENDED:
             remarks.note(path, f"ledger-{finding.code}", message)
         else:
-            remarks.problem(path, "violation", f"ledger-{finding.code}", message, finding.hint)
+            remarks.problem(path, "violation", f"ledger-{finding.code}", message, finding.hint, finding.number or 1)
 
 
 def _files(garden: Garden, remarks: Remarks) -> None:
@@ -88,7 +91,10 @@ def _files(garden: Garden, remarks: Remarks) -> None:
             continue
         document = parsed(seen.text)
         if isinstance(document, DocumentProblem):
-            remarks.problem(seen.path, "invalid", document.code, document.message, document.hint)
+            line = faults.line_of(seen.raw or b"", document.code, document.message)
+            remarks.problem(
+                seen.path, "invalid", document.code, document.message, document.hint, max(document.line, line)
+            )
             continue
         for finding in lint(document, garden.shapes_of(place.kind, place.file, document)):
             remarks.note(seen.path, finding.code, f"{finding.message}: {finding.hint}")

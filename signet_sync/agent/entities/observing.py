@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from signet_sync.agent.entities import saga
+from signet_sync.agent.entities import merging, saga
 from signet_sync.agent.entities.answers import Observed
 from signet_sync.agent.entities.garden import Entity, Garden, Seen, agents, folder_of, parsed, path_of
 from signet_sync.agent.entities.ledger import new_ulid, outcome
@@ -77,22 +77,26 @@ class _Found:
 
 def tend(garden: Garden, found: _Found | None = None) -> None:
     """Brings a garden in step where its ledger is not as it was left: what every command on entities does first."""
-    known, last = gardens.chain(garden.workspace.database, garden.agent_id), garden.ledger.last()
+    known = gardens.chain(garden.workspace.database, garden.agent_id)
     if garden.ledger.is_torn():
         garden.ledger.add([], garden.now_us)  # accounts for it
-        last = garden.ledger.last()
+    merging.merge(garden)
+    last = garden.ledger.last()
     if (known.last_hash if known else None) == (last.hash if last else None):
         return
     found = found if found is not None else _Found()
-    doubtful = _since(garden, known.last_hash) if known is not None else None
-    found.settled += _settle_open(garden, known.last_hash if known is not None and doubtful is None else None)
+    doubtful = _since(garden, known) if known is not None else None
+    found.settled += _settle_open(garden, known.last_id if known is not None and doubtful is None else None)
     look(garden, None, found, doubtful=doubtful)
 
 
-def _since(garden: Garden, last_hash: str) -> set[str] | None:
-    """Entities of which the ledger tells more than was known; None where it does not hold what was known (all)."""
+def _since(garden: Garden, known: gardens.Chain) -> set[str] | None:
+    """Entities of which the ledger tells more than was known; None where it does not hold what was known (all).
+
+    Where two machines' ledgers became one, a line has its id still and another hash.
+    """
     entries = garden.ledger.entries()
-    place = next((at for at, entry in enumerate(entries) if entry.hash == last_hash), None)
+    place = next((at for at, entry in enumerate(entries) if known.last_id == entry.id), None)
     if place is None:
         return None
     owners = {entry.id: entry.entity_id for entry in entries if isinstance(entry, Event)}
@@ -125,8 +129,9 @@ def _asked(workspace: Workspace, paths: Iterable[str] | None) -> dict[str, set[s
 
 
 def _settle_open(garden: Garden, lost: str | None) -> list[Outcome]:
-    """Settles open writes and mirrors the ledger's end; `lost` is the hash of the line that it ended with and lacks."""
+    """Settles open writes and mirrors the ledger's end; `lost` is the id of the line that it ended with and lacks."""
     database = garden.workspace.database
+    _found_again(garden)
     ended = [_settled(garden, event) for event in garden.ledger.unsettled()]
     with database.transaction(durable=True):
         if lost is not None:
@@ -135,7 +140,17 @@ def _settle_open(garden: Garden, lost: str | None) -> list[Outcome]:
     return ended
 
 
-def _truncated(garden: Garden, last_hash: str) -> Drift:
+def _found_again(garden: Garden) -> None:
+    """An end that a slow sync brought after all waits for nobody any more."""
+    database = garden.workspace.database
+    waiting = [one for one in gardens.drift(database, garden.agent_id) if one.entity_id == LEDGER]
+    back = [one.path for one in waiting if garden.ledger.holds(f'"id":"{one.found_sha256}"')]
+    if back:
+        with database.transaction(durable=True):
+            gardens.clear_drift(database, back)
+
+
+def _truncated(garden: Garden, last_id: str) -> Drift:
     """Said to the maintainer once: the next write moves the mirror on, and nothing else would remember it."""
     return Drift(
         ledger_page(garden.agent_id, iso(garden.now_us)[:7]),
@@ -146,7 +161,7 @@ def _truncated(garden: Garden, last_hash: str) -> Drift:
         "the end of the ledger is gone: the index knew of a later line",
         "compare the pages with a backup or with the workspace's history",
         iso(garden.now_us),
-        last_hash,
+        last_id,
     )
 
 

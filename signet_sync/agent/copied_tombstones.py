@@ -1,0 +1,74 @@
+"""Conflict copies of tombstones: two machines removed at once, and neither removal may give way to the other."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from signet_sync import reconcile as desk
+from signet_sync.agent.workspace import Workspace
+from signet_sync.contracts.names import has_conflict_mark, tombstone_name
+from signet_sync.contracts.observed import Found
+from signet_sync.contracts.places import TOMBSTONES
+from signet_sync.errors import WorkspaceError
+from signet_sync.vault import files, tombstones
+
+if TYPE_CHECKING:
+    from signet_sync.contracts.artifacts import Tombstone
+
+_COPY = re.compile(rf"{TOMBSTONES}/([a-z0-9][a-z0-9_-]*--[a-z2-7]{{16}})(?=[^\w]).*\.md", re.ASCII)
+_LIMIT = 1 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class Joined:
+    """Tombstones that cover what they and their copies covered; the copies that are gone now."""
+
+    stones: Mapping[tuple[str, str], Tombstone]
+    gone: frozenset[str]
+
+
+def take_in(workspace: Workspace, paths: Iterable[str], known: Mapping[tuple[str, str], Tombstone]) -> Joined:
+    """Joins every copy among some paths with the tombstone that is known, and takes the copy away.
+
+    One that an undo has lifted is not taken in. Where nothing may be written the copies count, and stay.
+    """
+    stones: dict[tuple[str, str], Tombstone] = {}
+    gone: set[str] = set()
+    for path in sorted(paths):
+        match = _COPY.fullmatch(path)
+        if match is None or not has_conflict_mark(path[:-3]) or tombstone_name(f"{match[1]}.md") is None:
+            continue
+        found = files.read(workspace.root, path, _LIMIT)
+        stone = desk.judge_tombstone(f"{TOMBSTONES}/{match[1]}.md", found)[1]
+        if stone is None or not isinstance(found, Found):
+            continue
+        key = stone.agent_id, stone.session_token
+        standing = stones.get(key) or known.get(key)
+        lifted = bool(tombstones.lifted(workspace.root, [stone]))
+        joined = stone if standing is None else join(standing, stone)
+        if not lifted:
+            stones[key] = joined
+        if workspace.touch_nothing:
+            continue
+        with suppress(OSError, WorkspaceError):  # the next pass tries again
+            if not lifted:
+                tombstones.put(workspace.root, joined)
+            if files.retract(workspace.root, path, found.raw):
+                gone.add(path)
+    return Joined(stones, frozenset(gone))
+
+
+def join(one: Tombstone, other: Tombstone) -> Tombstone:
+    """One tombstone for two of the same token, the same on every machine: the later one, covering what both cover."""
+    later = max(one, other, key=lambda stone: (stone.removed_at.micros, stone.reason))
+    everything = not (one.session_ids and other.session_ids)
+    return later.model_copy(
+        update={
+            "removed_paths": tuple(sorted({*one.removed_paths, *other.removed_paths})),
+            "session_ids": () if everything else tuple(sorted({*one.session_ids, *other.session_ids})),
+        }
+    )

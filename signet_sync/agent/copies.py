@@ -1,0 +1,97 @@
+"""Conflict copies of pages and entity files: what is only ours goes from them by itself, people's words stay.
+
+Two machines write the same pages, so a service makes such copies every so often; a person should see only those that
+hold something which is nowhere else.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from signet_sync.agent import signet
+from signet_sync.agent.workspace import Workspace
+from signet_sync.contracts.copies import original_of
+from signet_sync.contracts.gardens import parse_ledger_page
+from signet_sync.contracts.names import has_conflict_mark
+from signet_sync.contracts.observed import Found
+from signet_sync.contracts.places import DEFAULT_AGENT, page_agent
+from signet_sync.errors import WorkspaceError
+from signet_sync.projection import markers
+from signet_sync.vault import files
+
+_LIMIT = 1 << 28
+_OF_AGENT = re.compile(r"agents/([^/]+)/")
+# Below the folder of an agent: where copies may stand. No other folder is looked into.
+_DEEPER = re.compile(
+    r"agents(?:/[^/]+)?|ledger(?:/\d{4}(?:/\d\d)?)?|entities(?:/ledger|/(?:user|parts|relationships)(?:/[^/]+--[^/]+)?)?",
+    re.ASCII,
+)
+
+
+class Copy(NamedTuple):
+    """A conflict copy of a page, an entity file or a page of an entity ledger, and the file that it is a copy of."""
+
+    path: str
+    original: str
+    agent_id: str
+
+
+def standing(root: str) -> list[Copy]:
+    """Every conflict copy outside `memory/` and `.signet/`; nothing is read."""
+    found = []
+    for folder, names in _folders(root, ""):
+        for name in names:
+            path = f"{folder}/{name}" if folder else name
+            original = original_of(path) if has_conflict_mark(name.rpartition(".")[0]) else None
+            if original is not None:
+                owner = _OF_AGENT.match(path)
+                found.append(Copy(path, original, owner[1] if owner else DEFAULT_AGENT))
+    return found
+
+
+def _folders(root: str, folder: str) -> Iterator[tuple[str, list[str]]]:
+    names = files.listing(root, folder, "")
+    yield folder, names
+    for name in names:
+        path = f"{folder}/{name}" if folder else name
+        if _DEEPER.fullmatch(_OF_AGENT.sub("", path)):
+            yield from _folders(root, path)
+
+
+def clear(workspace: Workspace) -> list[str]:
+    """Takes our part out of copies of pages, and away the copies that hold nothing which their original lacks.
+
+    Every machine does the same to the same copy. Ledgers are left to whoever looks at entities. Gives what could not be
+    done.
+    """
+    trouble = []
+    for copy in standing(workspace.root):
+        is_page = page_agent(copy.original) is not None
+        if parse_ledger_page(copy.original) is not None or (is_page and signet.holds(workspace, [copy.agent_id])):
+            continue
+        try:
+            _clear(workspace.root, copy, is_page=is_page)
+        except (OSError, WorkspaceError) as error:
+            trouble.append(f"{copy.path}: the conflict copy could not be cleared: {error}")
+    return trouble
+
+
+def _clear(root: str, copy: Copy, *, is_page: bool) -> None:
+    found, present = files.read(root, copy.path, _LIMIT), files.read(root, copy.original, _LIMIT)
+    if not isinstance(found, Found) or not (isinstance(present, Found) or present.code == "gone"):
+        return
+    words, known = found.raw, present.raw if isinstance(present, Found) else b""
+    if is_page:
+        words, known = (markers.without_block(raw) or b"" for raw in (words, known))
+    if _within(words, known):
+        files.retract(root, copy.path, found.raw)
+    elif is_page and markers.is_generated(found.raw):
+        files.replace(root, copy.path, words, found.raw)
+
+
+def _within(words: bytes, known: bytes) -> bool:
+    """Whether every line of the one stands in the other, in the same order."""
+    lines = iter(known.splitlines())
+    return all(line in lines for line in words.splitlines() if line.strip())

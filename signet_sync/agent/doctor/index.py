@@ -1,0 +1,96 @@
+"""The database: whole, in step with itself, and what stands in it about the vault."""
+
+from __future__ import annotations
+
+import os
+import shlex
+
+import apsw
+
+from signet_sync.agent.doctor.finding import Finding, fine, problem, warning
+from signet_sync.agent.doctor.patient import Patient
+from signet_sync.errors import DatabaseCorrupt, DatabaseError
+from signet_sync.index import artifacts, lines, overview, salvage
+from signet_sync.index.database import LARGE_LOG, Database, is_odd, log_size, noted, set_aside_before, suspect
+from signet_sync.index.schema import TABLES
+
+
+def index(patient: Patient) -> list[Finding]:
+    """Every page of the database, full text, open violations, and what was moved aside before."""
+    path = patient.database
+    if patient.is_shut_out and patient.chosen is None:
+        return []  # nobody can say, and why not was said
+    if path == ":memory:":
+        return [fine("database", "in memory, for one command")]
+    try:
+        database = Database(path, readonly=True)
+    except FileNotFoundError:
+        return [warning("database", "there is no index yet", patient.command("reindex"))]
+    except DatabaseError as error:
+        return [_unusable(patient, error), *_set_aside(path)]
+    try:
+        return [*_bytes(patient, database), *_rows(patient, database), *_log(path), *_set_aside(path)]
+    except (apsw.Error, DatabaseError) as error:
+        return [_unusable(patient, error), *_set_aside(path)]
+    finally:
+        database.connection.close()
+
+
+def _unusable(patient: Patient, error: apsw.Error | DatabaseError) -> Finding:
+    told = noted(error, patient.database)
+    if isinstance(told, DatabaseCorrupt) or is_odd(error):
+        return _damaged(patient, told.message)
+    return problem("database", f"{patient.database}: {told.message}", told.hint)
+
+
+def _damaged(patient: Patient, what: str) -> Finding:
+    return problem("database", what, f"{patient.command('reindex')} --full  # moves it aside, rebuilds it", fix=True)
+
+
+def _bytes(patient: Patient, database: Database) -> list[Finding]:
+    problems = database.problems(closely=TABLES) or salvage.doubtful(database)
+    if problems:
+        if database.problems():
+            # No pass need ever read these pages: the next one looks at all of them. Mere values a rebuild makes anew.
+            suspect(database.path)
+        return [_damaged(patient, f"damaged: {problems[0]}")]
+    if not (artifacts.text_in_step(database) and lines.in_step(database)):
+        return [problem("full-text", "out of step with its rows", patient.command("reindex"), fix=True)]
+    return [fine("database", database.path)]
+
+
+def _rows(patient: Patient, database: Database) -> list[Finding]:
+    found = []
+    counts = overview.verdict_counts(database)
+    open_ = counts.get("violation", 0)
+    if open_:
+        words = f"{open_} open {'violation' if open_ == 1 else 'violations'}: sealed files that changed or went"
+        found.append(problem("vault", words, patient.command("violations list")))
+    if counts.get("invalid"):
+        found.append(warning("vault", f"invalid files: {counts['invalid']}", patient.command("check")))
+    if database.meta("halted"):
+        words = "halted: cliff; most files of memory/ are gone, and nothing was dropped"
+        remedy = f"{patient.command('reindex')} --accept-removals  # where they are gone for good; else bring them back"
+        found.append(problem("halt", words, remedy))
+    return found
+
+
+def _log(path: str) -> list[Finding]:
+    """The write-ahead log cannot be emptied while somebody reads what was before it."""
+    size = log_size(path)
+    if size <= LARGE_LOG:
+        return []
+    words = f"its log has grown to {size // 1_000_000} MB: a program keeps a read transaction open"
+    return [warning("database-log", words, f"fuser -v {shlex.quote(path)}  # shows the program; close it")]
+
+
+def _set_aside(path: str) -> list[Finding]:
+    """One finding for each damaged database that was moved aside."""
+    return [
+        warning(
+            "database-aside",
+            f"a damaged one was moved aside: {os.path.basename(name)}; its readable rows were taken over",
+            f"rm {shlex.quote(name)}*  # and look whether the disk is well",
+        )
+        for name in set_aside_before(path)
+    ]

@@ -1,0 +1,108 @@
+"""Who is examined: one workspace on this machine; what several checks ask for is read once."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import time
+from collections.abc import Mapping
+from functools import cached_property
+from typing import Any
+
+from signet_sync import config, state
+from signet_sync.config import Settings
+from signet_sync.errors import SignetSyncError
+from signet_sync.host import service
+from signet_sync.host.service import ServiceState
+from signet_sync.whereabouts import locate_workspace
+
+# An agent that gave no sign of life for so many seconds hangs; a healthy one gives one four times a minute.
+SILENCE = 120.0
+
+
+class Patient:
+    """A workspace, its state folder and database, its agent and its service.
+
+    `chosen` is the database where it is not the one of the state folder; `now` is in seconds since 1970.
+    """
+
+    def __init__(self, root: str, database: str, environ: Mapping[str, str] = os.environ) -> None:
+        self.root = root
+        self.database = database
+        self.environ = environ
+        self.folder = state.locate(root, environ)
+        self.chosen = None if database == self.folder.database else database
+        self.now = time.time()
+
+    def again(self) -> Patient:
+        """The same workspace as it is now: its state folder may have become another one."""
+        return Patient(self.root, self.chosen or state.locate(self.root, self.environ).database, self.environ)
+
+    def command(self, words: str) -> str:
+        """A command line that can be pasted into a shell; workspace and database are named only where they have to."""
+        place = [] if self.root == locate_workspace(None, self.environ) else ["--workspace", self.root]
+        if self.chosen is not None and not self.environ.get("SIGNET_DB"):
+            place += ["--db", self.chosen]
+        return f"{shlex.join(['signet-sync', *place])} {words}"
+
+    @property
+    def is_shut_out(self) -> bool:
+        """Whether there is a state folder, and its mode keeps us out."""
+        folder = self.folder.path
+        return os.path.isdir(folder) and not os.access(folder, os.R_OK | os.W_OK | os.X_OK)
+
+    @cached_property
+    def settings(self) -> Settings | None:
+        """The settings; None where they are wrong, which is a finding of its own."""
+        try:
+            return config.load(self.root, environ=self.environ)[0]
+        except SignetSyncError:
+            return None
+
+    @cached_property
+    def alive(self) -> bool:
+        """Whether an agent holds the workspace: the kernel knows, whatever any file says."""
+        return state.run_lock_holder(self.folder)
+
+    @cached_property
+    def beat(self) -> Mapping[str, Any]:
+        """What the agent said of itself last; empty where it said nothing, or left."""
+        return state.read_heartbeat(self.folder) or {}
+
+    @cached_property
+    def silence(self) -> float | None:
+        """Seconds since the agent's last sign of life; None without one."""
+        try:
+            return max(self.now - os.stat(self.folder.heartbeat).st_mtime, 0.0)
+        except OSError:
+            return None
+
+    @property
+    def pid(self) -> int | None:
+        """The living agent's process, as it says itself."""
+        pid = self.beat.get("pid") if self.alive else None
+        ours = type(pid) is int and self.beat.get("boot") == state.boot_id() and state.process_alive(pid)
+        return pid if ours else None
+
+    @cached_property
+    def units(self) -> list[ServiceState]:
+        """All our units on this machine."""
+        return service.installed(self.environ)
+
+    @property
+    def unit(self) -> ServiceState | None:
+        """The unit of this workspace."""
+        real = os.path.realpath(self.root)
+        mine = (unit for unit in self.units if unit.workspace and os.path.realpath(unit.workspace) == real)
+        return next(mine, None)
+
+    def to_start(self) -> str:
+        """The command that starts the agent, or starts it anew."""
+        unit = self.unit
+        if unit is not None and unit.active is not None:
+            return service.restart_command(unit)
+        if self.alive:
+            return f"kill {self.pid}; {self.command('run')}" if self.pid else self.command("run")
+        # A unit keeps to the database of the state folder; one that nobody can ask about is started by nobody, either.
+        can_have = self.chosen is None and unit is None and service.is_here(self.environ)
+        return self.command("service install" if can_have else "run")

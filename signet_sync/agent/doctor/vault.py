@@ -1,0 +1,239 @@
+"""The vault: its folder and file system, what can be read in it, where it stands, and who else works on it."""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import shlex
+import stat
+import sys
+from collections.abc import Iterator
+
+from signet_sync import config, state
+from signet_sync.agent.doctor.finding import Finding, fine, problem, warning
+from signet_sync.agent.doctor.patient import Patient
+from signet_sync.agent.signet import daemon_pid
+from signet_sync.contracts.observed import Found
+from signet_sync.contracts.places import MEMORY, SETTINGS, display
+from signet_sync.errors import SignetSyncError
+from signet_sync.vault import files
+from signet_sync.whereabouts import base, identified, read_id, user_file
+
+NETWORK = {"nfs", "nfs4", "cifs", "smb3", "smbfs", "fuse.sshfs", "9p", "afs", "fuse.rclone"}
+OBSIDIAN = ".obsidian/app.json"
+_OBSIDIAN_LIMIT = 1 << 20  # bytes
+
+
+def workspace(patient: Patient) -> list[Finding]:
+    """Whether the folders are there and can be used."""
+    root = patient.root
+    quoted = shlex.quote(root)
+    if os.path.lexists(root) and not os.path.isdir(root):
+        return [problem("workspace", f"{root} is not a folder", "signet-sync --workspace FOLDER doctor")]
+    if not os.path.isdir(root):
+        return [problem("workspace", f"{root} does not exist", f"{patient.command('init')}  # or give --workspace")]
+    found = [fine("workspace", root)]
+    if not os.access(root, os.R_OK | os.W_OK | os.X_OK):
+        words = "the workspace cannot be written; check works where it can be read"
+        found.append(problem("permissions", words, _give_back(root, "u+rwx", quoted)))
+    memory = os.path.join(root, MEMORY)
+    try:
+        mode = os.lstat(memory).st_mode
+    except FileNotFoundError:
+        if os.path.isfile(patient.database):
+            remedy = f"ls -la {quoted}  # bring memory/ back: mount it, or let the sync end"
+            return [*found, warning("memory", "memory/ was here and is not any more", remedy)]
+        return [*found, warning("memory", "there is no memory/ yet", patient.command("init"))]
+    except OSError:
+        return found  # the folder around it keeps us out, which was said
+    if not stat.S_ISDIR(mode):
+        remedy = f"ls -ld {shlex.quote(memory)}  # move it away and put the folder itself in its place"
+        return [*found, problem("memory", "memory/ is not a real folder", remedy)]
+    return [*found, *_reading(memory)]
+
+
+def _reading(memory: str) -> Iterator[Finding]:
+    """What in `memory/` cannot be opened; links are looked at by `check`."""
+    try:
+        with os.scandir(memory) as entries:
+            closed = [
+                entry.path
+                for entry in entries
+                if entry.name.endswith(".md")
+                and entry.is_file(follow_symlinks=False)
+                and not os.access(entry.path, os.R_OK)
+            ]
+    except OSError as error:
+        yield problem("memory", f"memory/ cannot be listed: {error.strerror}", _to_list(memory, error))
+        return
+    if closed:
+        first = f"{MEMORY}/{os.path.basename(min(closed))}"
+        words = first if len(closed) == 1 else f"{len(closed)} files in memory/, the first {first},"
+        names = shlex.quote(closed[0]) if len(closed) == 1 else f"{shlex.quote(memory)}/*.md"
+        yield problem("unreadable", f"{display(words)} cannot be read", _give_back(closed[0], "u+r", names))
+
+
+def _to_list(memory: str, error: OSError) -> str:
+    if sys.platform == "darwin" and error.errno == errno.EPERM:
+        # macOS asks once, for a program that has a window; a service is refused without a word.
+        return f"System Settings, Privacy & Security, Full Disk Access: add {sys.executable}, then start the agent anew"
+    return _give_back(memory, "u+rwx", shlex.quote(memory))
+
+
+def _give_back(path: str, mode: str, names: str) -> str:
+    """The command that lets us at a person's files again."""
+    try:
+        mine = os.lstat(path).st_uid == os.geteuid()
+    except OSError:
+        mine = True
+    return f"chmod {mode} {names}" if mine else f'sudo chown "$USER" {names}'
+
+
+# ── the file system ──
+
+
+def file_system(patient: Patient) -> list[Finding]:
+    """Whether vault and database are on this machine, and whether names can be swapped."""
+    memory = os.path.join(patient.root, MEMORY)
+    if not os.path.isdir(memory):
+        return []
+    found = []
+    kind, under = kind_of(memory), kind_of(os.path.dirname(patient.database))
+    if kind in NETWORK and (patient.settings is None or patient.settings.watch_mode == "auto"):
+        words = f"memory/ is on {kind}: changes of other machines raise no events"
+        found.append(warning("file-system", words, f"watch.mode = 'polling' in {os.path.join(patient.root, SETTINGS)}"))
+    if under in NETWORK:
+        words = f"the database is on {under}, where its locks and its log are not safe"
+        found.append(problem("file-system", words, "export XDG_STATE_HOME=...  # a folder on a local disk"))
+    able = files.abilities(patient.root)
+    if able is not None and not able.swaps:
+        words = f"{kind or 'its disk'} cannot swap two names: a save of yours in the instant of one of ours may be lost"
+        found.append(warning("file-system", words, "keep the vault on APFS, ext4, btrfs or XFS"))
+    if found:
+        return found
+    told = [kind or "local"]
+    if able is not None:
+        told += [] if able.cases else ["upper and lower case are one"]
+        told += [] if able.links else ["no hard links, and none are needed"]
+    return [fine("file-system", ", ".join(told))]
+
+
+def kind_of(path: str) -> str:
+    """The kind of the file system that holds a path, empty where the system does not say."""
+    best = ("", "")
+    real = os.path.realpath(path)
+    try:
+        with open("/proc/self/mounts", encoding="utf-8", errors="replace") as handle:
+            for line in handle:
+                parts = line.split()
+                point = parts[1].replace("\\040", " ")
+                if (real == point or real.startswith(point.rstrip("/") + "/")) and len(point) >= len(best[0]):
+                    best = (point, parts[2])
+    except OSError:
+        return ""
+    return best[1]
+
+
+# ── where it stands ──
+
+
+def whereabouts(patient: Patient) -> list[Finding]:
+    """Whether the workspace was moved, or is a copy of another one on this machine."""
+    real = os.path.realpath(patient.root)
+    key = read_id(real)
+    if key is None:
+        return []
+    where = base(patient.environ)
+    own = identified(where, real)
+    recorded = (state.read_json(os.path.join(where, key, "workspace.json")) or {}).get("path")
+    if own is None:
+        words = f"it has the id of {recorded}, of which it is a copy; the next command that writes gives it its own"
+        return [warning("copied", words, patient.command("reindex"), fix=True)]
+    if not isinstance(recorded, str) or recorded == real or _same(recorded, real):
+        return []
+    words = f"it was moved here from {recorded}, and its state folder does not know yet"
+    return [warning("moved", words, patient.command("reindex"), fix=True)]
+
+
+def _same(one: str, other: str) -> bool:
+    try:
+        return os.path.samefile(one, other)
+    except (OSError, ValueError):
+        return False
+
+
+# ── who else is there ──
+
+
+def settings(patient: Patient) -> list[Finding]:
+    """Whether every setting is known and in range."""
+    try:
+        _, warnings = config.load(patient.root, environ=patient.environ)
+    except SignetSyncError as error:
+        where = f"{error.path}: " if error.path else ""
+        return [problem("settings", f"{where}{error.message}", error.hint)]
+    move = f"move it to {user_file(patient.environ)}"
+    return [warning("settings", words, move) for words in warnings] or [
+        fine("settings", "every setting is known and in range")
+    ]
+
+
+def signet(patient: Patient) -> list[Finding]:
+    """Whether a Signet daemon would fight over MEMORY.md."""
+    try:
+        pid = daemon_pid(patient.root)
+    except (OSError, SignetSyncError):
+        return []
+    if pid is None:
+        return []
+    if patient.settings is not None and patient.settings.takeover:
+        return [fine("signet-daemon", f"a Signet daemon (pid {pid}) is alive, and projection.takeover is set")]
+    words = f"a Signet daemon (pid {pid}) is alive on this workspace; pages and manifests are held back"
+    return [warning("signet-daemon", words, f"kill {pid}  # or, to write beside it: projection.takeover = true")]
+
+
+def obsidian(patient: Patient) -> list[Finding]:
+    """What Obsidian is told to do with the vault, where somebody opens it, or a folder around it, in Obsidian."""
+    real = os.path.realpath(patient.root)
+    opened = next((place for place in _vaults(real, patient.environ.get("HOME", "")) if _told(place) is not None), None)
+    if opened is None:
+        return []
+    told = _told(opened) or {}
+    if told.get("alwaysUpdateLinks") is True:
+        words = f"Obsidian rewrites links by itself ({os.path.join(opened, OBSIDIAN)}), in sealed files, too"
+        remedy = "Obsidian: Settings, Files and links, switch off 'Automatically update internal links'"
+        return [warning("obsidian", words, remedy)]
+    inside = os.path.relpath(real, opened)
+    place = "" if inside == "." else f"{inside}/"
+    ignored = told.get("userIgnoreFilters")
+    ignored = ignored if isinstance(ignored, list) else []
+    shown = [f"{place}{name}/" for name in (MEMORY, "ledger") if not _covers(ignored, f"{place}{name}/")]
+    if shown:
+        remedy = f"Obsidian: Settings, Files and links, Excluded files: add {' and '.join(shown)}"
+        return [fine("obsidian", "search and graph would be quieter without its working files", remedy)]
+    return [fine("obsidian", "it leaves links alone, and working files out of search and graph")]
+
+
+def _vaults(real: str, home: str) -> Iterator[str]:
+    """The workspace, and the folders above it as far as they are the person's."""
+    yield real
+    home = os.path.realpath(home) if home else ""
+    while home and real.startswith(home.rstrip("/") + "/"):
+        real = os.path.dirname(real)
+        yield real
+
+
+def _told(place: str) -> dict[str, object] | None:
+    found = files.read(place, OBSIDIAN, _OBSIDIAN_LIMIT)
+    if not isinstance(found, Found):
+        return None
+    try:
+        told = json.loads(found.raw)
+    except (ValueError, RecursionError):
+        return {}
+    return told if isinstance(told, dict) else {}
+
+
+def _covers(ignored: list[object], path: str) -> bool:
+    return any(isinstance(one, str) and one and path.startswith(one.removeprefix("/")) for one in ignored)

@@ -1,0 +1,50 @@
+"""What is kept for a time only: bytes of seals, hits of recall. When its time is up it goes to the last byte."""
+
+from __future__ import annotations
+
+from signet_sync.agent.workspace import Workspace
+from signet_sync.contracts.timestamps import DAY, iso
+from signet_sync.index import events, seals, slack
+
+# Stands in the database from the moment that rows go until nothing of them is left between others.
+_WIPE = "retention"
+
+
+def enforce(workspace: Workspace, now_us: int) -> None:
+    """Lets go what is due; where nothing is, nothing is written. A crash is made good by the next full pass.
+
+    Raises `DatabaseError`.
+    """
+    settings, database = workspace.settings, workspace.database
+    since = now_us - int(settings.recall_retention_days * DAY) if settings.recall_retention_days else None
+    hits = since is not None and events.any_before(database, since)
+    paths = _seals_due(workspace, now_us)
+    if hits or paths:
+        with database.transaction():
+            seals.let_go(database, paths)
+            if since is not None:
+                events.drop_before(database, since)
+            database.set_meta(_WIPE, "due")
+    if database.meta(_WIPE) is not None:
+        _wipe(workspace)
+
+
+def _seals_due(workspace: Workspace, now_us: int) -> list[str]:
+    settings, database = workspace.settings, workspace.database
+    due: list[str] = []
+    if settings.seals_keep_days:
+        due = seals.older(database, iso(now_us - int(settings.seals_keep_days * DAY)))
+    if settings.seals_max_bytes:
+        due = sorted({*due, *seals.beyond(database, settings.seals_max_bytes)})
+    return due
+
+
+def _wipe(workspace: Workspace) -> None:
+    """Overwrites what is left of the rows in the log and between others; a reader in the way: the next pass tries."""
+    database = workspace.database
+    if not database.checkpoint(truncate=True):
+        return
+    with database.transaction():
+        if slack.wipe(database):
+            database.execute("delete from meta where key = ?", (_WIPE,))
+    database.checkpoint(truncate=True)
