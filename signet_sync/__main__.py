@@ -5,10 +5,15 @@ from __future__ import annotations
 import signal
 import sys
 
+_NOT_HERE = "Windows is not supported"
+_INSTEAD = "it runs on Linux and macOS, and on Windows inside WSL"
+
 
 def main() -> None:
     """Runs the command line and exits with its code."""
     arguments = sys.argv[1:]
+    if sys.platform == "win32":
+        sys.exit(_not_here(arguments))
     if _is_hook(arguments):
         # Ctrl-C ends the person's session; of its end we are still to be told.
         signal.signal(signal.SIGINT, signal.SIG_IGN)
@@ -26,6 +31,22 @@ def main() -> None:
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, signal.SIG_IGN)
     sys.exit(code)
+
+
+def _not_here(arguments: list[str]) -> int:
+    """Says so before anything is imported that Windows lacks; a hook fails no session, and Gemini CLI reads JSON."""
+    if _is_hook(arguments):
+        if "gemini" in arguments:
+            sys.stdout.write("{}\n")
+        return 0
+    if "--json" in arguments:
+        import json
+
+        error = {"code": "unsupported", "message": _NOT_HERE, "hint": _INSTEAD, "path": None}
+        sys.stdout.write(json.dumps({"error": error}) + "\n")
+    else:
+        sys.stderr.write(f"signet-sync: {_NOT_HERE}; {_INSTEAD}\n")
+    return 2
 
 
 def _is_hook(arguments: list[str]) -> bool:

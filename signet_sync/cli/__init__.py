@@ -49,15 +49,20 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "dream": ("dream", "Promote what was recalled often into MEMORY.md."),
     "stats": ("dream", "How much is remembered, recalled and promoted."),
     "entity": ("entity", "Keep curated files about the user, parts and relationships."),
+    "backup": ("backup", "Write, list and restore backups of what no file holds."),
+    "export": ("bundle", "Write memories, pins and the like as JSON Lines."),
+    "import-bundle": ("bundle", "Take in what export wrote."),
     "session": ("session", "Write a session's end or compaction into the vault."),
     "transcript": ("transcript", "Keep what is said in a session while it runs."),
     "hooks": ("hooks", "Let coding agents hand their sessions over."),
     "import": ("import_", "Write past sessions of a harness into the vault."),
     "service": ("service", "Install the agent as a service of systemd or launchd."),
+    "eject": ("eject", "Leave a workspace: service, hooks and state go, the vault stays."),
     "logs": ("logs", "Where the logs are; follow them."),
     "telemetry": ("telemetry", "Access counters: show or reset."),
     "doctor": ("doctor", "Check the installation end to end."),
-    "completion": ("setup", "Print the shell completion script."),
+    "notify": ("notify", "Tell a line as the agent tells of trouble: a try."),
+    "completion": ("completion", "Print the completion script of a shell."),
 }
 
 
@@ -95,7 +100,8 @@ class LazyGroup(click.Group):
             return None
         module = import_module(f"signet_sync.cli.{entry[0]}")
         # A command named like a builtin carries a trailing underscore in its module.
-        command: click.Command = getattr(module, f"{cmd_name}_", None) or getattr(module, cmd_name)
+        name = cmd_name.replace("-", "_")
+        command: click.Command = getattr(module, f"{name}_", None) or getattr(module, name)
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import sys
+import time
+
 import click
 
 from signet_sync.cli import Context, pass_context
@@ -14,12 +18,23 @@ from signet_sync.cli import Context, pass_context
 @pass_context
 def run(context: Context, interval: float | None, debounce: float | None, no_watch: bool) -> int:
     """Watch the vault and keep index and MEMORY.md true until stopped (SIGTERM); SIGHUP reloads the settings."""
+    from signet_sync.agent import telling
     from signet_sync.agent.daemon import Daemon, Options
-    from signet_sync.errors import UsageError
+    from signet_sync.agent.upgrade import Upgrade
+    from signet_sync.errors import AnotherAgent, SignetSyncError, UsageError
 
     if context.chosen_database == ":memory:":
         raise UsageError("`run` needs a database that stays", hint="leave --db and SIGNET_DB out, or name a file")
     flags: dict[str, object] = {"interval": interval, "debounce": debounce}
     if no_watch:
         flags["watch_mode"] = "off"
-    return Daemon(Options(context.root, context.chosen_database, flags, verbose=context.verbose > 0)).run()
+    options = Options(context.root, context.chosen_database, flags, verbose=context.verbose > 0)
+    try:
+        return Daemon(options, upgrade=Upgrade(time.monotonic())).run()
+    except AnotherAgent:
+        raise
+    except SignetSyncError as error:
+        # systemd starts a unit of its own for that (`OnFailure=`); who sits at a terminal reads it there.
+        if "NOTIFY_SOCKET" not in os.environ and not sys.stderr.isatty():
+            telling.stopped(context.root, error)
+        raise

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import errno
 import os
-from typing import Any
+import stat
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from signet_sync.cli import Context, counted, emit, json_option, now_option, pass_context, resolve_now
+from signet_sync.errors import SignetSyncError, UsageError
+
+if TYPE_CHECKING:
+    from signet_sync.agent.check import Checked
 
 FORMATS = ["text", "json", "sarif", "github", "junit", "baseline"]
 
@@ -25,6 +31,8 @@ FORMATS = ["text", "json", "sarif", "github", "junit", "baseline"]
     metavar="FILE",
     help="Known problems (made by --format baseline): told, no failure.",
 )
+@click.option("--sarif", type=click.Path(), metavar="FILE", help="Write a SARIF log there, too.")
+@click.option("--junit", type=click.Path(), metavar="FILE", help="Write a JUnit report there, too.")
 @click.option(
     "--summary", type=click.Path(), metavar="FILE", help="Append a table in Markdown, for the page of a CI job."
 )
@@ -40,19 +48,45 @@ def check(
     since: str | None,
     pages: bool,
     baseline: str | None,
+    sarif: str | None,
+    junit: str | None,
     summary: str | None,
     strict: bool,
     agent: str | None,
     now: str | None,
     as_json: bool,
 ) -> int:
-    """Judge every file of the vault by itself. Exit 1 where something is invalid, violated or should be gone."""
-    from signet_sync.agent import check as agent_check
-    from signet_sync.cli import check_formats
-    from signet_sync.cli.reindex import progress_bar
+    """Judge every file of the vault by itself. Exit 1 where something is invalid, violated or should be gone.
 
+    A workspace's own settings change no verdict, and none of them can run anything: a pull request may be checked.
+    """
     form = "json" if as_json else form
     instant = resolve_now(now)
+    try:
+        checked = _checked(context, form, with_index, since, pages, baseline, agent, instant)
+        return _told(context, checked, form, {"sarif": sarif, "junit": junit}, summary, strict, instant)
+    except SignetSyncError as error:
+        if form != "github":
+            raise
+        from signet_sync.cli import check_formats
+
+        click.echo(check_formats.failure(error))
+        return error.exit_code
+
+
+def _checked(
+    context: Context,
+    form: str,
+    with_index: bool,
+    since: str | None,
+    pages: bool,
+    baseline: str | None,
+    agent: str | None,
+    instant: int,
+) -> Checked:
+    from signet_sync.agent import check as agent_check
+    from signet_sync.cli.reindex import progress_bar
+
     known = _known(baseline) if baseline is not None else frozenset()
     database = None
     if with_index:
@@ -66,9 +100,8 @@ def check(
                 "there is no index to compare with", path=str(error), hint="run signet-sync reindex first"
             ) from None
     with progress_bar("checking", show=form == "text" and not context.quiet) as advance:
-        checked = agent_check.check(
+        return agent_check.check(
             context.root,
-            context.settings(),
             now_us=instant,
             agent=agent,
             database=database,
@@ -77,8 +110,32 @@ def check(
             known=known,
             progress=advance,
         )
+
+
+def _told(
+    context: Context,
+    checked: Checked,
+    form: str,
+    reports: dict[str, str | None],
+    summary: str | None,
+    strict: bool,
+    instant: int,
+) -> int:
+    """Says what was found in the form that was asked for, and in the files that were named; gives the exit code."""
+    from signet_sync.agent import check as agent_check
+    from signet_sync.cli import check_formats
+
     document = agent_check.document(context.root, checked, instant, strict=strict)
     below = _below(context.root)
+    # Annotations carry them; a line of a job's log that is none could be taken for a command.
+    for note in document["notes"] if form != "github" else ():
+        if note["code"] == "setting-ignored":
+            context.say(f"warning: {note['path']}: {note['message']}")
+    for name, place in reports.items():
+        if place is not None:
+            _write(place, f"{check_formats.FORMATS[name](document, below)}\n")
+    if summary is not None:
+        _write(summary, check_formats.summary(document, below), append=True)
     if form == "json":
         emit(document)
     elif form == "text":
@@ -88,8 +145,6 @@ def check(
         return 0
     elif text := check_formats.FORMATS[form](document, below):
         click.echo(text)
-    if summary is not None:
-        _append(summary, check_formats.summary(document, below))
     return 0 if document["ok"] else 1
 
 
@@ -101,7 +156,6 @@ def _below(root: str) -> str:
 
 def _known(path: str) -> frozenset[tuple[str, str]]:
     from signet_sync.contracts import baselines
-    from signet_sync.errors import UsageError
 
     try:
         with open(path, "rb") as file:
@@ -118,15 +172,20 @@ def _known(path: str) -> frozenset[tuple[str, str]]:
         ) from None
 
 
-def _append(path: str, text: str) -> None:
-    from signet_sync.errors import UsageError
-
+def _write(path: str, text: str, *, append: bool = False) -> None:
+    """A report in the file that was named; a link in its place, which a checkout may hold, is not followed."""
+    flags = os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC | os.O_APPEND
     try:
-        with open(path, "a", encoding="utf-8") as file:
-            file.write(text)
+        with open(os.open(path, flags, 0o666), "wb") as file:
+            if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+                raise OSError(errno.EINVAL, "it is no plain file")
+            if not append:
+                file.truncate(0)
+            file.write(text.encode("utf-8", "backslashreplace"))
     except OSError as error:
+        why = "a symlink stands there" if error.errno == errno.ELOOP else error.strerror
         raise UsageError(
-            f"the summary cannot be written: {error.strerror}", path=path, hint="give --summary a file that can be"
+            f"the report cannot be written: {why}", path=path, hint="name a new file, in a folder that is there"
         ) from None
 
 
@@ -139,7 +198,9 @@ def _text(document: dict[str, Any]) -> None:
         f" · {counts['tombstoned']} should be gone · {counted(counts['tombstones'], 'tombstone')}"
         f" · {counts['ignored']} ignored"
     )
-    show_problems([p for p in document["problems"] if "known" not in p], document["notes"])
+    failing = [{**note, "verdict": "note", "hint": ""} for note in document["notes"] if "fails" in note]
+    problems = [p for p in document["problems"] if "known" not in p]
+    show_problems([*problems, *failing], [note for note in document["notes"] if "fails" not in note])
     if known := sum("known" in p for p in document["problems"]):
         click.echo(f"{counted(known, 'problem')} of the baseline, left out")
     if document["mended"]:

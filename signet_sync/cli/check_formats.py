@@ -14,6 +14,7 @@ from urllib.parse import quote
 from xml.sax.saxutils import escape, quoteattr
 
 from signet_sync.contracts import baselines
+from signet_sync.errors import SignetSyncError
 
 _LEVELS = {"invalid": "error", "violation": "error", "tombstoned": "error", "ignored": "warning"}
 # Other people's files are told of nowhere: a checkout is full of them.
@@ -31,14 +32,14 @@ class Entry(NamedTuple):
 
 
 def entries(document: dict[str, Any], below: str) -> Iterator[Entry]:
-    """Problems, then notes; what a baseline knows is a note."""
+    """Problems, then notes; what a baseline knows is a note, a note that fails is a problem."""
     for found in document["problems"]:
         if found["code"] not in _SILENT:
-            text = found["message"] + (f". {found['hint']}" if found["hint"] else "")
+            text = found["message"] + (f" → {found['hint']}" if found["hint"] else "")
             level = "note" if "known" in found else _LEVELS[found["verdict"]]
             yield Entry(level, found["code"], below + found["path"], found.get("line", 1), text)
     for found in document["notes"]:
-        yield Entry("note", found["code"], below + found["path"], 1, found["message"])
+        yield Entry("error" if "fails" in found else "note", found["code"], below + found["path"], 1, found["message"])
 
 
 def _escape(text: str, *, in_property: bool = False) -> str:
@@ -53,6 +54,13 @@ def github(document: dict[str, Any], below: str) -> str:
         f"line={entry.line},title={_escape(entry.code, in_property=True)}::{_escape(entry.text)}"
         for entry in entries(document, below)
     )
+
+
+def failure(error: SignetSyncError) -> str:
+    """Why there was no check, as an annotation."""
+    where = f" [{error.path}]" if error.path else ""
+    remedy = f" → {error.hint}" if error.hint else ""
+    return f"::error title={_escape(error.code, in_property=True)}::{_escape(f'{error.message}{where}{remedy}')}"
 
 
 def sarif(document: dict[str, Any], below: str) -> str:
@@ -130,7 +138,10 @@ def _case(entry: Entry) -> str:
 def _cell(text: str) -> str:
     """Text in a table of GitHub's Markdown, with nothing in it that is markup there."""
     plain = re.sub(r"[\x00-\x1f\x7f]", " ", text)
-    return re.sub(r"([\\`*_{}\[\]<>()#|~!&@$-])", r"\\\1", plain).replace("://", ":\\//")
+    plain = re.sub(r"([\\`*_{}\[\]<>()#|~!&$-])", r"\\\1", plain)
+    # Addresses are linked without any markup, wherever one is found: here, none is whole.
+    plain = re.sub(r"(?i)(www)\.", r"\1\\.", plain.replace("://", ":\\//"))
+    return plain.replace("@", "<span>@</span>")
 
 
 def summary(document: dict[str, Any], below: str, limit: int = 50) -> str:
@@ -147,7 +158,7 @@ def summary(document: dict[str, Any], below: str, limit: int = 50) -> str:
         "",
     ]
     if bad:
-        lines += ["| file | line | what | |", "|---|---|---|---|"]
+        lines += ["| file | line | problem | in words |", "|---|---|---|---|"]
         lines += [f"| {_cell(e.path)} | {e.line} | {_cell(e.code)} | {_cell(e.text)} |" for e in bad[:limit]]
         if len(bad) > limit:
             lines.append(f"\n… and {len(bad) - limit} more.")

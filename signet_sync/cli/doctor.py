@@ -1,36 +1,81 @@
-"""`doctor`: the installation end to end, each finding with its remedy."""
+"""`doctor`: the installation end to end, each finding with its remedy; `--fix` applies the safe ones."""
 
 from __future__ import annotations
+
+from typing import TYPE_CHECKING
 
 import click
 
 from signet_sync.cli import Context, emit, json_option, pass_context
 
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from signet_sync.agent.doctor import Finding
+
+_MARKS = {"ok": ("✓", "green"), "warning": ("!", "yellow"), "problem": ("✗", "red")}
+
 
 @click.command()
+@click.option("--fix", is_flag=True, help="Apply the safe remedies, say what was done, and look again.")
 @json_option
 @pass_context
-def doctor(context: Context, as_json: bool) -> int:
-    """Check the installation end to end. Exit 1 where something needs a hand."""
+def doctor(context: Context, fix: bool, as_json: bool) -> int:
+    """Check the installation end to end. Exit 1 where something needs a hand.
+
+    With --fix our own files, rows, service and hooks are mended; what is yours, or of the whole machine, is only told.
+    """
     from dataclasses import asdict
 
     from signet_sync.agent.doctor import examine
 
     findings = examine(context.root, context.database_path())
+    document: dict[str, object] = {"fixed": [], "failed": []} if fix else {}
+    if fix and any(finding.fix for finding in findings):
+        document = _heal(context, {finding.name for finding in findings if finding.fix}, as_json)
+        findings = examine(context.root, context.database_path())
     sound = all(finding.level != "problem" for finding in findings)
     if as_json:
-        emit({"ok": sound, "findings": [asdict(finding) for finding in findings]})
-        return 0 if sound else 1
-    marks = {"ok": ("✓", "green"), "warning": ("!", "yellow"), "problem": ("✗", "red")}
+        emit({"ok": sound, "findings": [asdict(finding) for finding in findings], **document})
+    else:
+        _show(findings, quiet=context.quiet, may_fix=not fix)
+    return 0 if sound else 1
+
+
+def _heal(context: Context, names: set[str], as_json: bool) -> dict[str, object]:
+    """Applies the safe remedies and says so; gives what a program is told of it."""
+    from signet_sync.agent.doctor.healing import heal
+    from signet_sync.contracts.places import display
+
+    if not as_json:
+        context.log_to_person()
+    healed = heal(context.root, context.database_path(), names)
+    if not as_json:
+        for line in healed.done:
+            click.echo(click.style("fixed: ", fg="green") + display(line))
+        for line in healed.failed:
+            click.echo(click.style("not fixed: ", fg="red") + display(line))
+        if healed.done or healed.failed:
+            click.echo()
+    return {"fixed": healed.done, "failed": healed.failed}
+
+
+def _show(findings: Sequence[Finding], *, quiet: bool, may_fix: bool) -> None:
+    from signet_sync.contracts.places import display
+
     for finding in findings:
-        mark, colour = marks[finding.level]
-        click.echo(click.style(f"{mark} ", fg=colour) + f"{finding.name}: {finding.message}")
+        if quiet and finding.level == "ok":
+            continue
+        mark, colour = _MARKS[finding.level]
+        name = finding.name.replace("-", " ")
+        click.echo(click.style(f"{mark} ", fg=colour) + display(f"{name}: {finding.message}"))
         if finding.remedy:
-            click.echo(f"    → {finding.remedy}")
-    if not sound:
+            click.echo(f"    → {display(finding.remedy)}")
+    if may_fix and any(finding.fix for finding in findings):
+        click.echo("signet-sync doctor --fix mends what is safe to mend")
+    if any(finding.level == "problem" for finding in findings):
         click.secho("something needs a hand", fg="red", bold=True)
     elif any(finding.level == "warning" for finding in findings):
         click.secho("nothing is broken; what is marked ! may need a hand", fg="yellow", bold=True)
-    else:
+    elif not quiet:
         click.secho("all is well", fg="green", bold=True)
-    return 0 if sound else 1

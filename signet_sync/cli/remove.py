@@ -19,10 +19,11 @@ from signet_sync.cli import (
     pass_context,
     resolve_now,
 )
+from signet_sync.contracts.places import display
 
 if TYPE_CHECKING:
     from signet_sync.agent.purge import Done
-    from signet_sync.agent.removal import Removal
+    from signet_sync.agent.removal import Removal, Undo
     from signet_sync.agent.workspace import Workspace
     from signet_sync.vault.purge import Begun
 
@@ -35,7 +36,9 @@ if TYPE_CHECKING:
 @click.option(
     "--purge-history", is_flag=True, help="Rewrite the workspace's git history, too: no object of it keeps a word."
 )
-@click.option("--undo", is_flag=True, help="Lift the tombstone; what was deleted stays deleted.")
+@click.option(
+    "--undo", is_flag=True, help="Lift the removal: the session may come back; what was deleted stays deleted."
+)
 @agent_option
 @now_option
 @json_option
@@ -57,11 +60,18 @@ def remove(
     --purge-history rewrites every commit that holds it, empties the reflogs and deletes every object that nothing
     needs any more; hashes change, and what you pushed or cloned is yours to clean. What people wrote and quotes the
     session stays, and is named. A session that was removed earlier is purged all the same: give its key, token or id.
+
+    --undo takes the session's name off the list of what must not come back, here and on every machine that the vault is
+    synced to. It brings nothing back by itself: put the files into memory/ again (a backup of yours, git, another
+    machine), or let the harness's transcript be read again, and they are indexed. An id lifts that session, a key or
+    token all of its sessions.
     """
     from signet_sync.agent import removal
     from signet_sync.agent.workspace import opened
     from signet_sync.cli.search import require_index
 
+    if undo and (reason is not None or purge_history):
+        raise click.UsageError("--undo goes with neither --reason nor --purge-history")
     if reason is None and not (dry_run or undo or purge_history):
         raise click.UsageError(_NO_REASON)
     instant = resolve_now(now)
@@ -69,12 +79,7 @@ def remove(
         require_index(context)
     with opened(context.root, context.settings(), database=context.chosen_database, touch_nothing=dry_run) as workspace:
         if undo:
-            token = removal.lift(workspace, agent, session)
-            if as_json:
-                emit({"agent_id": agent, "session_token": token, "lifted": True})
-            else:
-                click.echo(f"the tombstone of {token} is lifted; files that come back are indexed again")
-            return 0
+            return _undo(context, workspace, agent, session, dry_run=dry_run, yes=yes, as_json=as_json)
         if not dry_run:
             _refresh(workspace, instant)
         plans = removal.plan(workspace, agent, session, purge_history=purge_history)
@@ -122,6 +127,56 @@ def remove(
             click.secho(f"  older pages name memories that nobody has any more: {', '.join(d.memories)}", fg="yellow")
             click.secho("  those that came from it go by: signet-sync forget ID --purge-history", fg="yellow")
     return 1 if any(d.pending or is_waiting(d.purged) for d in done) else 0
+
+
+def _undo(
+    context: Context, workspace: Workspace, agent: str, name: str, *, dry_run: bool, yes: bool, as_json: bool
+) -> int:
+    from signet_sync.agent import removal
+
+    undo = removal.undoable(workspace, agent, name)
+    stone = undo.stone
+    if not dry_run:
+        # Nothing is lost by it, so that only a person who sits there is asked.
+        if sys.stdin.isatty() and not as_json:
+            _tell_undo(undo)
+            agreed("let it come back?", yes=yes, as_json=as_json)
+        removal.lift(workspace, agent, name)
+    if as_json:
+        emit(
+            {
+                "agent_id": agent,
+                "session_token": stone.session_token,
+                "lifted": not dry_run,
+                "dry_run": dry_run,
+                "tombstone": undo.tombstone,
+                "session_ids": list(undo.session_ids) or None,
+                "removed_at": stone.removed_at.text,
+                "removed_paths": list(stone.removed_paths),
+                "present": list(undo.present),
+            }
+        )
+        return 0
+    if dry_run:
+        _tell_undo(undo)
+        click.echo("nothing was lifted (--dry-run)")
+        return 0
+    click.echo(f"the removal of {stone.session_token} is lifted: its files may come back, here and on other machines")
+    click.echo("  it brings nothing back by itself; what was remembered, pinned and counted of it is gone for good")
+    if undo.present:
+        click.echo(f"  {counted(len(undo.present), 'file')} of it stand there and are indexed by the next pass")
+    click.echo("  put its files into memory/ again (a backup of yours, git, another machine), then:")
+    click.echo(f"    {context.command_line('reindex')}")
+    return 0
+
+
+def _tell_undo(undo: Undo) -> None:
+    stone = undo.stone
+    click.secho(f"{stone.session_token}, removed {stone.removed_at.text}: {display(stone.reason)}", bold=True, err=True)
+    for session_id in undo.session_ids:
+        click.echo(f"  session {display(session_id)}", err=True)
+    for path in stone.removed_paths:
+        click.echo(f"  {path}", err=True)
 
 
 def purged_document(done: Done) -> dict[str, object]:

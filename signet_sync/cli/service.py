@@ -12,6 +12,7 @@ import click
 from signet_sync.cli import Context, emit, json_option, pass_context
 
 if TYPE_CHECKING:
+    from signet_sync.config import Settings
     from signet_sync.host.service import Done
 
 
@@ -25,9 +26,13 @@ def _parts(context: Context, *, system: bool) -> dict[str, Any]:
     from signet_sync.host.stores import homes
 
     del system
+    settings = context.settings()
+    tells = [os.path.expanduser(word) for word in settings.notify_command[:1]]
     return {
-        "transcripts": homes(),
-        "network": _asks_a_model(context),
+        "readable": [*homes(), *(os.path.dirname(program) for program in tells if os.path.isabs(program))],
+        # Whoever has a program told has it told on to somewhere: a server of mail, of messages.
+        "network": _asks_a_model(settings, context.root) or bool(tells),
+        "desktop": settings.notify_desktop,
         "executable": _executable(),
         "workspace": context.root,
         "state": state.base(),
@@ -42,10 +47,10 @@ def _name(context: Context) -> str:
     return service_name(context.root, default=os.path.expanduser(DEFAULT_WORKSPACE))
 
 
-def _asks_a_model(context: Context) -> bool:
+def _asks_a_model(settings: Settings, root: str) -> bool:
     from signet_sync.agent.proposals import proposer
 
-    return proposer(context.settings(), context.root, os.environ) is not None
+    return proposer(settings, root, os.environ) is not None
 
 
 def _executable() -> list[str]:
@@ -121,8 +126,9 @@ def status(context: Context, as_json: bool) -> int:
 @service.command("print")
 @click.option("--system", is_flag=True, help="The system unit.")
 @click.option("--launchd", is_flag=True, help="The launchd agent, whatever this machine is.")
+@click.option("--on-failure", is_flag=True, help="The unit that tells you when an agent ended by an error.")
 @pass_context
-def print_(context: Context, system: bool, launchd: bool) -> int:
+def print_(context: Context, system: bool, launchd: bool, on_failure: bool) -> int:
     """Print the unit that `install` would write."""
     from signet_sync.host import service as door
 
@@ -130,7 +136,13 @@ def print_(context: Context, system: bool, launchd: bool) -> int:
     if system:
         kind = "systemd-system"
     environment = {name: os.environ[name] for name in door.PASSED_ON if name in os.environ}
-    click.echo(door.render(kind, **_parts(context, system=system), environment=environment), nl=False)
+    if on_failure:
+        if kind == "launchd":
+            raise click.UsageError("launchd has no unit for that; the agent tells by itself before it ends")
+        text = door.render_failure(kind, executable=_executable(), environment=environment)
+    else:
+        text = door.render(kind, **_parts(context, system=system), environment=environment)
+    click.echo(text, nl=False)
     return 0
 
 

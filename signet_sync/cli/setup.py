@@ -1,4 +1,4 @@
-"""`init` and `completion`: an empty workspace, the shell's completion script."""
+"""`init`: an empty workspace with a commented settings file."""
 
 from __future__ import annotations
 
@@ -79,17 +79,3 @@ def _toml(value: object) -> str:
     if isinstance(value, tuple):
         return "[" + ", ".join(f'"{item}"' for item in value) + "]"
     return f'"{value}"' if isinstance(value, str) else f"{value}"
-
-
-@click.command()
-@click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
-def completion(shell: str) -> int:
-    """Print the completion script of a shell; source it, or save it where the shell looks."""
-    from click.shell_completion import get_completion_class
-
-    from signet_sync.cli import group
-
-    kind = get_completion_class(shell)
-    assert kind is not None
-    click.echo(kind(group, {}, "signet-sync", "_SIGNET_SYNC_COMPLETE").source())
-    return 0

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
+import json
 import os
 import time
-from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from signet_sync.cli import Context, counted, emit, json_option, pass_context
+from signet_sync.cli import Context, emit, json_option, pass_context, sizes, status_formats
 
 if TYPE_CHECKING:
     from signet_sync.index.database import Database
@@ -24,15 +24,31 @@ SILENCE = 120.0
 @click.option(
     "--check", is_flag=True, help="Exit 1 when no agent is alive, it is halted, or its last full pass is too old."
 )
+@click.option("--watch", is_flag=True, help="Show it again and again until Ctrl-C; in a pipe one line a change.")
+@click.option(
+    "--every", type=click.FloatRange(0.1, 3600), metavar="SECONDS", help="Time between two looks of --watch (2)."
+)
+@click.option("--prometheus", is_flag=True, help="Prometheus' text format, for node_exporter's textfile collector.")
 @json_option
 @pass_context
-def status(context: Context, check: bool, as_json: bool) -> int:
+def status(context: Context, check: bool, watch: bool, every: float | None, prometheus: bool, as_json: bool) -> int:
     """Is the agent alive, its state, the last pass, counts, open violations, sizes."""
+    if watch + prometheus + check > 1 or (prometheus and as_json):
+        raise click.UsageError("--watch, --prometheus and --check answer one at a time; --prometheus is no JSON")
+    if every is not None and not watch:
+        raise click.UsageError("--every belongs to --watch")
+    if watch:
+        from signet_sync.cli import status_watch
+
+        return status_watch.watch(lambda: describe(context), every or 2.0, as_json=as_json)
     document = describe(context)
     if as_json:
         emit(document)
+    elif prometheus:
+        click.echo(status_formats.prometheus(document, healthy=healthy(document)), nl=False)
     else:
-        _show(document)
+        for line in status_formats.lines(document):
+            click.echo(line)
     return 1 if check and not healthy(document) else 0
 
 
@@ -47,7 +63,7 @@ def describe(context: Context) -> dict[str, Any]:
     live = (beat or {}) if running else {}
     path = context.database_path()
     index = _index(path)
-    halted = "halted: cliff" if index.halted else "stopped"
+    halted = "halted: cliff" if index.halt else "stopped"
     silence = _silence(folder) if running else None
     return {
         "workspace": context.root,
@@ -55,14 +71,18 @@ def describe(context: Context) -> dict[str, Any]:
         "running": running,
         "pid": live.get("pid"),
         "state": live.get("state", "starting") if running else halted,
+        "halt": index.halt or None,
         "since": live.get("since"),
         "last_full_pass": _last_pass(folder, live),
         "interval": live.get("interval"),
+        "readable": not index.trouble,
         "counts": index.counts,
         "watch": live.get("watch"),
         "violations": index.violations,
-        "sizes": _sizes(path, folder),
+        "sizes": sizes.on_disk(path, folder) | index.sizes,
+        "rows": index.rows,
         "intake": _intake(folder, index.refused),
+        "lag_seconds": _lag(folder),
         "trouble": live.get("trouble") or index.trouble or _log_trouble(path) or None,
         "set_aside": _set_aside(path),
         "stale_heartbeat": beat is not None and not running,
@@ -80,7 +100,11 @@ class _Index:
         )
     )
     violations: list[str] = field(default_factory=list)
-    halted: bool = False
+    sizes: dict[str, int] = field(default_factory=lambda: dict.fromkeys(("seals", "recall_events", "unused"), 0))
+    rows: dict[str, int] = field(
+        default_factory=lambda: dict.fromkeys(("seals", "recall_events", "memories", "pins"), 0)
+    )
+    halt: str = ""
     refused: int = 0
     trouble: str = ""
 
@@ -125,8 +149,10 @@ def _count(database: Database, found: _Index) -> None:
             "invalid": verdicts.get("invalid", 0),
         }
         found.violations = [row[0] for row in database.execute("select path from violations order by path limit 20")]
-        found.halted = database.meta("halted") is not None
+        halt = database.meta("halted")
+        found.halt = str(json.loads(halt)["message"]) if halt is not None else ""
         found.refused = database.value("select count(*) from flow_results where refused = 1")
+        found.sizes, found.rows = sizes.inside(database)
 
 
 def _log_trouble(path: str) -> str:
@@ -135,7 +161,7 @@ def _log_trouble(path: str) -> str:
     size = log_size(path)
     if size <= LARGE_LOG:
         return ""
-    return f"the database's log has grown to {_human(size)}: a program keeps reading what was before it"
+    return f"the database's log has grown to {status_formats.human(size)}: a program keeps reading what was before it"
 
 
 def _set_aside(path: str) -> list[str]:
@@ -177,20 +203,12 @@ def _intake(folder: StateFolder, refused: int) -> dict[str, Any]:
     }
 
 
-def _sizes(path: str, folder: StateFolder) -> dict[str, int]:
-    sizes = {}
-    for name, place in (("database", path), ("wal", path + "-wal")):
-        try:
-            sizes[name] = os.path.getsize(place)
-        except OSError:
-            sizes[name] = 0
-    total = 0
-    for where, _, names in os.walk(folder.path):
-        for name in names:
-            with suppress(OSError):
-                total += os.lstat(os.path.join(where, name)).st_size
-    sizes["state"] = total
-    return sizes
+def _lag(folder: StateFolder) -> float:
+    """For how long the oldest job of a hook has waited, in seconds; 0 where none does."""
+    from signet_sync import spool
+
+    oldest = spool.oldest(folder.spool)
+    return 0.0 if oldest is None else round(max(time.time() - oldest, 0.0), 1)
 
 
 def healthy(document: dict[str, Any]) -> bool:
@@ -203,60 +221,3 @@ def healthy(document: dict[str, Any]) -> bool:
     if last is None:
         return False
     return time.time() - last / SECOND <= 2 * (document["interval"] or 300) + 10
-
-
-def _show(document: dict[str, Any]) -> None:
-    good = document["responding"] and str(document["state"]) in ("watching", "polling", "reconciling")
-    colour = "green" if good else "red" if "halted" in str(document["state"]) else "yellow"
-    pid = f" (pid {document['pid']})" if document["pid"] else ""
-    click.echo("agent      " + click.style(f"{document['state']}{pid}", fg=colour, bold=True))
-    if document["since"]:
-        click.echo(f"since      {document['since']}")
-    if document["responding"] is False:
-        click.secho("           it gives no sign of life; signet-sync logs may say why, then start it anew", fg="red")
-    if document["stale_heartbeat"]:
-        click.echo("           an earlier agent ended without saying so; signet-sync run starts a new one")
-    click.echo(f"workspace  {document['workspace']}")
-    click.echo(f"database   {document['database']} ({_human(document['sizes']['database'])})")
-    click.echo(f"last pass  {document['last_full_pass'] or 'never'}")
-    if document["watch"]:
-        click.echo(f"watch      {document['watch']}")
-    counts = document["counts"]
-    click.echo(
-        f"indexed    {counted(counts['artifacts'], 'artifact')} · {counted(counts['sessions'], 'session')}"
-        f" · {counted(counts['agents'], 'agent')} · {counted(counts['tombstones'], 'tombstone')}"
-    )
-    if counts["violations"] or counts["invalid"]:
-        click.secho(
-            f"problems   {counted(counts['violations'], 'violation')} · {counts['invalid']} invalid"
-            " → signet-sync violations list, signet-sync check",
-            fg="red",
-        )
-    intake = document["intake"]
-    if intake["harnesses"] or intake["waiting"] or intake["at_work"]:
-        fed = ", ".join(intake["harnesses"]) or "no harness"
-        work = f" · {counted(intake['at_work'], 'session')} lately at work" if intake["at_work"] else ""
-        click.echo(f"intake     {fed} · {counted(intake['waiting'], 'job')} waiting{work}")
-    if intake["given_up"] or intake["unfinished"] or intake["refused"]:
-        click.secho(
-            f"           {counted(intake['unfinished'], 'ending')} unfinished · {intake['refused']} refused"
-            f" · {counted(intake['given_up'], 'job')} given up → signet-sync logs",
-            fg="yellow",
-        )
-    for name in document["set_aside"]:
-        click.secho(f"damaged    {name} was moved aside → signet-sync doctor", fg="yellow")
-    if document["trouble"]:
-        click.secho(f"trouble    {document['trouble']}", fg="yellow")
-    if "halted" in str(document["state"]):
-        click.echo("           files are missing; bring them back, or: signet-sync reindex --accept-removals")
-    if str(document["state"]).startswith("held"):
-        click.echo("           a live Signet daemon is on this workspace; stop it, or set projection.takeover = true")
-
-
-def _human(size: int) -> str:
-    value = float(size)
-    for unit in ("B", "KB", "MB", "GB"):
-        if value < 1000 or unit == "GB":
-            return f"{value:.0f} {unit}" if unit == "B" else f"{value:.1f} {unit}"
-        value /= 1000
-    return ""

@@ -37,7 +37,8 @@ def list_(context: Context, as_json: bool) -> int:
         lost = {
             row[0]
             for row in database.execute(
-                "select v.path from violations v left join seals s on s.path = v.path where s.packed is null"
+                "select v.path from violations v left join seals s on s.path = v.path"
+                " where coalesce(length(s.packed), 0) = 0"
             )
         }
     if as_json:

@@ -1,0 +1,44 @@
+"""`completion`: a shell's completion script, with a word on where to put it."""
+
+from __future__ import annotations
+
+import click
+
+# Where each shell looks by itself.
+_PLACES = {
+    "bash": "~/.local/share/bash-completion/completions/signet-sync",
+    "zsh": "~/.zfunc/_signet-sync",
+    "fish": "~/.config/fish/completions/signet-sync.fish",
+}
+_MORE = {
+    "bash": "# It is loaded at the first Tab after signet-sync, with bash-completion and bash 4.4 or newer.\n",
+    "zsh": "# ~/.zshrc must say, before it calls compinit: fpath=(~/.zfunc $fpath)\n",
+    "fish": "",
+}
+
+
+@click.command()
+@click.argument("shell", type=click.Choice(list(_PLACES)))
+def completion(shell: str) -> int:
+    """Print the completion script of a shell; its first lines say where to put it."""
+    from click.shell_completion import get_completion_class
+
+    from signet_sync.cli import group
+
+    kind = get_completion_class(shell)
+    assert kind is not None
+    script = kind(group, {}, "signet-sync", "_SIGNET_SYNC_COMPLETE").source().strip("\n")
+    # zsh takes the file for a completion only if its first line says so.
+    first, newline, rest = script.partition("\n") if script.startswith("#compdef") else ("", "", script)
+    click.echo(first + newline + _about(shell) + rest)
+    return 0
+
+
+def _about(shell: str) -> str:
+    place = _PLACES[shell]
+    folder = place.rpartition("/")[0]
+    return (
+        "# Completion of signet-sync. To have it in every new shell:\n"
+        f"#   mkdir -p {folder}\n"
+        f"#   signet-sync completion {shell} > {place}\n{_MORE[shell]}"
+    )

@@ -1,0 +1,49 @@
+"""`notify`: one line to the person by the ways of `[notify]`; for a try, and for a unit that failed."""
+
+from __future__ import annotations
+
+import click
+
+from signet_sync.cli import Context, emit, json_option, pass_context
+
+
+@click.command()
+@click.argument("text", required=False)
+@click.option("--unit", metavar="NAME", help="Tell that this service failed (its OnFailure= calls this).")
+@json_option
+@pass_context
+def notify(context: Context, text: str | None, unit: str | None, as_json: bool) -> int:
+    """Tell TEXT as the agent tells of a halt: on the desktop or by a program, as notify.desktop and notify.command say.
+
+    A try shows whether it arrives: signet-sync notify "Hello"
+    """
+    from signet_sync import config
+    from signet_sync.agent.telling import tell
+    from signet_sync.errors import ConfigError, UsageError
+
+    if (text is None) == (unit is None):
+        raise click.UsageError("give a TEXT, or --unit NAME")
+    if unit is not None:
+        text = f"the service {unit} ended by an error and is not started again: signet-sync doctor"
+        click.echo(f"{text}, signet-sync logs", err=True)
+    assert text is not None
+    context.log_to_person()
+    try:
+        desktop, command = config.notices()
+    except ConfigError:
+        if unit is None:
+            raise
+        desktop, command = False, ()  # the settings may be why it failed; the journal has the line
+    ways = [way for way, is_set in (("desktop", desktop), ("command", bool(command))) if is_set]
+    if not ways and unit is None:
+        raise UsageError(
+            "neither notify.desktop nor notify.command is set",
+            path=config.user_file(),
+            hint="put there: [notify] and below it: desktop = true",
+        )
+    troubles = tell(text, desktop, command)
+    if as_json:
+        emit({"text": text, "ways": ways, "troubles": troubles})
+    for trouble in troubles:
+        context.say(f"not told: {trouble}")
+    return 1 if troubles and unit is None else 0
