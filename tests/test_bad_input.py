@@ -251,8 +251,8 @@ def test_b23_a_huge_file_is_not_read(vault, size):
     assert judged(vault, vault.call("check", "--json").json) == ("invalid", "too-large")
 
 
-def test_the_limit_of_size_is_a_setting(vault):
-    (vault / "signet-sync.toml").write_text("[reconcile]\nmax_file_bytes = 2000\n")
+def test_the_limit_of_size_is_a_setting(vault, monkeypatch):
+    monkeypatch.setenv("SIGNET_RECONCILE_MAX_FILE_BYTES", "2000")
     vault.put((NAME, summary(body="# Long\n\n" + "lantern " * 300)))
     assert judged(vault, vault.reindex()) == ("invalid", "too-large")
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import xml.etree.ElementTree as ET
 
@@ -67,12 +68,63 @@ def test_an_artifact_with_other_values_is_mutated_and_one_that_is_gone_vanished(
     assert (counts["read"], counts["indexed"], counts["violation"]) == (4, 3, 2)
 
 
-def test_what_is_not_committed_counts_too_once_git_knows_it_or_it_is_new(vault):
+def test_what_is_not_committed_counts_too(vault):
     changed_with_its_hash(vault, vault.paths[1]["summary"])
-    git(vault.root, "add", "-A")
+    (vault / vault.paths[2]["summary"]).unlink()
     vault.put(("2026-03-28T10-01-00.000Z--aaaaaaaaaaaaaaaa--summary.md", b"broken"))
-    found = problems(vault, "--changed-since", "main")
-    assert sorted(code for code, _ in found.values()) == ["frontmatter-missing", "mutated"]
+    for _ in ("in the working tree", "in the index"):
+        found = problems(vault, "--changed-since", "main")
+        assert sorted(code for code, _ in found.values()) == ["frontmatter-missing", "mutated", "vanished"]
+        git(vault.root, "add", "-A")
+
+
+def test_a_file_that_was_only_touched_is_read_and_found_as_it_was(vault):
+    os.utime(vault / vault.paths[1]["summary"], (1, 1))
+    document = vault.call("check", "--json", "--changed-since", "HEAD").json
+    assert document["ok"] and document["counts"]["read"] == 1
+
+
+def test_what_git_ignores_is_left_out_and_what_it_does_not_want_there_has_not_vanished(vault):
+    (vault / ".gitignore").write_text("*--summary.md\n")
+    vault.put(("2026-03-28T10-01-00.000Z--aaaaaaaaaaaaaaaa--summary.md", b"broken"))
+    gone = vault.paths[2]["transcript"]
+    git(vault.root, "update-index", "--skip-worktree", gone)
+    (vault / gone).unlink()
+    assert problems(vault, "--changed-since", "HEAD") == {}
+    assert len(problems(vault)) == 1
+
+
+def test_a_link_counts_once_it_is_put_there(vault):
+    path = vault.paths[1]["summary"]
+    (vault / path).unlink()
+    (vault / path).symlink_to("/etc/passwd")
+    assert problems(vault, "--changed-since", "HEAD") == {path: ("not-a-file", 1)}
+    commit(vault)
+    assert problems(vault, "--changed-since", "HEAD") == {}
+
+
+def test_files_that_came_with_a_repository_of_their_own_are_read(vault):
+    """`memory/` became a submodule: git tells only its commit, whatever stands in it."""
+    vault.put(("2026-03-28T10-01-00.000Z--aaaaaaaaaaaaaaaa--summary.md", b"broken"))
+    git(vault.memory, "init", "-q")
+    git(vault.memory, "add", "-A")
+    git(vault.memory, *AS, "commit", "-q", "-m", "of its own")
+    git(vault.root, "rm", "-r", "-q", "--cached", "memory")
+    git(vault.root, "add", "memory")
+    git(vault.root, *AS, "commit", "-q", "-m", "a submodule")
+    assert git(vault.root, "ls-files", "--stage").startswith("160000 ")
+    for since in ("HEAD", "HEAD~1"):
+        assert sorted(problems(vault, "--changed-since", since).values()) == [("frontmatter-missing", 1)]
+
+
+def test_before_the_first_commit_everything_is_new(tmp_path):
+    vault = Vault(tmp_path / "vault")
+    vault.session(1)
+    git(vault.root, "init", "-q")
+    git(vault.root, "add", "-A")
+    document = vault.call("check", "--json", "--changed-since", "HEAD").json
+    assert document["ok"] and document["counts"]["read"] == 3
+    assert vault.call("check", "--json", "--changed-since", "main").code == 2
 
 
 def test_another_formatting_of_the_same_values_is_no_change(vault):
@@ -118,7 +170,7 @@ def test_a_workspace_below_the_top_of_a_checkout(tmp_path, monkeypatch):
     assert where["region"]["startLine"] == line
 
 
-@pytest.mark.parametrize("name", ["v9", "--output=x", "a b", "HEAD:memory", "", "x" * 300])
+@pytest.mark.parametrize("name", ["v9", "--output=x", "a b", "HEAD:memory", "", "x" * 300, "0" * 40])
 def test_a_revision_that_is_not_there(vault, name):
     answer = vault.call("check", f"--changed-since={name}", "--json")
     assert answer.code == 2 and answer.json["error"]["hint"], answer
@@ -163,6 +215,7 @@ HEAD = b'---\nkind: "summary"\nagent_id: "default"\nsession_id: "x"\nkind: "summ
         ("field-missing", "the field `harness` is missing", 1),
         ("frontmatter-invalid", "the key `kind` stands there twice", 5),
         ("frontmatter-invalid", "line 4: found character", 4),
+        ("frontmatter-invalid", "line 99: as somebody says", 8),
         ("not-utf8", "byte 30 is not UTF-8", 3),
         ("frontmatter-missing", "the file does not open with a `---` line", 1),
     ],
@@ -215,6 +268,17 @@ def test_the_summary_of_a_job_is_a_table(vault, tmp_path):
     assert all(line.count("|") - line.count("\\|") in (5, 7) for line in rows)
 
 
+def test_a_note_that_fails_is_shown_as_a_problem_in_every_form(vault, tmp_path):
+    path = vault.paths[1]["manifest"]
+    (vault / vault.paths[1]["transcript"]).unlink()
+    page = tmp_path / "summary.md"
+    assert vault.call("check").code == 0 and "1 link-broken" in vault.call("check").out
+    answer = vault.call("check", "--strict", "--summary", str(page))
+    assert answer.code == 1 and f"note link-broken  {path}" in answer.out and "link\\-broken" in page.read_text()
+    assert vault.call("check", "--strict", "--format", "github").out.startswith(f"::error file={path},")
+    assert ET.fromstring(vault.call("check", "--strict", "--format", "junit").out.encode())[0].get("failures") == "1"
+
+
 # ── baseline ──
 
 
@@ -236,6 +300,23 @@ def test_an_old_vault_adopts_the_check_by_a_baseline(vault, tmp_path):
     vault.put(made.summary(**numbered(2)))
     answer = vault.call(*given, "--json")
     assert answer.code == 0 and answer.json["mended"] == [{"path": old, "code": "hash-mismatch"}]
+
+
+def test_only_what_was_looked_at_is_told_as_mended(vault, tmp_path):
+    other = vault.paths[1]["transcript"]
+    known = {(other, "hash-mismatch"), ("MEMORY.md", "page-stale"), (vault.paths[2]["summary"], "hash-mismatch")}
+    baseline = tmp_path / "known.json"
+    baseline.write_text(baselines.written(known))
+    os.utime(vault / other, (1, 1))
+
+    def mended(*arguments: str) -> list[str]:
+        document = vault.call("check", "--json", "--baseline", str(baseline), *arguments).json
+        return [entry["path"] for entry in document["mended"]]
+
+    assert mended("--pages") == sorted(path for path, _ in known)
+    assert mended() == sorted(path for path, _ in known if path != "MEMORY.md")
+    assert mended("--changed-since", "HEAD") == [other]
+    assert mended("--agent", "somebody") == []
 
 
 @pytest.mark.parametrize(

@@ -25,6 +25,7 @@ GROUPS = {
     "violations": ("list", "show", "restore", "accept"),
     "service": ("install", "uninstall", "status", "print"),
     "telemetry": ("show", "reset"),
+    "backup": ("create", "list", "restore"),
 }
 ID = numbered(1)["session_id"]
 EVERY = [(name,) for name in COMMANDS] + [(group, name) for group, names in GROUPS.items() for name in names]

@@ -491,7 +491,23 @@ def test_nesting_kills_no_process(name):
 def test_nesting_is_read_down_to_the_documented_depth(loader):
     assert MAX_DEPTH == 4
     assert read("a: {b: {c: [x]}}") == {"a": {"b": {"c": ["x"]}}}
-    assert problem("a: {b: {c: [[x]]}}") == (INVALID, "it is nested deeper than 4 levels")
+    assert problem("a: {b: {c: [[x]]}}") == (INVALID, "line 2: it is nested deeper than 4 levels")
+
+
+@pytest.mark.parametrize(
+    ("head", "line"),
+    [
+        ("a: 1\nb: [x\nc: 1", 3),
+        ("a: 1\nb: 'x\nc: 1", 3),
+        ("a: 1\nb: &x 1", 3),
+        ("a: 1\nb: x\nc: !!t x", 4),
+        ("a: 1\n<<: x", 3),
+        ("a: 1\nb: {c: 1,\n  c: 2}", 4),
+        ("a: 1\nb: x: y", 3),
+    ],
+)
+def test_a_refusal_names_the_line_of_the_file(loader, head, line):
+    assert problem(head)[1].startswith(f"line {line}: ")
 
 
 def test_the_largest_head_is_one_of_64_kib_in_bytes(loader):

@@ -92,3 +92,14 @@ def test_a_slip_in_the_name_of_an_agent_leaves_no_diary(vault: Vault) -> None:
         answer = vault.call("dream", "--agent", "nobody", *words)
         assert answer.code == 2 and "known agents: default" in answer.err
     assert not (vault / "agents").exists()
+
+
+def test_a_removal_does_not_call_our_own_ledger_a_stranger_for_naming_the_tombstone(vault: Vault) -> None:
+    summary = vault.session()["summary"]
+    vault.reindex()
+    line = vault.page(summary).splitlines().index("- Lantern keeps its word number1x in src/queue.py.") + 1
+    vault.call("entity", "create", "part", "Jo")
+    vault.call("entity", "append", "jo", "evidence", "--text", "it is hers", "--evidence", f"{summary}#{line}")
+    removed = vault.call("remove", "5e551001", "--reason", "private", "--yes", "--json").json
+    (ledger,) = (vault / "entities/ledger").iterdir()
+    assert f'"erased":"{removed["tombstone"]}"' in ledger.read_text() and removed["foreign"] == []

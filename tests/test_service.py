@@ -10,6 +10,7 @@ import shutil
 import stat
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -206,6 +207,18 @@ def test_units_of_an_installed_package_are_found(tmp_path: Path) -> None:
     assert ended.stdout == "from the wheel\n", ended.stderr
 
 
+def test_every_unit_is_part_of_the_package() -> None:
+    built = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["hatch"]["build"]["targets"]["wheel"]
+    shipped = {
+        path.relative_to(ROOT).as_posix()
+        for place in ("systemd/*.service", "launchd/*.plist")
+        for path in ROOT.glob(place)
+    }
+    assert shipped == set(built["force-include"])
+    named = {*service.TEMPLATES.values(), *service.FAILURE_TEMPLATES.values()}
+    assert {f"signet_sync/host/units/{name}" for name in named} == set(built["force-include"].values())
+
+
 def test_an_unknown_unit_is_told() -> None:
     with pytest.raises(SignetSyncError, match="not part of this installation"):
         service.template("other.service")
@@ -256,6 +269,33 @@ def test_rendered_units_are_clean_and_hardened(kind: service.Kind, workspace: st
     scope = "--user" if kind == "systemd" else ""
     assert_clean(scope, tmp_path, unit)
     assert exposure(scope, tmp_path, unit) <= 2.0
+
+
+@needs_analyze
+@pytest.mark.parametrize("kind", UNIT_KINDS)
+def test_the_unit_that_tells_of_a_failure_is_clean(kind: service.Kind, tmp_path: Path) -> None:
+    shipped = service.FAILURE_TEMPLATES[kind]
+    instance = "signet-sync-notes-0a1b2c3d.service" if kind == "systemd" else "tess"
+    unit = tmp_path / shipped.replace("@", f"@{instance}")
+    program = tmp_path / NASTY.replace("'", "").replace('"', "").replace("\\", "") / "signet-sync"
+    program.parent.mkdir()
+    shutil.copy("/bin/true", program)
+    unit.write_text(
+        service.render_failure(kind, executable=[str(program)], environment={"SIGNET_CONFIG": "/home/tess/" + NASTY})
+    )
+    scope = "--user" if kind == "systemd" else ""
+    assert_clean(scope, tmp_path, unit)
+    assert_clean(scope, tmp_path, ROOT / "systemd" / shipped)
+    assert f"OnFailure={shipped.split('@')[0]}@%" in service.template(service.TEMPLATES[kind])
+
+
+def test_a_notification_gets_through_the_sandbox_only_where_it_is_wanted() -> None:
+    def unit(kind: service.Kind, **more: bool) -> str:
+        return service.render(kind, executable=["/usr/bin/x"], workspace="/w", state="/s", name="n", **more)
+
+    assert "BindPaths=-%t/bus\n" in unit("systemd", desktop=True)
+    assert "%t/bus" not in unit("systemd")
+    assert "%t/bus" not in unit("systemd-system", desktop=True), "a unit of the system has another %t"
 
 
 @needs_analyze
@@ -350,7 +390,13 @@ def test_install_writes_enables_and_starts(machine: Machine) -> None:
     done = machine.install()
     unit = machine.units / "signet-sync.service"
     assert (done.kind, done.path, done.running) == ("systemd", str(unit), True)
-    assert done.steps == (f"wrote {unit}", "enabled signet-sync.service", "started signet-sync.service")
+    told = machine.units / "signet-sync-failed@.service"
+    assert done.steps == (
+        f"wrote {unit}",
+        f"wrote {told}",
+        "enabled signet-sync.service",
+        "started signet-sync.service",
+    )
     assert [call for call in machine.calls() if " show" not in call] == [
         "systemctl --user daemon-reload",
         "systemctl --user enable signet-sync.service",
@@ -358,7 +404,7 @@ def test_install_writes_enables_and_starts(machine: Machine) -> None:
     ]
     assert stat.S_IMODE(unit.stat().st_mode) == 0o644
     assert f"Environment=XDG_CONFIG_HOME={machine.home}/cfg\n" in unit.read_text()
-    assert os.listdir(machine.units) == ["signet-sync.service"]
+    assert sorted(os.listdir(machine.units)) == ["signet-sync-failed@.service", "signet-sync.service"]
     assert "lingering" in done.by_hand[0]
     assert done.by_hand[1].startswith("loginctl enable-linger ")
 
@@ -446,7 +492,8 @@ def test_without_systemd_the_person_is_told_what_to_do(machine: Machine, systemc
         machine.program("systemctl", systemctl)
     done = machine.install()
     assert not done.running
-    assert done.steps == (f"wrote {machine.units}/signet-sync.service",)
+    units = ("signet-sync.service", "signet-sync-failed@.service")
+    assert done.steps == tuple(f"wrote {machine.units}/{unit}" for unit in units)
     assert done.by_hand[0].startswith("# not done: ")
     assert done.by_hand[1:3] == (
         "systemctl --user daemon-reload",
@@ -487,6 +534,10 @@ def test_several_workspaces_side_by_side(machine: Machine) -> None:
     ]
     service.uninstall(name=states[1].name, environ=machine.environ)
     assert [state.name for state in service.installed(machine.environ)] == ["signet-sync"]
+    shared = machine.units / "signet-sync-failed@.service"
+    assert shared.exists(), "the unit that is left needs it"
+    service.uninstall(name="signet-sync", environ=machine.environ)
+    assert not shared.exists()
 
 
 def test_a_unit_that_was_copied_by_hand_is_listed(machine: Machine) -> None:
@@ -514,7 +565,11 @@ def test_uninstall_keeps_what_is_not_ours(machine: Machine) -> None:
     own.write_text("[Service]\nPrivateNetwork=no\n")
     machine.log.unlink()
     done = service.uninstall(name="signet-sync", environ=machine.environ)
-    assert done.steps == ("stopped signet-sync.service", f"removed {machine.units}/signet-sync.service")
+    assert done.steps == (
+        "stopped signet-sync.service",
+        f"removed {machine.units}/signet-sync.service",
+        f"removed {machine.units}/signet-sync-failed@.service",
+    )
     assert machine.calls()[:2] == [
         "systemctl --user disable --now signet-sync.service",
         "systemctl --user daemon-reload",
@@ -543,7 +598,8 @@ def test_a_system_unit_needs_root(machine: Machine, monkeypatch: pytest.MonkeyPa
     assert (done.path, done.steps, done.running) == (None, (), False)
     assert machine.calls() == []
     assert "service print --system | sudo tee" in done.by_hand[1]
-    assert done.by_hand[2:] == (
+    assert "service print --system --on-failure | sudo tee" in done.by_hand[2]
+    assert done.by_hand[3:] == (
         "sudo systemctl daemon-reload",
         "sudo systemctl enable --now signet-sync@tess.service",
     )
@@ -566,6 +622,7 @@ def test_a_system_unit_runs_as_the_user_who_called_sudo(machine: Machine, monkey
     assert (state.name, state.workspace) == ("signet-sync@tess", str(machine.workspace))
     service.uninstall(name="signet-sync", system=True, environ=machine.environ)
     assert service.installed(machine.environ) == []
+    assert os.listdir(service.SYSTEM_UNITS) == []
 
 
 def test_an_instance_of_the_shipped_template_is_listed(machine: Machine) -> None:

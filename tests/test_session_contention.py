@@ -192,8 +192,8 @@ def test_who_ends_what_another_asks_a_model_about_waits_for_its_answer(vault):
     sound(vault)
 
 
-def test_what_is_too_long_for_one_file_is_never_journalled_as_one(vault):
-    (vault.root / "signet-sync.toml").write_text("[reconcile]\nmax_file_bytes = 8192\n")
+def test_what_is_too_long_for_one_file_is_never_journalled_as_one(vault, monkeypatch):
+    monkeypatch.setenv("SIGNET_RECONCILE_MAX_FILE_BYTES", "8192")
 
     def looking(words, **_):
         assert journal(vault) == []

@@ -320,8 +320,8 @@ def test_a_disk_that_is_full(vault, limit):
 # ── long transcripts ──
 
 
-def small(vault, limit):
-    (vault.root / "signet-sync.toml").write_text(f"[reconcile]\nmax_file_bytes = {limit}\n")
+def small(monkeypatch, limit):
+    monkeypatch.setenv("SIGNET_RECONCILE_MAX_FILE_BYTES", str(limit))
 
 
 def turns(count, width=40):
@@ -332,8 +332,8 @@ def turns(count, width=40):
     "text", [turns(400), "x" * 20_000, "one two  " * 3_000, turns(100) + "é🦉" * 4_000], ids=str.__len__
 )
 @pytest.mark.parametrize("when", [{}, {"captured_at": moment(0)}], ids=["now", "then"])
-def test_a_long_transcript_becomes_several_segments_and_is_known_again(vault, text, when):
-    small(vault, 8_192)
+def test_a_long_transcript_becomes_several_segments_and_is_known_again(vault, text, when, monkeypatch):
+    small(monkeypatch, 8_192)
     answer = end(vault, transcript=text, **when)
     kept = segments(vault)
     assert len(kept) > 2 and all(len(part.encode()) <= 8_192 for part in kept)

@@ -125,7 +125,7 @@ HOSTILE = {
     "torn": (json.dumps(SOUND).encode()[:-9], "damaged"),
     "list": (b"[]", "damaged"),
     "deep": (b"[" * 100_000, "damaged"),
-    "newer": (json.dumps(SOUND | {"v": 2}).encode(), "unknown-version"),
+    "version": (json.dumps(SOUND | {"v": "2"}).encode(), "unknown-version"),
     "no version": (json.dumps({k: v for k, v in SOUND.items() if k != "v"}).encode(), "unknown-version"),
     "more": (json.dumps(SOUND | {"prompt": "secret"}).encode(), "damaged"),
     "less": (json.dumps({k: v for k, v in SOUND.items() if k != "cwd"}).encode(), "damaged"),
@@ -135,6 +135,15 @@ HOSTILE = {
     "kind": (json.dumps(SOUND | {"compaction": 5}).encode(), "damaged"),
     "bytes": (b"\xff\xfe{}", "damaged"),
 }
+
+
+def test_a_job_of_a_newer_version_waits_for_it_and_goes_with_a_removal(folder):
+    spool.put(folder, a_job())
+    Path(folder, "0.json").write_text(json.dumps(SOUND | {"v": 2, "more": "than we know"}))
+    assert len(spool.jobs(folder)) == 1
+    assert Path(folder, "0.json").exists() and not Path(folder, "bad").exists()
+    assert spool.drop(folder, lambda _: False) == 1, "it may hold anything"
+    assert not Path(folder, "0.json").exists()
 
 
 @pytest.mark.parametrize("name", HOSTILE)

@@ -5,10 +5,11 @@ from __future__ import annotations
 import io
 import json
 import os
+import shutil
 import stat
 import subprocess
 import sys
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from hashlib import sha256
@@ -16,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import artifacts_fixture as made
+import pytest
 
 from signet_sync import cli, state
 from signet_sync.index.artifacts import canonical_dump
@@ -217,6 +219,23 @@ class Vault:
         answer = self.call("search", "--json", "--limit", "1000", "--agent", agent, *words)
         assert answer.code == 0, answer
         return [hit["path"] for hit in answer.json["hits"]]
+
+
+def cast(folder: Path, make: Callable[[Vault], None]) -> Callable[[Path], Vault]:
+    """Makes a vault once, in a module's own folder; what comes back puts it and its state into the folder of a test."""
+    with pytest.MonkeyPatch.context() as machine:
+        for name, place in (("HOME", "home"), ("SIGNET_STATE", "state"), ("SIGNET_CONFIG", "config.toml")):
+            machine.setenv(name, str(folder / place))
+        make(Vault(folder / "vault"))
+    # Where it was made nothing stands any more: each copy is a workspace that was moved.
+    mould = (folder / "vault").rename(folder / "mould")
+
+    def copied(where: Path) -> Vault:
+        shutil.copytree(mould, where / "vault")
+        shutil.copytree(folder / "state", os.environ["SIGNET_STATE"])
+        return Vault(where / "vault")
+
+    return copied
 
 
 def numbered(number: int) -> dict[str, Any]:

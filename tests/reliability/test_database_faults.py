@@ -617,7 +617,7 @@ def test_a_reader_that_stays_is_told_of_and_when_it_goes_the_log_is_small_again(
 ) -> None:
     vault = Vault(folder / "vault")
     monkeypatch.setattr("signet_sync.index.database.LARGE_LOG", 200_000)
-    monkeypatch.setattr("signet_sync.agent.doctor.LARGE_LOG", 200_000)
+    monkeypatch.setattr("signet_sync.agent.doctor.index.LARGE_LOG", 200_000)
     with vault.database() as reader:
         reader.execute("begin")
         seen = reader.value("select count(*) from memory_artifacts")

@@ -470,7 +470,10 @@ class Machine(RuleBasedStateMachine):
     def a_tombstone_arrives(self, session: Session, only: bool, broken: bool) -> None:
         token = token_of(session.agent, session.key or session.id)
         ids = (session.id,) if only and not broken else ()
-        name, raw = made.tombstone(agent_id=session.agent, token=token, session_ids=ids)
+        # A removal of its own: one that was lifted stays lifted, however late a copy of its tombstone comes.
+        self.number += 1
+        removed_at = iso(self.now + 1000 * self.number)
+        name, raw = made.tombstone(agent_id=session.agent, token=token, session_ids=ids, removed_at=removed_at)
         if (self.root / f"memory/tombstones/{name}").exists():
             return  # a sync service would have made a conflict of it
         hands.save(self.root / f"memory/tombstones/{name}", b"<<<<<<< mine\n" if broken else raw)
@@ -489,7 +492,7 @@ class Machine(RuleBasedStateMachine):
     def lift(self, session: Session) -> None:
         self.look_at_everything()  # what it covered is gone, and nothing says so afterwards
         with self.asked(session.agent):
-            token = removal.lift(self.work, session.agent, session.key or session.id)
+            token = removal.lift(self.work, session.agent, session.key or session.id).stone.session_token
             self.stones.pop((session.agent, token), None)
             self.unsure = True
             self.dirty.add("everything")

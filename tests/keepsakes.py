@@ -1,0 +1,118 @@
+"""A vault with rows of every native kind, for the tests of backups and bundles, and what it holds of them."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+from workbench import NOW, Answer, Vault, numbered
+
+from signet_sync.contracts.timestamps import parse_instant
+from signet_sync.contracts.tokens import token_of
+from signet_sync.index import gardens, memories, pins, promotions
+from signet_sync.index.database import Database
+from signet_sync.index.schema import BACKED_UP
+from signet_sync.recall.concepts import derive
+from signet_sync.recall.dreams import Promotion
+from signet_sync.recall.signals import Signals
+from signet_sync.temporal.memories import memory_id
+
+NOW_US = parse_instant(NOW) or 0
+LAMP = "Ada trims the wick of the lamp before she reads."
+PRIVATE = "Ada is afraid of moths."
+OF_SESSION = "The zqxcanary of the first session likes opals."
+LUIS = "Luis moved to Bogotá."
+FIRST, SECOND = numbered(1)["session_id"], numbered(2)["session_id"]
+
+
+def done(answer: Answer) -> Answer:
+    """The answer, held to exit code 0."""
+    assert answer.code == 0, answer
+    return answer
+
+
+def memory(text: str, agent: str = "default", *, private: bool = False, kind: str = "note") -> memories.Memory:
+    """A memory as `remember` keeps it."""
+    told = memory_id(agent, kind, text)
+    return memories.Memory(agent, told, kind, text, ("tag",), private, NOW, derive(text))
+
+
+def fill(vault: Vault) -> None:
+    """Two sessions, and rows of every kind, of two agents, one of them resting on the first session."""
+    vault.session(1)
+    vault.session(2)
+    vault.reindex()
+    with vault.database(readonly=False) as database, database.transaction():
+        put(database)
+    vault.reindex()
+
+
+def put(database: Database) -> None:
+    """Rows of every kind that files do not make. In the caller's transaction."""
+    first = (token_of("default", FIRST), FIRST)
+    for one, origin in (
+        (memory(LAMP, kind="preference"), memories.OWN_WORD),
+        (memory(PRIVATE, private=True), memories.OWN_WORD),
+        (memory(OF_SESSION), first),
+        (memory(LUIS, "scout"), memories.OWN_WORD),
+    ):
+        memories.store(database, one, origin)
+    lamp, opals = memory(LAMP, kind="preference").id, memory(OF_SESSION).id
+    pins.pin(database, "default", lamp, NOW)
+    pins.pin(database, "default", opals, NOW)
+    node = "select id from session_summaries where session_id = ? and depth = 0 and source_type = 'summary'"
+    pins.pin(database, "default", database.value(node, (FIRST,)), NOW)
+    for agent, found, query in (
+        ("default", lamp, "what about the wick"),
+        ("default", lamp, "what about the wick"),
+        ("default", lamp, "number1x and the wick"),  # a word of the first session
+        ("default", opals, "opals"),
+        ("scout", memory(LUIS, "scout").id, "Bogotá"),
+    ):
+        database.execute(
+            "insert into recall_events(agent_id, memory_id, query, score, at_us) values(?, ?, ?, 1.0, ?)",
+            (agent, found, query, NOW_US),
+        )
+    risen = [Promotion(one, 0.9, Signals(3, 1.0, 1.0, 1.0, 1.0, 1), 3, NOW_US) for one in (lamp, opals)]
+    promotions.store(database, "default", "20260329T120000000Z", NOW_US, risen, candidates=2, skipped=0)
+    database.execute("insert into artifact_telemetry values('default', ?, 3, ?)", (vault_path("summary", 1), NOW))
+    database.execute("insert into artifact_telemetry values('default', ?, 1, ?)", (vault_path("manifest", 1), NOW))
+    database.execute(f"insert into node_telemetry values('default', '{lamp}', 2, '2026-03-29', 1, '2026-03-28')")
+    database.execute(
+        "insert into flow_results values('default', 'key', 'end', 'hash', ?, ?, ?, 0, ?)",
+        (*first, '{"summary": "memory/x.md", "words": ["é"]}', NOW),
+    )
+    gardens.set_chain(database, "default", gardens.Chain("a" * 64, "01M81S50B5MGF1JWVMSS2XBEQW", 3))
+    database.execute(
+        "insert into captures values('claude-code', ?, 'x', 10, 20, 'default', 'captured', ?, ?)",
+        (os.path.expanduser("~/.claude/projects/a/b.jsonl"), SECOND, NOW),
+    )
+    database.set_meta("gone:" + "0" * 32, "")
+
+
+def vault_path(kind: str, number: int) -> str:
+    """The path of a file of a session."""
+    stamp = numbered(number)["captured_at"].replace(":", "-")
+    return f"memory/{stamp}--{token_of('default', numbered(number)['session_id'])}--{kind}.md"
+
+
+def native(vault: Vault) -> dict[str, list[tuple[Any, ...]]]:
+    """Every row that is worth keeping, sealed bytes and marks too; events in their order."""
+    with vault.database() as database:
+        found = {
+            table: list(database.execute(f"select {', '.join(columns)} from {table}"))
+            for table, columns in BACKED_UP.items()
+        }
+        found["seals"] = sorted(database.execute("select * from seals"))
+        found["marks"] = sorted(database.execute("select * from meta where key like 'gone:%'"))
+    return found
+
+
+def holding(place: Path, word: str) -> list[str]:
+    """Files below a place that hold a word."""
+    return [
+        str(path.relative_to(place))
+        for path in sorted(place.rglob("*"))
+        if path.is_file() and word.encode() in path.read_bytes()
+    ]

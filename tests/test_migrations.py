@@ -1,0 +1,304 @@
+"""Databases, backups and state of every earlier shape: opened by this version they are whole, and nothing native goes.
+
+`old_schemas/` holds the statements of each shape that a database of ours ever had; the number is its `user_version`.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import zlib
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import apsw
+import artifacts_fixture as made
+import pytest
+from workbench import NOW, Vault, numbered
+
+from signet_sync import reconcile
+from signet_sync.index import schema
+from signet_sync.index.database import Database
+from signet_sync.index.schema import TABLES, VERSION, native_tables
+
+FOLDER = Path(__file__).parent / "old_schemas"
+FIRST, SCHEMA_1, SCHEMA_2 = (FOLDER / f"schema-{name}.sql" for name in ("1-first", "1", "2"))
+OLD = sorted(FOLDER.glob("schema-*.sql"))
+CANARY = "zanzibar"
+SHAPES = "select type, name, tbl_name, sql from sqlite_schema"
+
+
+def old(path: Path, statements: Path) -> apsw.Connection:
+    """A database of an old shape, with three rows in each of its tables."""
+    connection = apsw.Connection(str(path))
+    connection.execute("pragma journal_mode = wal; pragma secure_delete = on")
+    connection.execute(statements.read_text(encoding="utf-8"))
+    for table in tables(connection):
+        for number in range(3):
+            row = tuple(made_up(table, name, kind, number) for name, kind in columns(connection, table))
+            connection.execute(f"insert into {table} values({', '.join('?' * len(row))})", row)
+    return connection
+
+
+def tables(connection: apsw.Connection) -> list[str]:
+    """The tables that hold rows of ours; those of full text are made of others."""
+    listed = connection.execute("select name from pragma_table_list where type = 'table' and schema = 'main'")
+    return [name for (name,) in listed if not name.startswith("sqlite_")]
+
+
+def columns(connection: apsw.Connection, table: str) -> list[tuple[str, str]]:
+    return list(connection.execute("select name, type from pragma_table_info(?)", (table,)))
+
+
+def made_up(table: str, column: str, kind: str, number: int) -> object:
+    match kind.lower():
+        case "integer":
+            return number
+        case "real":
+            return number / 4
+        case "blob":
+            return b"%d" % number
+    return f"{CANARY} {table} {column} {number}"
+
+
+def native(connection: apsw.Connection) -> dict[str, list[dict[str, Any]]]:
+    """The native rows of a database, each with the names of its columns."""
+    return {table: rows(connection, table) for table in tables(connection) if TABLES.get(table) == "native"}
+
+
+def rows(connection: apsw.Connection, table: str) -> list[dict[str, Any]]:
+    names = [name for name, _ in columns(connection, table)]
+    found = connection.execute(f"select {', '.join(names)} from {table} order by 1, 2")
+    return [dict(zip(names, row, strict=True)) for row in found]
+
+
+# Rows that a migration leaves behind, because they lack what no row may lack today: which transcripts were read is
+# found out again by reading them.
+LEFT_BEHIND = {("schema-1-with-flows", "captures")}
+
+
+@pytest.fixture(params=OLD, ids=[path.stem for path in OLD])
+def statements(request: pytest.FixtureRequest) -> Path:
+    return Path(request.param)
+
+
+def test_every_native_row_of_an_old_database_is_there_afterwards(tmp_path: Path, statements: Path) -> None:
+    path = tmp_path / "index.db"
+    with closing(old(path, statements)) as connection:
+        before = native(connection)
+    database = Database(str(path))
+    after = native(database.connection)
+    for table, were in before.items():
+        kept = [{name: row[name] for name in were[0]} for row in after[table]]
+        if table == "meta":
+            kept = [row for row in kept if row in were]
+        assert kept == ([] if (statements.stem, table) in LEFT_BEHIND else were), table
+    assert whole(database)
+    database.close()
+    reopened = Database(str(path), readonly=True)
+    assert native(reopened.connection) == after
+    reopened.close()
+
+
+def whole(database: Database) -> bool:
+    """Whether the database is what a new one would be. Full text that was kept does not fit the made-up rows."""
+    fresh = Database(":memory:")
+    assert set(database.execute(SHAPES)) == set(fresh.execute(SHAPES))
+    assert database.value("pragma user_version") == VERSION
+    return not [found for found in database.problems() if "full text" not in found]
+
+
+@contextmanager
+def closing(connection: apsw.Connection) -> Iterator[apsw.Connection]:
+    try:
+        yield connection
+    finally:
+        connection.close()
+
+
+def test_no_text_stays_in_a_table_that_nobody_knows_any_more(tmp_path: Path) -> None:
+    path = tmp_path / "index.db"
+    old(path, FIRST).close()
+    word = f"{CANARY} highlights".encode()
+    assert word in path.read_bytes()
+    Database(str(path)).close()
+    assert not [name for name in tmp_path.iterdir() if word in name.read_bytes()]
+
+
+class Cut(Exception):
+    """The process would be gone here."""
+
+
+def cut_after(count: int) -> Callable[[apsw.Connection], None]:
+    """A hook that ends a connection's work at one of the statements that write; the first connection is the one."""
+    left = [count]
+
+    def watch(connection: apsw.Connection) -> None:
+        if connection.filename:
+            connection.exec_trace = trace
+
+    def trace(_cursor: apsw.Cursor, sql: str, _bindings: object) -> bool:
+        left[0] -= 1
+        if not left[0]:
+            raise Cut(sql)
+        return True
+
+    return watch
+
+
+def test_cut_off_on_its_way_a_migration_is_done_by_the_next_one_to_come(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert cut_everywhere(tmp_path, SCHEMA_1, monkeypatch, every=101) >= 2
+
+
+@pytest.mark.slow
+def test_cut_off_at_each_statement_a_migration_is_done_by_the_next_one_to_come(
+    tmp_path: Path, statements: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert cut_everywhere(tmp_path, statements, monkeypatch, every=1) > 80
+
+
+def cut_everywhere(tmp_path: Path, statements: Path, monkeypatch: pytest.MonkeyPatch, *, every: int) -> int:
+    """Cuts a migration off at every so many statements; gives how many times it was."""
+    before = tmp_path / "before.db"
+    with closing(old(before, statements)) as connection:
+        rows_before = native(connection)
+    shutil.copy(before, tmp_path / "wanted.db")
+    with closing(Database(str(tmp_path / "wanted.db")).connection) as connection:
+        wanted = native(connection)
+    number, cuts = 1, 0
+    while True:
+        path = tmp_path / "cut.db"
+        shutil.copy(before, path)
+        monkeypatch.setattr(apsw, "connection_hooks", [cut_after(number)])
+        try:
+            Database(str(path)).connection.close()
+            return cuts
+        except Cut:
+            cuts += 1
+        finally:
+            monkeypatch.setattr(apsw, "connection_hooks", [])
+        leftover = apsw.Connection(str(path))
+        assert native(leftover) == rows_before, "all or nothing"
+        leftover.close()
+        database = Database(str(path))
+        assert native(database.connection) == wanted
+        assert whole(database)
+        database.connection.close()
+        for suffix in ("", "-wal", "-shm"):
+            Path(f"{path}{suffix}").unlink(missing_ok=True)
+        number += every
+
+
+@pytest.mark.parametrize("statements", [FIRST, SCHEMA_2], ids=["schema 1", "schema 2"])
+def test_what_is_derived_of_an_old_database_is_made_anew_and_a_vault_looks_as_before(
+    tmp_path: Path, statements: Path
+) -> None:
+    vault = Vault(tmp_path / "vault")
+    paths = vault.session(1)
+    vault.reindex()
+    page, dump = vault.page(), vault.dump()
+    with vault.database() as database:
+        seals = rows(database.connection, "seals")
+    to_old(vault, statements)
+    answer = vault.call("status", "--json")
+    assert answer.code == 0 and "older version" in answer.json["trouble"], "whoever only reads changes nothing"
+    vault.reindex()
+    assert (vault.page(), vault.dump()) == (page, dump)
+    with vault.database() as database:
+        assert rows(database.connection, "seals") == seals
+    assert len(vault.hits("number1x")) == 2 and paths["summary"] in vault.hits("number1x")
+    assert vault.reindex()["counts"]["read"] == 0
+
+
+def to_old(vault: Vault, statements: Path) -> None:
+    """Puts an old database in the place of the vault's, with the native rows that it can hold."""
+    with vault.database() as database:
+        kept = native(database.connection)
+    vault.db.unlink()
+    with closing(apsw.Connection(str(vault.db))) as connection:
+        connection.execute("pragma journal_mode = wal")
+        connection.execute(statements.read_text(encoding="utf-8"))
+        for table in set(tables(connection)) & kept.keys():
+            names = [name for name, _ in columns(connection, table)]
+            for row in kept[table]:
+                values = tuple(row[name] for name in names)
+                connection.execute(f"insert into {table} values({', '.join('?' * len(values))})", values)
+
+
+def test_a_database_that_lacks_a_table_of_its_own_version_gives_its_native_rows_to_a_new_one(tmp_path: Path) -> None:
+    """There were such, for an hour, while schema 3 was made."""
+    vault = Vault(tmp_path / "vault")
+    vault.session(1)
+    vault.reindex()
+    assert vault.call("remember", "The lamp of the lantern is lit at dusk.").code == 0
+    with vault.database(readonly=False) as database, database.transaction():
+        for table in ("garden_files", "garden_chain", "garden_drift"):
+            database.execute(f"drop table {table}")
+    for _ in range(3):
+        vault.call("reindex", "--now", NOW)
+    assert vault.reindex()["counts"]["indexed"] == 3
+    assert vault.rows("select content from memories") == [("The lamp of the lantern is lit at dusk.",)]
+
+
+def test_a_change_of_the_schema_wants_a_new_number_and_a_file_of_the_one_before() -> None:
+    """Who changes a table: raise `VERSION`, and keep the statements of the version before in `old_schemas/`."""
+    numbers = {int(path.stem.split("-")[1]) for path in OLD}
+    assert numbers == set(range(1, VERSION))
+    text = " ".join(" ".join((*schema.NATIVE_DDL, *schema.DERIVED_DDL)).split())
+    assert (VERSION, zlib.crc32(text.encode())) == (3, 3096183173)
+    assert set(TABLES) >= set(native_tables())
+
+
+# ── state that earlier versions left ──
+
+
+def test_a_seal_of_the_first_days_gives_its_bytes_back(tmp_path: Path) -> None:
+    vault = Vault(tmp_path / "vault")
+    path = vault.session(1)["summary"]
+    raw = (vault / path).read_bytes()
+    vault.reindex()
+    with vault.database(readonly=False) as database, database.transaction():
+        database.execute("update seals set packed = ? where path = ?", (zlib.compress(raw), path))
+    (vault / path).write_bytes(raw + b"more\n")
+    assert vault.call("violations", "restore", path, "--yes").code == 0
+    assert (vault / path).read_bytes() == raw
+    seal = reconcile.Seal(*(["x"] * 8), packed=b"neither", sealed_at="x")
+    assert reconcile.unpack(seal) is None
+
+
+def test_an_ending_that_was_journalled_by_an_earlier_version_is_finished(tmp_path: Path) -> None:
+    """Before summaries had a heading of their own, a journalled ending did not name one."""
+    vault = Vault(tmp_path / "vault")
+    vault.reindex()
+    given = numbered(2)
+    token = made.token_for(session_id=given["session_id"])
+    document = {
+        "v": 1,
+        "kind": "end",
+        "agent_id": "default",
+        "session_id": given["session_id"],
+        "session_key": None,
+        "project": "/work/lantern",
+        "harness": "codex",
+        "captured_at": given["captured_at"],
+        "started_at": None,
+        "ended_at": given["captured_at"],
+        "token": token,
+        "manifest": made.path_for("manifest", **{key: given[key] for key in ("session_id", "captured_at")}),
+        "bodies": {"transcript": "User: Light the lamp.\n\nAssistant: It is lit.", "summary": given["body"].strip()},
+        "proposal": None,
+        "now": NOW,
+        "flow_key": "ab" * 16,
+        "request": "cd" * 32,
+        "redactions": {},
+    }
+    folder = vault.state / "journal"
+    folder.mkdir(exist_ok=True)
+    (folder / f"{'ab' * 16}.json").write_text(json.dumps(document))
+    assert vault.reindex()["counts"]["indexed"] == 3
+    assert len(vault.hits("number2x")) >= 1 and not os.listdir(folder)
