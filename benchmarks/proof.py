@@ -109,7 +109,7 @@ def main() -> int:
     asked = argparse.ArgumentParser(prog="python -m benchmarks.proof", description="Runs the long proofs.")
     asked.add_argument("--only", action="append", metavar="PART", help="this part; several times for several")
     asked.add_argument("--list", action="store_true", help="names the parts and runs nothing")
-    asked.add_argument("--soak-minutes", type=float, default=30, help="how long the soak is (30)")
+    asked.add_argument("--soak-minutes", type=float, default=45, help="how long the soak is (45)")
     asked.add_argument("--fuzz-files", type=int, default=1_000_000, help="how many files are made up (1,000,000)")
     asked.add_argument("--write", action="store_true", help="writes the figures into docs/reliability.md")
     given = asked.parse_args()

@@ -34,8 +34,8 @@ from signet_sync.index.database import Database
 
 SAMPLE_EVERY = 1.0
 FOLDERS_EVERY = 10.0
-# A process is warm when its first passes are over and its caches are filled.
-WARM = 60.0
+# A process is warm when it has seen what it will see: a storm, a full pass of the timer, its caches filled.
+WARM = 300.0
 # A slope over less than this is noise.
 LONG = 180.0
 # A life of fewer samples is mostly its beginning.
@@ -521,7 +521,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--kill-every", type=float, default=60.0, help="seconds between two kills; 0: never (60)")
     parser.add_argument("--storm-every", type=float, default=170.0, help="seconds between two storms; 0: never (170)")
     parser.add_argument("--look-every", type=float, default=130.0, help="seconds between two looks; 0: at the end only")
-    parser.add_argument("--calm", type=float, default=0.3, help="last share of the time without kills and growth (0.3)")
+    parser.add_argument("--calm", type=float, default=0.5, help="last share of the time without kills and growth (0.5)")
     parser.add_argument("--json", metavar="FILE", help="append the figures, one JSON document a line")
     chosen = parser.parse_args(argv)
     if sys.platform != "linux":
