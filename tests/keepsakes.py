@@ -88,6 +88,7 @@ def put(database: Database) -> None:
         "insert into captures values('claude-code', ?, 'x', 10, 20, 'default', 'captured', ?, ?)",
         (os.path.expanduser("~/.claude/projects/a/b.jsonl"), SECOND, NOW),
     )
+    database.execute("update seals set packed = x'' where path = ?", (vault_path("transcript", 2),))  # let go
     database.set_meta("gone:" + "0" * 32, "")
 
 

@@ -108,10 +108,10 @@ def test_sealed_bytes_come_back_for_files_that_changed_or_went_meanwhile(vault: 
 def test_a_seal_that_lost_its_bytes_gets_them_back(vault: Vault, file: Path) -> None:
     before = kept.native(vault)
     with vault.database(readonly=False) as database, database.transaction():
-        database.execute("update seals set packed = null")
+        database.execute("update seals set packed = null where packed <> x''")
     # The next pass could not take them from a file that changed.
     (vault / kept.vault_path("summary", 1)).write_bytes(b"forged")
-    assert restore(vault, file).json["rows"]["sealed_bytes"] == 4
+    assert restore(vault, file).json["rows"]["sealed_bytes"] == 3
     assert kept.native(vault)["seals"] == before["seals"]
 
 
@@ -162,6 +162,14 @@ def test_nothing_of_a_session_that_was_removed_since_comes_back(vault: Vault, fi
     file.unlink()
     for word in ("zqxcanary", "opals", "number1x", kept.FIRST):
         assert kept.holding(tmp_path, word) == []
+
+
+def test_where_no_bytes_tell_its_words_no_older_query_of_its_agent_comes_back(vault: Vault, tmp_path: Path) -> None:
+    bare = Path(shutil.copy2(next(vault.state.glob("backups/*.db")), tmp_path / "automatic.db"))
+    remove(vault)
+    wipe(vault)
+    assert restore(vault, bare).json["left_out"]["removed_sessions"] == 1
+    assert [row[0] for row in kept.native(vault)["recall_events"]] == ["scout"]
 
 
 def test_a_memory_that_was_forgotten_since_stays_forgotten(vault: Vault, file: Path, tmp_path: Path) -> None:
@@ -393,3 +401,17 @@ def test_backups_work_beside_a_running_agent(vault: Vault, file: Path) -> None:
     finally:
         agent.terminate()
         agent.wait()
+
+
+@pytest.mark.slow
+def test_where_no_room_is_left_the_old_file_stays_and_nothing_else(vault: Vault, file: Path, tmp_path: Path) -> None:
+    before, names = file.read_bytes(), sorted(tmp_path.iterdir())
+    with vault.database(readonly=False) as database, database.transaction():
+        database.execute(
+            "update seals set packed = randomblob(2000000) where path = ?", (kept.vault_path("summary", 1),)
+        )
+    small = ("sh", "-c", 'ulimit -f 1500; exec "$@"', "sh")
+    for words in (("backup", "create", str(file)), ("export", str(tmp_path / "rows.jsonl"))):
+        answer = vault.spawn(*words, "--json", prefix=small)
+        assert answer.code == 3 and answer.json["error"]["path"] == words[-1], answer
+    assert file.read_bytes() == before and sorted(tmp_path.iterdir()) == names

@@ -83,16 +83,27 @@ def create(workspace: Workspace, target: str | None, now_us: int) -> Written:
             path = _keep(workspace, now_us)
         else:
             path = os.path.abspath(target)
-            known = places(workspace.root)
             with outside.replacing(path, backup.begins) as temporary:
-                backup.write(
-                    workspace.database,
-                    temporary,
-                    _about(workspace, now_us),
-                    whole=True,
-                    portable=lambda one: bundles.portable(one, known),
-                )
+                _write(workspace, path, temporary, now_us)
     return Written(path, rows, os.path.getsize(path))
+
+
+def _write(workspace: Workspace, path: str, temporary: str, now_us: int) -> None:
+    known = places(workspace.root)
+    try:
+        backup.write(
+            workspace.database,
+            temporary,
+            _about(workspace, now_us),
+            whole=True,
+            portable=lambda one: bundles.portable(one, known),
+        )
+    except DatabaseError as error:
+        raise DatabaseError(
+            f"the backup cannot be written: {error.__cause__ or error.message}",
+            path=path,
+            hint="look whether there is room on its disk; nothing was written",
+        ) from error
 
 
 def export(

@@ -39,7 +39,7 @@ A move to a new machine:
   old:  copy the workspace folder, and: signet-sync backup create /media/stick/signet.backup
   new:  put the folder back, and: signet-sync backup restore /media/stick/signet.backup
 
-Hooks and the service belong to a machine: signet-sync hooks install, signet-sync service install.
+Hooks and the service belong to a machine: signet-sync hooks install auto, signet-sync service install.
 """
 
 _CREATE = """Write a backup now.

@@ -146,7 +146,8 @@ def _tell(context: Context, done: Done, plan: Plan, *, keep_state: bool) -> None
         for line in done.by_hand:
             click.echo(f"  {line}")
     if done.hooks:
-        click.echo("close agents that are open now: they may still call the hooks that they started with")
+        click.echo("close agents that are open now: they still call the hooks that they started with;")
+        click.echo("what that leaves, eject takes away when it is called again")
     click.echo(f"{display(context.root)} is yours as it is; to come back: {context.command_line('reindex')}")
 
 

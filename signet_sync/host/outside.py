@@ -34,6 +34,8 @@ def replacing(path: str, is_ours: Callable[[bytes], bool]) -> Iterator[str]:
         yield temporary
         _refuse_others(path, is_ours)
         os.replace(temporary, path)
+    except OSError as error:  # about the file that was named, not the one beside it
+        raise OSError(error.errno, error.strerror or str(error), path) from error
     finally:
         with suppress(FileNotFoundError):
             os.unlink(temporary)
