@@ -11,7 +11,7 @@ from __future__ import annotations
 import errno
 import os
 import stat
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import MISSING, Field, dataclass, field, fields
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -26,7 +26,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
 WORKSPACE_FILE = "signet-sync.toml"
+UNKNOWN = "unknown setting"
 FILE_LIMIT = 64 * 1024
+_SEARCHES = 10
 DOTS_LIMIT = 100
 
 Path = str
@@ -389,6 +391,14 @@ def notices(environ: Mapping[str, str] = os.environ) -> tuple[bool, tuple[str, .
     return desktop, command
 
 
+def _alike(key: str, known: Iterable[str]) -> str:
+    """The setting that was meant, where a name is only mistyped."""
+    from difflib import get_close_matches
+
+    meant = get_close_matches(key, known, 1, 0.75)
+    return f", did you mean {meant[0]}?" if meant else ""
+
+
 def load(
     root: Path,
     *,
@@ -409,7 +419,9 @@ def load(
     for key, value in _entries(workspace_path, of_workspace=True) if workspace_file else ():
         known = by_key.get(key)
         if known is None or not known.metadata["workspace"]:
-            why = "unknown setting" if known is None else "a workspace may not set this"
+            # Somebody else may have written the file, and with thousands of names: not each is worth a search.
+            meant = _alike(key, by_key) if known is None and len(warnings) < _SEARCHES else ""
+            why = f"{UNKNOWN}{meant}" if known is None else "a workspace may not set this"
             warnings.append(f"{WORKSPACE_FILE}: {display(key)} ignored: {why}")
             continue
         values[known.name] = _checked(known, value, WORKSPACE_FILE)
@@ -419,7 +431,7 @@ def load(
         known = by_key.get(key)
         if known is None:
             raise ConfigError(
-                f"unknown setting {display(key)}",
+                f"{UNKNOWN} {display(key)}{_alike(key, by_key)}",
                 path=user_path,
                 hint="see docs/settings.md for every setting; remove or rename it",
             )

@@ -46,7 +46,6 @@ _IN_STORES = ("opencode", "openclaw")  # their sessions stand in databases: ther
 PAYLOAD_LIMIT = 16 * 1024 * 1024  # bytes
 PATIENCE = 2.0  # seconds for all of stdin: a harness gives its hooks as few as three
 _MOVES = 5  # of the state folder, while a job is written; one is rare
-AGENT_SILENCE = 120.0  # seconds without a sign of life, after which nobody is trusted to take the job
 LOG_LIMIT = 256 * 1024  # bytes; one file before it is kept
 
 
@@ -304,11 +303,8 @@ def _agent_listens(folder: whereabouts.StateFolder) -> bool:
     beat = whereabouts.read_heartbeat(folder)
     if beat is None or beat.get("boot") != whereabouts.boot_id() or type(beat.get("pid")) is not int:
         return False
-    try:
-        silence = time.time() - os.stat(folder.heartbeat).st_mtime
-    except OSError:
-        return False
-    return silence < AGENT_SILENCE and whereabouts.process_alive(beat["pid"])
+    silence = whereabouts.silence(folder)
+    return silence is not None and silence < whereabouts.SILENCE and whereabouts.process_alive(beat["pid"])
 
 
 def _start_worker(root: str) -> None:

@@ -61,7 +61,7 @@ HINTS: dict[str, str] = {
     "conflict-copy": "compare it with the original and delete the one you do not want",
     "foreign-name": "not one of our files; it is left alone",
     "temporary": "a temporary file of another program; it is left alone",
-    "tombstoned": "its session was removed; a writing pass deletes this file",
+    "tombstoned": "delete it, or let signet-sync reindex or the running agent do so",
 }
 
 

@@ -16,6 +16,7 @@ from contextlib import ExitStack, contextmanager, suppress
 from signet_sync import whereabouts
 from signet_sync.contracts.places import MEMORY
 from signet_sync.errors import AnotherAgent, WorkspaceError
+from signet_sync.whereabouts import SILENCE as SILENCE
 from signet_sync.whereabouts import StateFolder as StateFolder
 from signet_sync.whereabouts import base as base
 from signet_sync.whereabouts import boot_id as boot_id
@@ -25,6 +26,7 @@ from signet_sync.whereabouts import process_alive as process_alive
 from signet_sync.whereabouts import process_birth as process_birth
 from signet_sync.whereabouts import read_heartbeat as read_heartbeat
 from signet_sync.whereabouts import read_json as read_json
+from signet_sync.whereabouts import silence as silence
 from signet_sync.whereabouts import sync_folder as sync_folder
 
 _RUN = "run.lock"
@@ -166,6 +168,11 @@ def beat(folder: StateFolder, value: Mapping[str, object]) -> None:
     }
     private_folder(folder.path)
     write_json(folder.heartbeat, status)
+
+
+def is_shut(folder: StateFolder) -> bool:
+    """Whether there is a state folder, and its mode or its owner keeps us out: nobody can say what is in it."""
+    return os.path.isdir(folder.path) and not os.access(folder.path, os.R_OK | os.W_OK | os.X_OK)
 
 
 def run_lock_holder(folder: StateFolder) -> bool:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import os
 import sys
+import time
 from collections.abc import Mapping
 from hashlib import sha256
 
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
     from typing import Any
 
 DEFAULT_WORKSPACE = "~/.agents"
+# An agent that gave no sign of life for so many seconds hangs; a healthy one gives one four times a minute.
+SILENCE = 120.0
 _ID = frozenset("0123456789abcdef-")
 _NAME = "signet-sync"
 
@@ -124,12 +127,9 @@ def identified(where: str, real: str) -> StateFolder | None:
     if found is None:
         return None
     folder = os.path.join(where, found)
-    copied = _is_copy(folder, real)
-    if copied or _recorded(folder) is None:
-        own = remembered(where, real)
-        if copied or own is not None:
-            return own
-    return StateFolder(folder, found)
+    if _recorded(folder) is None:
+        return remembered(where, real) or StateFolder(folder, found)
+    return None if _is_copy(folder, real) else StateFolder(folder, found)
 
 
 def remembered(where: str, real: str) -> StateFolder | None:
@@ -246,6 +246,14 @@ def read_json(path: str) -> dict[str, Any] | None:
 def read_heartbeat(folder: StateFolder) -> dict[str, Any] | None:
     """The last heartbeat of the agent, or None."""
     return read_json(folder.heartbeat)
+
+
+def silence(folder: StateFolder) -> float | None:
+    """Seconds since the agent's last sign of life, the time of change of its heartbeat; None without one."""
+    try:
+        return max(time.time() - os.stat(folder.heartbeat).st_mtime, 0.0)
+    except OSError:
+        return None
 
 
 def boot_id() -> str:

@@ -375,19 +375,25 @@ def _ledger_page(
     inputs = sha256(text.encode("utf-8", "replace")).hexdigest()
     if before is not None and before.inputs_sha256 == inputs and before.signature == _signature(workspace.root, path):
         return
-    found = files.read(workspace.root, path, PAGE_LIMIT)
-    if patient and before is not None and before.inputs_sha256 == inputs and isinstance(found, Found):
-        there = markers.generated(found.raw)
-        if there is not None and _says_more(there, text) and not _tells_of_what_went(workspace, agent_id, found.raw):
-            written.append((path, PageState(agent_id, found.signature, inputs, None)))
-            return
-    signature, _ = _publish(workspace, path, text, now_us, folders)
+    signature = None
+    if patient and before is not None and before.inputs_sha256 == inputs:
+        signature = _of_one_that_says_more(workspace, agent_id, path, text)
+    if signature is None:
+        signature, _ = _publish(workspace, path, text, now_us, folders)
     written.append((path, PageState(agent_id, signature, inputs, None)))
 
 
-def _says_more(there: str, text: str) -> bool:
-    """Whether one page comes before another in an order that is the same on every machine: no two give way forever."""
-    return (there.count("\n"), len(there), there) > (text.count("\n"), len(text), text)
+def _of_one_that_says_more(workspace: Workspace, agent_id: str, path: str, text: str) -> Signature | None:
+    """The signature of a page that another machine's agent wrote, if it is to stay.
+
+    More lines, then more characters, then what sorts later: of two pages every machine keeps the same one.
+    """
+    found = files.read(workspace.root, path, PAGE_LIMIT)
+    there = markers.generated(found.raw) if isinstance(found, Found) else None
+    if not isinstance(found, Found) or there is None or _tells_of_what_went(workspace, agent_id, found.raw):
+        return None
+    says_more = (there.count("\n"), len(there), there) > (text.count("\n"), len(text), text)
+    return found.signature if says_more else None
 
 
 def _withdraw(workspace: Workspace, path: str) -> None:

@@ -20,7 +20,17 @@ import apsw
 
 from signet_sync import journal, state
 from signet_sync import reconcile as desk
-from signet_sync.agent import copied_manifests, copied_tombstones, copies, flows, graph, projection, purge, retention, scrub
+from signet_sync.agent import (
+    copied_manifests,
+    copied_tombstones,
+    copies,
+    flows,
+    graph,
+    projection,
+    purge,
+    retention,
+    scrub,
+)
 from signet_sync.agent.displaced import keep_displaced
 from signet_sync.agent.entities import tending
 from signet_sync.agent.flows import Flow

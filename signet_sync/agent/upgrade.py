@@ -93,8 +93,8 @@ class Upgrade:
 
     def _be_whole(self) -> None:
         if not self._loaded:
-            load_the_rest()
             self._loaded = True
+            load_the_rest()
 
     def _notice(self, found: Mark | None, now: float) -> None:
         self.end()

@@ -16,9 +16,6 @@ if TYPE_CHECKING:
     from signet_sync.index.database import Database
     from signet_sync.state import StateFolder
 
-# An agent that gave no sign of life for this long hangs, in seconds; a healthy one gives one four times a minute.
-SILENCE = 120.0
-
 
 @click.command()
 @click.option(
@@ -58,19 +55,18 @@ def describe(context: Context) -> dict[str, Any]:
 
     folder = context.state()
     # The kernel decides: somebody holds the run lock. What is written proves nothing after kill -9 or a reboot.
-    running = state.run_lock_holder(folder)
+    running = not state.is_shut(folder) and state.run_lock_holder(folder)
     beat = state.read_heartbeat(folder)
     live = (beat or {}) if running else {}
     path = context.database_path()
     index = _index(path)
-    halted = "halted: cliff" if index.halt else "stopped"
-    silence = _silence(folder) if running else None
+    silence = state.silence(folder) if running else None
     return {
         "workspace": context.root,
         "database": path,
         "running": running,
         "pid": live.get("pid"),
-        "state": live.get("state", "starting") if running else halted,
+        "state": live.get("state", "starting") if running else _resting(folder, index),
         "halt": index.halt or None,
         "since": live.get("since"),
         "last_full_pass": _last_pass(folder, live),
@@ -83,13 +79,35 @@ def describe(context: Context) -> dict[str, Any]:
         "rows": index.rows,
         "intake": _intake(folder, index.refused),
         "lag_seconds": _lag(folder),
-        "trouble": live.get("trouble") or index.trouble or _log_trouble(path) or None,
+        "trouble": live.get("trouble") or _trouble(context.root, folder, path, index, running=running) or None,
         "set_aside": _set_aside(path),
         "stale_heartbeat": beat is not None and not running,
-        "silent_seconds": silence,
-        "responding": silence is not None and silence < SILENCE if running else None,
+        "silent_seconds": None if silence is None else round(silence, 1),
+        "responding": silence is not None and silence < state.SILENCE if running else None,
         "version": live.get("version"),
     }
+
+
+def _resting(folder: StateFolder, index: _Index) -> str:
+    """The state where no agent is known to run."""
+    from signet_sync import state
+
+    if state.is_shut(folder):
+        return "unknown"
+    return "halted: cliff" if index.halt else "stopped"
+
+
+def _trouble(root: str, folder: StateFolder, path: str, index: _Index, *, running: bool) -> str:
+    """Why there is nothing to tell of, or not all of it, and what to do about that."""
+    from signet_sync import state
+
+    if not running and os.path.islink(root) and not os.path.exists(root):
+        return f"the workspace is a link to {os.readlink(root)}, which is not there: bring that back, or unlink it"
+    if not running and not os.path.isdir(root):
+        return "there is no such workspace: signet-sync init makes it, --workspace names another one"
+    if state.is_shut(folder):
+        return "the state folder cannot be opened: signet-sync doctor says why"
+    return index.trouble or _log_trouble(path)
 
 
 @dataclass(slots=True)
@@ -169,14 +187,6 @@ def _set_aside(path: str) -> list[str]:
     from signet_sync.index.database import set_aside_before
 
     return [os.path.basename(name) for name in set_aside_before(path)]
-
-
-def _silence(folder: StateFolder) -> float | None:
-    """Seconds since the agent's last sign of life: the time of change of its heartbeat."""
-    try:
-        return round(max(time.time() - os.stat(folder.heartbeat).st_mtime, 0.0), 1)
-    except OSError:
-        return None
 
 
 def _last_pass(folder: StateFolder, live: dict[str, Any]) -> str | None:

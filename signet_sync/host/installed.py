@@ -13,7 +13,8 @@ from typing import NamedTuple
 import signet_sync
 
 _TRIAL = """\
-import json
+import json, sys
+sys.path.append(sys.argv[1])
 import signet_sync.agent.daemon
 from signet_sync.index.schema import VERSION
 print(json.dumps([signet_sync.__version__, VERSION]))
@@ -48,7 +49,7 @@ class Trial:
         self._trouble = ""
         try:
             self._process = subprocess.Popen(
-                [_interpreter(), "-c", _TRIAL],
+                [_interpreter(), "-c", _TRIAL, os.path.dirname(os.path.dirname(signet_sync.__file__))],
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.PIPE,

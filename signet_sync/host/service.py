@@ -325,6 +325,29 @@ def restart(state: ServiceState, environ: Mapping[str, str] = os.environ) -> Don
     return work.done("systemd-system" if system else "systemd", state.path, running=manager.is_active(unit) is True)
 
 
+def gone(state: ServiceState, environ: Mapping[str, str] = os.environ) -> str | None:
+    """The program that a unit starts, or the interpreter of that, where it is not there any more."""
+    if _is_macos():
+        words = _arguments(state.path)
+    else:
+        words = _started(state.name, state.path, system=_is_of_the_system(state), environ=environ)
+    if words[:2] == ["/bin/sh", "-c"]:  # `_startable`: the program stands behind the script and its name
+        words = words[4:]
+    if not words:
+        return None
+    program = words[0]
+    return next((path for path in (program, *_interpreter(program)) if not os.access(path, os.X_OK)), None)
+
+
+def _interpreter(program: str) -> list[str]:
+    try:
+        with open(program, "rb") as handle:
+            first = handle.readline(4096)
+    except OSError:
+        return []
+    return [os.fsdecode(word) for word in first[2:].split()[:1]] if first.startswith(b"#!") else []
+
+
 def _is_of_the_system(state: ServiceState) -> bool:
     return state.path.startswith(SYSTEM_UNITS + os.sep)
 
@@ -694,16 +717,21 @@ def _names(folder: str) -> list[str]:
 
 
 def _systemd_state(manager: _Systemd, name: str, path: str) -> ServiceState:
-    home = "/root" if manager.system else _home(manager.environ)
     facts = manager.facts(name + ".service")
     state = facts.get("UnitFileState")
     return ServiceState(
         name=name,
-        workspace=_after(_words(_exec_start(path), {"h": home, "i": name.partition("@")[2]}), "--workspace"),
+        workspace=_after(_started(name, path, system=manager.system, environ=manager.environ), "--workspace"),
         path=path,
         enabled=state.startswith("enabled") if state else None,
         active=_active(facts),
     )
+
+
+def _started(name: str, path: str, *, system: bool, environ: Mapping[str, str]) -> list[str]:
+    """The words of the command that a unit of systemd's starts."""
+    home = "/root" if system else _home(environ)
+    return _words(_exec_start(path).removeprefix(":"), {"h": home, "i": name.partition("@")[2]})
 
 
 def _exec_start(path: str) -> str:
@@ -786,13 +814,18 @@ def _our_agents(environ: Mapping[str, str]) -> Iterator[tuple[str, str]]:
 
 
 def _launchd_state(name: str, path: str, environ: Mapping[str, str]) -> ServiceState:
+    workspace = _after(_arguments(path), "--workspace")
+    # launchd starts what lies in the folder at the next login unless it was disabled by hand.
+    return ServiceState(name, workspace, path, True, _launchd_active(_label(name), environ))
+
+
+def _arguments(path: str) -> list[str]:
+    """The words of the command that an agent of launchd's starts."""
     try:
         with open(path, "rb") as handle:
-            arguments = [str(word) for word in plistlib.load(handle).get("ProgramArguments", [])]
+            return [str(word) for word in plistlib.load(handle).get("ProgramArguments", [])]
     except (OSError, plistlib.InvalidFileException, ExpatError, AttributeError):
-        arguments = []
-    # launchd starts what lies in the folder at the next login unless it was disabled by hand.
-    return ServiceState(name, _after(arguments, "--workspace"), path, True, _launchd_active(_label(name), environ))
+        return []
 
 
 def _by_hand_login_only(command: Sequence[str]) -> tuple[str, ...]:

@@ -209,7 +209,8 @@ class Database:
         version = self.value("pragma user_version")
         if self.readonly or not create:
             what = "of an older version" if version else "empty"
-            raise DatabaseError(f"the database is {what}", path=self.path, hint="run signet-sync reindex once")
+            hint = "run signet-sync reindex once"
+            raise DatabaseError(f"the database is {what}", path=self.path, hint=hint, code="database-behind")
         with self.transaction():
             version = self.value("pragma user_version")
             if version == VERSION:

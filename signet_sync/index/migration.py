@@ -27,6 +27,10 @@ class _Shape(NamedTuple):
     table: str
     sql: str
 
+    def is_like(self, other: _Shape | None) -> bool:
+        """Whether both were made by the same statement, however it was broken into lines."""
+        return other is not None and self[:3] == other[:3] and self.sql.split() == other.sql.split()
+
 
 def clear_the_way(database: Database, today: Database) -> bool:
     """Takes away what differs from `today`, an empty database; what is missing then is the caller's to make.
@@ -39,7 +43,7 @@ def clear_the_way(database: Database, today: Database) -> bool:
         # Texts of sessions may stand in it, and a removal would never come there.
         if shape.kind == "table" and shape.name not in TABLES:
             database.execute(f"drop table {shape.name}")
-    changed = [shape for shape in found.values() if shape.table in TABLES and wanted.get(shape.name) != shape]
+    changed = [shape for shape in found.values() if shape.table in TABLES and not shape.is_like(wanted.get(shape.name))]
     for shape in changed:
         if TABLES[shape.table] == "native" and shape.kind == "table":
             _recast(database, wanted[shape.name])

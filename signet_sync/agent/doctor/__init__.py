@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 
-from signet_sync.agent.doctor import agent, harness, index, machine, options, service, storage, vault
+from signet_sync.agent.doctor import agent, harness, index, machine, options, pages, service, storage, vault
 from signet_sync.agent.doctor.finding import Finding as Finding
 from signet_sync.agent.doctor.finding import problem
 from signet_sync.agent.doctor.patient import Patient
@@ -21,6 +21,7 @@ _CHECKS = (
     vault.file_system,
     storage.modes,
     index.index,
+    pages.pages,
     machine.clock,
     machine.watches,
     agent.agent,

@@ -8,7 +8,7 @@ from contextlib import suppress
 
 from signet_sync import __version__, state
 from signet_sync.agent.doctor.finding import Finding, fine, problem, warning
-from signet_sync.agent.doctor.patient import SILENCE, Patient
+from signet_sync.agent.doctor.patient import Patient
 
 
 def agent(patient: Patient) -> list[Finding]:
@@ -21,7 +21,7 @@ def agent(patient: Patient) -> list[Finding]:
     if stranger is not None:
         return [stranger]
     name = f"{patient.beat.get('state')} (pid {patient.beat.get('pid')})"
-    if patient.silence is None or patient.silence > SILENCE:
+    if patient.silence is None or patient.silence > state.SILENCE:
         age = "none" if patient.silence is None else f"{patient.silence:.0f} s old"
         words = f"{name} hangs: its last sign of life is {age}"
         return [problem("agent", words, f"{patient.to_start()}  # {patient.command('logs')} may say why")]

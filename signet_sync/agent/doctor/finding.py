@@ -23,6 +23,14 @@ class Finding:
     fix: bool = False
 
 
+def span(seconds: float) -> str:
+    """A length of time as a person says it."""
+    for unit, length in (("days", 86_400), ("hours", 3600), ("minutes", 60)):
+        if seconds >= 2 * length:
+            return f"{seconds / length:.0f} {unit}"
+    return f"{max(seconds, 0):.0f} seconds"
+
+
 def fine(name: str, message: str, remedy: str = "") -> Finding:
     """Nothing is wrong; a `remedy` is only a word of advice."""
     return Finding(name, "ok", message, remedy)

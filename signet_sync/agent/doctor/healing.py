@@ -160,7 +160,7 @@ _HEALERS: tuple[tuple[frozenset[str], Callable[[Patient], Iterator[str]]], ...] 
     (frozenset({"moved", "copied"}), _place),
     (frozenset({"stale-heartbeat"}), _heartbeat),
     (frozenset({"database"}), _database),
-    (frozenset({"full-text", "spool", "unfinished"}), _look_again),
+    (frozenset({"database-behind", "full-text", "page", "spool", "unfinished"}), _look_again),
     (frozenset({"hooks"}), _hooks),
     (frozenset({"service", "version-skew"}), _service),
 )

@@ -7,8 +7,10 @@ import shlex
 
 import apsw
 
+from signet_sync.agent import copies
 from signet_sync.agent.doctor.finding import Finding, fine, problem, warning
 from signet_sync.agent.doctor.patient import Patient
+from signet_sync.contracts.places import display
 from signet_sync.errors import DatabaseCorrupt, DatabaseError
 from signet_sync.index import artifacts, lines, overview, salvage
 from signet_sync.index.database import LARGE_LOG, Database, is_odd, log_size, noted, set_aside_before, suspect
@@ -38,6 +40,8 @@ def index(patient: Patient) -> list[Finding]:
 
 def _unusable(patient: Patient, error: apsw.Error | DatabaseError) -> Finding:
     told = noted(error, patient.database)
+    if told.code == "database-behind":
+        return warning("database-behind", told.message, patient.command("reindex"), fix=True)
     if isinstance(told, DatabaseCorrupt) or is_odd(error):
         return _damaged(patient, told.message)
     return problem("database", f"{patient.database}: {told.message}", told.hint)
@@ -68,11 +72,23 @@ def _rows(patient: Patient, database: Database) -> list[Finding]:
         found.append(problem("vault", words, patient.command("violations list")))
     if counts.get("invalid"):
         found.append(warning("vault", f"invalid files: {counts['invalid']}", patient.command("check")))
+    found += _copies(patient, database)
     if database.meta("halted"):
         words = "halted: cliff; most files of memory/ are gone, and nothing was dropped"
         remedy = f"{patient.command('reindex')} --accept-removals  # where they are gone for good; else bring them back"
         found.append(problem("halt", words, remedy))
     return found
+
+
+def _copies(patient: Patient, database: Database) -> list[Finding]:
+    """What a sync service put beside the files: either of two may hold the words that a person wants."""
+    paths = [one.path for one in overview.problems(database) if one.code == "conflict-copy"]
+    paths += [one.path for one in copies.standing(patient.root)]
+    if not paths:
+        return []
+    words = f"conflict copies of a sync service: {len(paths)}, the first {display(min(paths))}"
+    remedy = f"{patient.command('reindex')}  # lists them; keep what you want, delete the rest"
+    return [warning("copies", words, remedy)]
 
 
 def _log(path: str) -> list[Finding]:

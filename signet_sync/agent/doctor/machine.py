@@ -12,8 +12,8 @@ from contextlib import suppress
 import apsw
 
 from signet_sync import state
-from signet_sync.agent.doctor.finding import Finding, fine, problem, warning
-from signet_sync.agent.doctor.patient import Patient
+from signet_sync.agent.doctor.finding import Finding, fine, problem, span, warning
+from signet_sync.agent.doctor.patient import Patient, mount_of
 from signet_sync.contracts.places import MEMORY
 from signet_sync.contracts.timestamps import SECOND, parse_instant
 from signet_sync.errors import DatabaseError
@@ -53,7 +53,7 @@ def room(patient: Patient) -> list[Finding]:
             left = os.statvfs(place)
         except OSError:
             continue
-        remedy = f"du -xh --max-depth=1 {shlex.quote(_mount(place))} | sort -h  # shows what is large; make room"
+        remedy = f"du -xh --max-depth=1 {shlex.quote(mount_of(place))} | sort -h  # shows what is large; make room"
         free = left.f_bavail * left.f_frsize
         if free < LOW_SPACE:
             found.append(problem("disk-space", f"{free // 1_000_000} MB left for the {what}", remedy))
@@ -67,13 +67,6 @@ def _existing(path: str) -> str:
     while path and not os.path.exists(path):
         path = os.path.dirname(path)
     return path or "/"
-
-
-def _mount(path: str) -> str:
-    path = os.path.realpath(path)
-    while not os.path.ismount(path):
-        path = os.path.dirname(path)
-    return path
 
 
 # ── watches ──
@@ -130,7 +123,7 @@ def _last_pass(patient: Patient) -> Iterator[Finding]:
     said = (state.read_json(os.path.join(patient.folder.path, "last-pass.json")) or {}).get("last_full_pass")
     ahead = (parse_instant(str(said)) or 0) / SECOND - patient.now
     if ahead > AHEAD:
-        words = f"the last pass is dated {said}, {_span(ahead)} ahead: this machine's clock was wrong then, or is now"
+        words = f"the last pass is dated {said}, {span(ahead)} ahead: this machine's clock was wrong then, or is now"
         yield warning("clock", words, f"{_set_clock()} && {patient.command('reindex')}")
 
 
@@ -153,8 +146,3 @@ def _dated_ahead(patient: Patient) -> Iterator[Finding]:
 
 def _set_clock() -> str:
     return "sudo sntp -sS time.apple.com" if sys.platform == "darwin" else "sudo timedatectl set-ntp true"
-
-
-def _span(seconds: float) -> str:
-    days = seconds / 86_400
-    return f"{days:.0f} days" if days >= 2 else f"{seconds / 3600:.1f} hours"

@@ -28,6 +28,10 @@ def _none(patient: Patient) -> Iterator[Finding]:
 
 
 def _own(patient: Patient, unit: ServiceState) -> Finding:
+    gone = door.gone(unit, patient.environ)
+    if gone is not None:
+        words = f"{unit.name} starts {gone}, which is not there any more"
+        return problem("service-program", words, patient.command("service install"))
     if unit.active is False:
         why = patient.command("service install")
         return problem("service", f"{unit.name} is not running", f"{door.restart_command(unit)}  # or {why}", fix=True)

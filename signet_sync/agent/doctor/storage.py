@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 
 from signet_sync import journal, spool
-from signet_sync.agent.doctor.finding import Finding, fine, problem, warning
+from signet_sync.agent.doctor.finding import Finding, fine, problem, span, warning
 from signet_sync.agent.doctor.patient import Patient
 
 # Whoever takes jobs in takes a moment; what lies longer, in seconds, lies there because nobody comes.
@@ -109,7 +109,7 @@ def _spool(patient: Patient) -> Iterator[Finding]:
     count, size = spool.size(folder)
     count -= spool.marked(folder)
     age = patient.now - (spool.oldest(folder) or patient.now)
-    words = f"{count} of what hooks handed over wait in the spool, the oldest for {_span(age)}"
+    words = f"{count} of what hooks handed over wait in the spool, the oldest for {span(age)}"
     if count and not patient.alive and age > MOMENT:
         yield warning("spool", f"{words}, and nobody takes it in", patient.command("reindex"), fix=True)
     elif count and age > LONG:
@@ -133,13 +133,6 @@ def _journal(patient: Patient) -> Iterator[Finding]:
             if patient.now - began > MOMENT:
                 old.append(began)
     if old:
-        age = _span(patient.now - min(old))
+        age = span(patient.now - min(old))
         words = f"endings of sessions that were begun and not finished: {len(old)}, the oldest {age} ago"
         yield warning("unfinished", words, patient.command("reindex"), fix=True)
-
-
-def _span(seconds: float) -> str:
-    for unit, length in (("days", 86_400), ("hours", 3600), ("minutes", 60)):
-        if seconds >= 2 * length:
-            return f"{seconds / length:.0f} {unit}"
-    return f"{max(seconds, 0):.0f} seconds"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import json
 import os
+import pwd
 import shlex
 import stat
 import sys
@@ -12,7 +13,7 @@ from collections.abc import Iterator
 
 from signet_sync import config, state
 from signet_sync.agent.doctor.finding import Finding, fine, problem, warning
-from signet_sync.agent.doctor.patient import Patient
+from signet_sync.agent.doctor.patient import Patient, give_back
 from signet_sync.agent.signet import daemon_pid
 from signet_sync.contracts.observed import Found
 from signet_sync.contracts.places import MEMORY, SETTINGS, display
@@ -29,6 +30,9 @@ def workspace(patient: Patient) -> list[Finding]:
     """Whether the folders are there and can be used."""
     root = patient.root
     quoted = shlex.quote(root)
+    if os.path.islink(root) and not os.path.exists(root):
+        words = f"{root} is a link to {os.readlink(root)}, which is not there"
+        return [problem("workspace", words, f"ls -l {quoted}  # bring back what it leads to, or: unlink {quoted}")]
     if os.path.lexists(root) and not os.path.isdir(root):
         return [problem("workspace", f"{root} is not a folder", "signet-sync --workspace FOLDER doctor")]
     if not os.path.isdir(root):
@@ -36,21 +40,41 @@ def workspace(patient: Patient) -> list[Finding]:
     found = [fine("workspace", root)]
     if not os.access(root, os.R_OK | os.W_OK | os.X_OK):
         words = "the workspace cannot be written; check works where it can be read"
-        found.append(problem("permissions", words, _give_back(root, "u+rwx", quoted)))
-    memory = os.path.join(root, MEMORY)
+        found.append(problem("permissions", words, give_back(root, "u+rwx")))
+    return [*found, *_as_root(patient), *_memory(patient, quoted)]
+
+
+def _memory(patient: Patient, quoted: str) -> Iterator[Finding]:
+    memory = os.path.join(patient.root, MEMORY)
     try:
         mode = os.lstat(memory).st_mode
     except FileNotFoundError:
         if os.path.isfile(patient.database):
             remedy = f"ls -la {quoted}  # bring memory/ back: mount it, or let the sync end"
-            return [*found, warning("memory", "memory/ was here and is not any more", remedy)]
-        return [*found, warning("memory", "there is no memory/ yet", patient.command("init"))]
+            yield warning("memory", "memory/ was here and is not any more", remedy)
+        else:
+            yield warning("memory", "there is no memory/ yet", patient.command("init"))
     except OSError:
-        return found  # the folder around it keeps us out, which was said
-    if not stat.S_ISDIR(mode):
-        remedy = f"ls -ld {shlex.quote(memory)}  # move it away and put the folder itself in its place"
-        return [*found, problem("memory", "memory/ is not a real folder", remedy)]
-    return [*found, *_reading(memory)]
+        return  # the folder around it keeps us out, which was said
+    else:
+        if stat.S_ISDIR(mode):
+            yield from _reading(memory)
+        else:
+            remedy = f"ls -ld {shlex.quote(memory)}  # move it away and put the folder itself in its place"
+            yield problem("memory", "memory/ is not a real folder", remedy)
+
+
+def _as_root(patient: Patient) -> Iterator[Finding]:
+    """What root writes into a person's workspace, that person cannot write any more."""
+    owner = os.stat(patient.root).st_uid
+    if os.geteuid() != 0 or owner == 0:
+        return
+    try:
+        name = pwd.getpwuid(owner).pw_name
+    except KeyError:
+        name = f"#{owner}"
+    words = f"the workspace belongs to {name}, and you are root: what a command writes now is not {name}'s"
+    yield warning("root", words, f"sudo -iu {shlex.quote(name)} {patient.command('doctor')}")
 
 
 def _reading(memory: str) -> Iterator[Finding]:
@@ -67,27 +91,21 @@ def _reading(memory: str) -> Iterator[Finding]:
     except OSError as error:
         yield problem("memory", f"memory/ cannot be listed: {error.strerror}", _to_list(memory, error))
         return
+    if os.access(os.path.dirname(memory), os.W_OK) and not os.access(memory, os.W_OK):
+        words = "memory/ cannot be written: no session that ends can be kept"
+        yield problem("permissions", words, give_back(memory, "u+rwx"))
     if closed:
         first = f"{MEMORY}/{os.path.basename(min(closed))}"
         words = first if len(closed) == 1 else f"{len(closed)} files in memory/, the first {first},"
-        names = shlex.quote(closed[0]) if len(closed) == 1 else f"{shlex.quote(memory)}/*.md"
-        yield problem("unreadable", f"{display(words)} cannot be read", _give_back(closed[0], "u+r", names))
+        names = "" if len(closed) == 1 else f"{shlex.quote(memory)}/*.md"
+        yield problem("unreadable", f"{display(words)} cannot be read", give_back(closed[0], "u+r", names))
 
 
 def _to_list(memory: str, error: OSError) -> str:
     if sys.platform == "darwin" and error.errno == errno.EPERM:
         # macOS asks once, for a program that has a window; a service is refused without a word.
         return f"System Settings, Privacy & Security, Full Disk Access: add {sys.executable}, then start the agent anew"
-    return _give_back(memory, "u+rwx", shlex.quote(memory))
-
-
-def _give_back(path: str, mode: str, names: str) -> str:
-    """The command that lets us at a person's files again."""
-    try:
-        mine = os.lstat(path).st_uid == os.geteuid()
-    except OSError:
-        mine = True
-    return f"chmod {mode} {names}" if mine else f'sudo chown "$USER" {names}'
+    return give_back(memory, "u+rwx")
 
 
 # ── the file system ──
@@ -173,8 +191,9 @@ def settings(patient: Patient) -> list[Finding]:
     except SignetSyncError as error:
         where = f"{error.path}: " if error.path else ""
         return [problem("settings", f"{where}{error.message}", error.hint)]
+    rename = f"mend its name in {os.path.join(patient.root, SETTINGS)}, or take the line out"
     move = f"move it to {user_file(patient.environ)}"
-    return [warning("settings", words, move) for words in warnings] or [
+    return [warning("settings", words, rename if config.UNKNOWN in words else move) for words in warnings] or [
         fine("settings", "every setting is known and in range")
     ]
 
