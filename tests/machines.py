@@ -1,4 +1,4 @@
-"""Machines that share a vault: each with a copy of it and a state of its own, and a service that keeps the copies equal.
+"""Machines that share a vault: each with a copy and a state of its own, and a service that keeps the copies equal.
 
 The service works as Syncthing, Dropbox and iCloud do: file by file, in any order, late, under temporary names, and with
 a copy of what was changed on two sides. Its clock, its choices and those of the people are drawn from one seed.
@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from hashlib import sha256
 from pathlib import Path
@@ -31,17 +31,69 @@ PASSING = re.compile(r"(?:^|/)\.syncthing\.[^/]*\.tmp$")
 AGENTS = 1e-9
 
 
-class Machine:
-    """A copy of the vault, and the agent that tends it."""
+class Place:
+    """A machine's copy of the vault, and its home: what programs on it and services work on."""
 
-    def __init__(self, folder: Path, name: str, skew_us: int = 0) -> None:
+    def __init__(self, folder: Path, name: str) -> None:
         self.name = name
         self.root = folder / name / "vault"
         self.home = folder / name / "home"
-        self.skew_us = skew_us
-        self.now_us = START + skew_us
         (self.root / "memory").mkdir(parents=True)
         self.home.mkdir()
+        self.environ = {
+            "HOME": str(self.home),
+            "SIGNET_STATE": str(self.home / "state"),
+            "SIGNET_CONFIG": str(self.home / "config.toml"),
+        }
+
+    def tree(self, *, hidden: bool = False) -> dict[str, bytes]:
+        """Every file of the copy; `.signet` only where it is asked for."""
+        found = {}
+        for where, folders, names in os.walk(self.root):
+            base = os.path.relpath(where, self.root)
+            if base == "." and not hidden:
+                folders[:] = [name for name in folders if name != ".signet"]
+            for name in names:
+                path = name if base == "." else f"{base}/{name}"
+                with suppress(FileNotFoundError):  # an agent at work
+                    found[path] = Path(where, name).read_bytes()
+        return found
+
+    def read(self, path: str) -> bytes | None:
+        try:
+            return (self.root / path).read_bytes()
+        except (FileNotFoundError, NotADirectoryError):
+            return None
+
+    def save(self, path: str, raw: bytes | None, mtime_ns: int | None = None) -> None:
+        """A save as editors and services do it: under another name first. None deletes, and empty folders with it."""
+        place = self.root / path
+        if raw is None:
+            place.unlink(missing_ok=True)
+            parent = place.parent
+            while parent not in (self.root, self.root / "memory") and parent.is_dir() and not any(parent.iterdir()):
+                parent.rmdir()
+                parent = parent.parent
+            return
+        place.parent.mkdir(parents=True, exist_ok=True)
+        temporary = place.with_name(f".syncthing.{place.name}.tmp")
+        temporary.write_bytes(raw)
+        if mtime_ns is not None:
+            os.utime(temporary, ns=(mtime_ns, mtime_ns))
+        temporary.replace(place)
+
+    def hold(self) -> bytes:
+        """Every byte in the machine's state folder, databases and logs included."""
+        return b"\n".join(path.read_bytes() for path in sorted(self.home.rglob("*")) if path.is_file())
+
+
+class Machine(Place):
+    """A place with a clock of its own, and an agent whose passes are asked for."""
+
+    def __init__(self, folder: Path, name: str, skew_us: int = 0) -> None:
+        super().__init__(folder, name)
+        self.skew_us = skew_us
+        self.now_us = START + skew_us
         self.told: set[str] = set()
         self.remembers: set[str] = set()
         with self.at():
@@ -50,13 +102,8 @@ class Machine:
     @contextmanager
     def at(self) -> Iterator[None]:
         """The environment of this machine."""
-        mine = {
-            "HOME": str(self.home),
-            "SIGNET_STATE": str(self.home / "state"),
-            "SIGNET_CONFIG": str(self.home / "config.toml"),
-        }
-        before = {name: os.environ.get(name) for name in mine}
-        os.environ.update(mine)
+        before = {name: os.environ.get(name) for name in self.environ}
+        os.environ.update(self.environ)
         try:
             yield
         finally:
@@ -100,45 +147,6 @@ class Machine:
         with self.at():
             return act(self.work, self.now_us)
 
-    def tree(self, *, hidden: bool = False) -> dict[str, bytes]:
-        """Every file of the copy; `.signet` only where it is asked for."""
-        found = {}
-        for where, folders, names in os.walk(self.root):
-            base = os.path.relpath(where, self.root)
-            if base == "." and not hidden:
-                folders[:] = [name for name in folders if name != ".signet"]
-            for name in names:
-                path = name if base == "." else f"{base}/{name}"
-                found[path] = Path(where, name).read_bytes()
-        return found
-
-    def read(self, path: str) -> bytes | None:
-        try:
-            return (self.root / path).read_bytes()
-        except (FileNotFoundError, NotADirectoryError):
-            return None
-
-    def save(self, path: str, raw: bytes | None, mtime_ns: int | None = None) -> None:
-        """A save as editors and services do it: under another name first. None deletes, and empty folders with it."""
-        place = self.root / path
-        if raw is None:
-            place.unlink(missing_ok=True)
-            parent = place.parent
-            while parent not in (self.root, self.root / "memory") and parent.is_dir() and not any(parent.iterdir()):
-                parent.rmdir()
-                parent = parent.parent
-            return
-        place.parent.mkdir(parents=True, exist_ok=True)
-        temporary = place.with_name(f".syncthing.{place.name}.tmp")
-        temporary.write_bytes(raw)
-        if mtime_ns is not None:
-            os.utime(temporary, ns=(mtime_ns, mtime_ns))
-        temporary.replace(place)
-
-    def hold(self) -> bytes:
-        """Every byte in the machine's state folder, databases and logs included."""
-        return b"\n".join(path.read_bytes() for path in sorted(self.home.rglob("*")) if path.is_file())
-
 
 @dataclass(slots=True)
 class Version:
@@ -165,7 +173,7 @@ class Service:
     transfers: int = 0
     copies: int = 0
 
-    def sync(self, machine: Machine, share: float = 1.0) -> set[str]:
+    def sync(self, machine: Place, share: float = 1.0) -> set[str]:
         """Carries a share of what differs, in any order. Gives the paths that changed on the machine."""
         local = {p: raw for p, raw in machine.tree(hidden=self.hidden).items() if self._carries(p)}
         base = self.seen.setdefault(machine.name, {})
@@ -183,7 +191,7 @@ class Service:
 
     def _one(
         self,
-        machine: Machine,
+        machine: Place,
         path: str,
         raw: bytes | None,
         base: dict[str, tuple[int, str]],
@@ -213,13 +221,13 @@ class Service:
         else:
             self._conflict(machine, path, raw, there, base, arrived)
 
-    def _take(self, machine: Machine, path: str, raw: bytes | None, base: dict[str, tuple[int, str]]) -> None:
+    def _take(self, machine: Place, path: str, raw: bytes | None, base: dict[str, tuple[int, str]]) -> None:
         mtime = (machine.root / path).stat().st_mtime_ns if raw is not None else 0
         self.files.setdefault(path, []).append(Version(raw, mtime))
         base[path] = (len(self.files[path]) - 1, _digest(raw))
         self.transfers += 1
 
-    def _give(self, machine: Machine, path: str, at: int, base: dict[str, tuple[int, str]], arrived: set[str]) -> None:
+    def _give(self, machine: Place, path: str, at: int, base: dict[str, tuple[int, str]], arrived: set[str]) -> None:
         version = self.files[path][at]
         machine.save(path, version.raw, version.mtime_ns if self.keeps_mtime else None)
         base[path] = (at, _digest(version.raw))
@@ -228,7 +236,7 @@ class Service:
 
     def _conflict(
         self,
-        machine: Machine,
+        machine: Place,
         path: str,
         raw: bytes,
         there: Version,
