@@ -29,7 +29,7 @@ from signet_sync.contracts.places import (
     page_agent,
 )
 from signet_sync.contracts.timestamps import DAY, instant_of, iso
-from signet_sync.errors import LeaseBusy, SignetSyncError, WorkspaceError
+from signet_sync.errors import LeaseBusy, SignetSyncError, WorkspaceError, reason
 from signet_sync.index import heads, memories, overview, pages, promotions, tombstones
 from signet_sync.index.database import Database
 from signet_sync.index.pages import PageState
@@ -44,6 +44,8 @@ from signet_sync.vault import files
 
 PAGE_LIMIT = 1 << 28
 INDEX_MONTHS = 24
+# The tokens of the leases that this process holds.
+_HELD: set[str] = set()
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +113,7 @@ def project(
             outcome.trouble.append(busy.message)
         except (OSError, SignetSyncError) as error:
             outcome.deferred = True
-            outcome.trouble.append(f"{head_page(agent_id)}: the page could not be written: {error}")
+            outcome.trouble.append(f"{head_page(agent_id)}: the page could not be written: {reason(error)}")
     return outcome
 
 
@@ -140,7 +142,7 @@ def _agent(
             except (OSError, SignetSyncError) as error:
                 # MEMORY.md does not wait for it.
                 outcome.deferred = True
-                outcome.trouble.append(f"{dream_page(agent_id)}: the page could not be written: {error}")
+                outcome.trouble.append(f"{dream_page(agent_id)}: the page could not be written: {reason(error)}")
         gone = in_window == 0 and agent_id not in overview.agents(database)
         changed = _write_page(
             workspace,
@@ -340,7 +342,7 @@ def clean_diaries(workspace: Workspace, now_us: int) -> str:
         try:
             _diary_page(workspace, agent_id, now_us, patient=False)
         except (OSError, SignetSyncError) as error:
-            trouble = f"{path}: the page could not be written: {error}"
+            trouble = f"{path}: the page could not be written: {reason(error)}"
     return trouble
 
 
@@ -485,40 +487,41 @@ def _write_page(
         return False
     # A lease is about real time, whatever `now` a caller renders for.
     clock = time.time_ns() // 1000
-    lease = pages.acquire_lease(
-        database,
-        agent_id,
-        token=uuid.uuid4().hex,
-        owner=f"{socket.gethostname()}:{os.getpid()}:{process_birth(os.getpid())}",
-        now_iso=iso(clock),
-        expires_iso=iso(clock + int(workspace.settings.lease_seconds * 1_000_000)),
-        abandoned=_is_abandoned,
-    )
     content_hash: str | None = None
-    try:
-        found = files.read(workspace.root, path, PAGE_LIMIT)
-        if isinstance(found, Found) and (
-            markers.merge(found.raw, text) == markers.Merge(found.raw)
-            or (
-                patient
-                and before is not None
-                and before.inputs_sha256 == inputs
-                and markers.is_generated(found.raw)
-                and not _tells_of_what_went(workspace, agent_id, found.raw)
-            )
-        ):
-            published: Signature | None = found.signature
-            changed = False
-        else:
-            folders: set[str] = set()
-            published, changed = _publish(workspace, path, text, now_us, folders, lease)
-            files.sync_folders(workspace.root, folders)
-            content_hash = inputs
-        with database.transaction():
-            _require_lease(workspace, path, lease)
-            pages.store_page(database, path, PageState(agent_id, published, inputs, next_us))
-    finally:
-        pages.release_lease(database, lease, content_hash=content_hash, now_iso=iso(now_us))
+    with _own_lease() as token:
+        lease = pages.acquire_lease(
+            database,
+            agent_id,
+            token=token,
+            owner=f"{socket.gethostname()}:{os.getpid()}:{process_birth(os.getpid())}",
+            now_iso=iso(clock),
+            expires_iso=iso(clock + int(workspace.settings.lease_seconds * 1_000_000)),
+            abandoned=_is_abandoned,
+        )
+        try:
+            found = files.read(workspace.root, path, PAGE_LIMIT)
+            if isinstance(found, Found) and (
+                markers.merge(found.raw, text) == markers.Merge(found.raw)
+                or (
+                    patient
+                    and before is not None
+                    and before.inputs_sha256 == inputs
+                    and markers.is_generated(found.raw)
+                    and not _tells_of_what_went(workspace, agent_id, found.raw)
+                )
+            ):
+                published: Signature | None = found.signature
+                changed = False
+            else:
+                folders: set[str] = set()
+                published, changed = _publish(workspace, path, text, now_us, folders, lease)
+                files.sync_folders(workspace.root, folders)
+                content_hash = inputs
+            with database.transaction():
+                _require_lease(workspace, path, lease)
+                pages.store_page(database, path, PageState(agent_id, published, inputs, next_us))
+        finally:
+            pages.release_lease(database, lease, content_hash=content_hash, now_iso=iso(now_us))
     return changed
 
 
@@ -539,16 +542,30 @@ def _forgotten_on(database: Database, agent_id: str, page: bytes) -> frozenset[s
     return memories.once_forgotten(database, agent_id, {found.decode() for found in _MEMORY.findall(page)})
 
 
-def _is_abandoned(owner: str) -> bool:
-    """Whether the lease's owner was a process of this machine that has died: a crash need not be sat out.
+@contextmanager
+def _own_lease() -> Iterator[str]:
+    """The token of a lease that this process holds for as long as this lasts."""
+    token = uuid.uuid4().hex
+    _HELD.add(token)
+    try:
+        yield token
+    finally:
+        _HELD.discard(token)
 
-    Its id may be another one's by now.
+
+def _is_abandoned(owner: str, token: str) -> bool:
+    """Whether a lease is nobody's: its owner, a process of this machine, has died, or is this one and gave it back.
+
+    A crash need not be sat out, nor the loss of the row in which a lease was given back. A dead owner's id may be
+    another one's by now.
     """
     host, _, process = owner.partition(":")
     pid, _, birth = process.partition(":")
     if host != socket.gethostname() or not pid.isdigit():
         return False
-    return not process_alive(int(pid)) or process_birth(int(pid)) != birth
+    if not process_alive(int(pid)) or process_birth(int(pid)) != birth:
+        return True
+    return int(pid) == os.getpid() and token not in _HELD
 
 
 def _require_lease(workspace: Workspace, path: str, lease: pages.Lease | None) -> None:

@@ -135,7 +135,7 @@ class Kept:
         self._connection = connection
         self._source = source
         self.tables = _tables(connection)
-        self.about = dict(self.rows(_ABOUT, ["key", "value"])) if self.has(_ABOUT) else {}
+        self.about = dict(self.texts(_ABOUT))
 
     def has(self, table: str) -> bool:
         """Whether there is such a table."""
@@ -146,6 +146,11 @@ class Kept:
         with _of_source(self._source):
             # Equal rows one behind the other in the order in which they were copied.
             yield from self._connection.execute(f"select {', '.join(columns)} from {table} order by rowid")
+
+    def texts(self, table: str) -> list[tuple[str, str]]:
+        """Keys and values of a table of texts, which an older backup may lack; what is no text is none of ours."""
+        found = self.rows(table, ["key", "value"]) if self.has(table) else ()
+        return [(key, value) for key, value in found if isinstance(key, str) and isinstance(value, str)]
 
     def counts(self) -> dict[str, int]:
         """The number of rows by table."""
@@ -243,8 +248,8 @@ def restore(database: Database, source: str) -> dict[str, int]:
 
 def marks(kept: Kept) -> list[tuple[str, str]]:
     """Keys and values of the marks of what was forgotten and accepted; other keys are none of a backup's."""
-    found = kept.rows(MARKS, ["key", "value"]) if kept.has(MARKS) else ()
-    return [(key, value) for key, value in found if key.startswith(("gone:", "accepted:", "forgotten:"))]
+    ours = ("gone:", "accepted:", "forgotten:")
+    return [(key, value) for key, value in kept.texts(MARKS) if key.startswith(ours)]
 
 
 def news(

@@ -311,8 +311,8 @@ class Database:
     def _rows(self, cursor: apsw.Cursor) -> Iterator[tuple[Any, ...]]:
         try:
             yield from cursor
-        except UnicodeDecodeError as error:
-            raise damaged(error, self.path) from None
+        except UnicodeDecodeError:
+            raise damaged("what was written as text is none any more", self.path) from None
 
     def executemany(self, sql: str, rows: Sequence[Sequence[Any]]) -> None:
         """One statement for many rows."""

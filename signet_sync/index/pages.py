@@ -208,11 +208,11 @@ def acquire_lease(
     owner: str,
     now_iso: str,
     expires_iso: str,
-    abandoned: Callable[[str], bool] = lambda owner: False,
+    abandoned: Callable[[str, str], bool] = lambda owner, token: False,
 ) -> Lease:
     """Takes the lease of an agent's page, with the next fencing number.
 
-    Raises `LeaseBusy` while another holds it; one whose owner `abandoned` tells to be dead is not waited for.
+    Raises `LeaseBusy` while another holds it; one that `abandoned` tells to be nobody's any more is not waited for.
     """
     with database.transaction():
         for held, holder, expires in database.execute(
@@ -221,7 +221,7 @@ def acquire_lease(
         ):
             if held in (None, token) or expires is None or expires <= now_iso:
                 continue
-            if not abandoned(holder or ""):
+            if not abandoned(holder or "", held):
                 raise LeaseBusy(
                     f"the page of {agent_id} is being written by {holder} until {expires}",
                     hint="it is tried again by itself",

@@ -6,7 +6,8 @@ import json
 from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from signet_sync.contracts.names import names_in
+from signet_sync.contracts.names import artifact_name, names_in
+from signet_sync.contracts.places import MEMORY
 from signet_sync.contracts.tokens import token_of
 from signet_sync.index import captures, live, memories, nodes, telemetry, wordings
 from signet_sync.index.artifacts import delete_rows, forget_files
@@ -111,7 +112,7 @@ def remove_covered(database: Database, stones: Sequence[Tombstone]) -> tuple[lis
         )
         removed += _forget_memories(database, stone, known)
         # A manifest has no seal, and its row may have gone with its file.
-        telemetry.forget(database, [(stone.agent_id, path) for path in stone.removed_paths])
+        telemetry.forget(database, [(stone.agent_id, path) for path in gone_paths(database, stone)])
         gone = _paths(database, scope, bindings)
         if not gone:
             continue
@@ -129,6 +130,35 @@ def remove_covered(database: Database, stones: Sequence[Tombstone]) -> tuple[lis
         forget_files(database, gone)
     removed += _forget_returned(database)
     return touched, removed
+
+
+def gone_paths(database: Database, stone: Tombstone) -> list[str]:
+    """The artifacts that went with a tombstone; not those at which a session stands that it does not cover.
+
+    A session may have been taken out of it again, and anybody may have written anything into the file.
+    """
+    return _gone_paths(database, stone.agent_id, stone.session_token, stone.removed_paths, stone.session_ids)
+
+
+def _gone_paths(
+    database: Database, agent_id: str, token: str, removed: Sequence[str], session_ids: Collection[str]
+) -> list[str]:
+    paths = [path for path in removed if _is_artifact(path)]
+    standing = set()
+    for path, session_token, session_id, key in database.execute(
+        "select source_path, session_token, session_id, session_key from memory_artifacts"
+        " where agent_id = ? and source_path in (select value from json_each(?))",
+        (agent_id, json.dumps(paths)),
+    ):
+        tokens = {session_token, *(token_of(agent_id, identity) for identity in (session_id, key) if identity)}
+        if token not in tokens or (session_ids and session_id not in session_ids):
+            standing.add(path)
+    return [path for path in paths if path not in standing]
+
+
+def _is_artifact(path: str) -> bool:
+    folder, _, name = path.rpartition("/")
+    return folder == MEMORY and artifact_name(name) is not None
 
 
 _VANISHED = "not exists(select 1 from memory_artifacts a where a.source_path = seals.path)"
@@ -326,13 +356,18 @@ def told_by(database: Database, agent_id: str, text: bytes) -> frozenset[str]:
     if not named:
         return frozenset()
     found = set()
-    for token, paths, session_ids in database.execute(
-        "select session_token, removed_paths, session_ids from memory_artifact_tombstones where agent_id = ?",
-        (agent_id,),
+    for token, removed, session_ids in list(
+        database.execute(
+            "select session_token, removed_paths, session_ids from memory_artifact_tombstones where agent_id = ?",
+            (agent_id,),
+        )
     ):
-        # Under a key that sessions share the others stay, and may be named.
-        gone = {path.rpartition("/")[2] for path in json.loads(paths)} if session_ids else None
-        if any(token == each and (gone is None or name in gone) for name, each in named):
+        names = {name for name, each in named if each == token}
+        if names and session_ids:
+            # Under a key that sessions share the others stay, and may be named.
+            gone = _gone_paths(database, agent_id, token, json.loads(removed), json.loads(session_ids))
+            names &= {path.rpartition("/")[2] for path in gone}
+        if names:
             found.add(token)
     return frozenset(found)
 
