@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import shutil
@@ -457,6 +458,29 @@ def test_somebody_who_saves_while_we_write_loses_nothing(work: Workspace, monkey
     put(work, made, "role", "It guards.")
     assert "Rest." in file.read_text() and "It guards." in file.read_text()
     assert [one.state for one in reporting.log(work, ME, made.id)] == ["committed"] * 2 + ["failed"] + ["committed"] * 2
+    in_step(work)
+
+
+def test_a_file_that_was_in_place_when_its_folder_could_not_be_synced_is_nobody_elses_edit(
+    work: Workspace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The caller is refused, and may ask again: it is done then, once, and by whom it was asked for."""
+    made = part(work)
+    replace = files.replace
+
+    def unsynced(*given: Any, **more: Any) -> Any:
+        replace(*given, **more)
+        raise OSError(errno.EIO, "fsync")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(files, "replace", unsynced)
+        with pytest.raises(OSError, match="fsync"):
+            put(work, made, "role", "It guards.", key="k")
+    look(work)
+    again = put(work, made, "role", "It guards.", key="k")
+    told = [(one.event.op, one.state) for one in reporting.log(work, ME, made.id)]
+    assert told.count(("set", "committed")) == 1 and {op for op, _ in told} == {"create", "set"}, told
+    assert file_of(work, made).read_text().count("It guards.") == 1 and again.replayed
     in_step(work)
 
 

@@ -60,7 +60,11 @@ def _write(garden: Garden, entity: Entity, documents: dict[File, Document], stam
                 (replace(seen, raw=utf8(text), text=text, sha256=file_sha256(text), signature=signature), file)
             )
     except (saga.Raced, WorkspaceError, OSError):
-        failed = events[len(written) :]
+        failed = [
+            event
+            for event, file in zip(events, documents, strict=True)
+            if saga.came_to_nothing(garden, entity.seen[file].place, event)
+        ]
         garden.ledger.add([outcome(event, "failed", garden.now_us) for event in failed], garden.now_us)
         raise
     garden.ledger.add([outcome(event, "committed", garden.now_us) for event in events], garden.now_us)

@@ -77,7 +77,8 @@ def write(garden: Garden, entity: Entity, plan: Plan, stamp: Stamp) -> Event:
     try:
         signature = put(garden, seen, text)
     except (Raced, WorkspaceError, OSError):
-        garden.ledger.add([outcome(event, "failed", garden.now_us)], garden.now_us)
+        if came_to_nothing(garden, seen.place, event):
+            garden.ledger.add([outcome(event, "failed", garden.now_us)], garden.now_us)
         raise
     slug = move(garden, seen.place, plan.slug) if plan.slug is not None else None
     garden.ledger.add([outcome(event, "committed", garden.now_us)], garden.now_us)
@@ -144,6 +145,16 @@ def put(garden: Garden, seen: Seen, text: str) -> Signature:
     if replaced.displaced is not None:
         raise Raced
     return replaced.signature
+
+
+def came_to_nothing(garden: Garden, place: Place, event: Event) -> bool:
+    """Whether a write that an error ended surely left no file of its own.
+
+    A folder may fail to be synced once the file is in place: then, or where nobody can tell, the event stays pending,
+    and the next command looks what came of it.
+    """
+    found = garden.seen(place)
+    return found.code in ("", "gone", "not-utf8") and found.sha256 != event.file_after
 
 
 def move(garden: Garden, place: Place, slug: str) -> str:
