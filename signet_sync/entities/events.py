@@ -190,7 +190,9 @@ _encoder = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan
 
 def _json(value: Any) -> str:
     text = _encoder.encode(value)
-    return text.translate({ord(unsafe): f"\\u{ord(unsafe):04x}" for unsafe in set(_UNSAFE.findall(text))})
+    for unsafe in set(_UNSAFE.findall(text)):
+        text = text.replace(unsafe, f"\\u{ord(unsafe):04x}")
+    return text
 
 
 def _digest(text: str) -> str:
