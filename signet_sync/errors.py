@@ -112,3 +112,8 @@ class Interrupted(SignetSyncError):
 
     code = "interrupted"
     exit_code = 130
+
+
+def reason(error: SignetSyncError | OSError) -> str:
+    """Why something failed, for a person: without Python's number, and without the path, which is told beside it."""
+    return error.message if isinstance(error, SignetSyncError) else error.strerror or type(error).__name__

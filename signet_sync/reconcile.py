@@ -415,6 +415,8 @@ def judge_tombstone(path: str, found: Found | Trouble) -> tuple[Judgement, Tombs
     if (stone.agent_id, stone.session_token) != parts:
         message = "its agent_id and session_token are not those of its name"
         return Judgement(path, "invalid", "tombstone-invalid", message, signature), None
+    # A row keeps the reason, and anybody may have written the file.
+    stone = stone.model_copy(update={"reason": sanitize_line(stone.reason) or "none that can be shown"})
     return Judgement(path, "tombstone", signature=signature), stone
 
 

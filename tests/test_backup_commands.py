@@ -10,6 +10,7 @@ import zlib
 from pathlib import Path
 
 import apsw
+import crash_runner
 import keepsakes as kept
 import pytest
 from workbench import NOW, ROOT, Answer, Vault
@@ -248,10 +249,17 @@ def test_rows_that_no_signet_sync_writes_are_told_and_left(vault: Vault, file: P
     with apsw.Connection(str(file)) as connection:
         connection.execute("update pins set agent_id = '../../up' where rowid = 1")
         connection.execute("update dream_sweeps set sweep_id = 'soon'")
+        connection.execute("insert into marks values('gone:../x', ''), (null, ''), ('accepted:memory/x.md', x'ff')")
+        connection.execute("insert into marks values('accepted:memory/y.md', 'password=hunter2hunter2')")
+        connection.execute("update about set value = x'ff' where key = 'made_at'")
     resealed(file)
     wipe(vault)
     answer = vault.call("backup", "restore", str(file), "--now", LATER)
     assert answer.code == 0 and "1 row of pins that no signet-sync writes" in answer.err
+    marks = vault.rows("select key, value from meta where key like 'gone:%' or key like 'accepted:%' order by key")
+    assert [key for key, _ in marks if "x" in key] == [] and "hunter2" not in str(marks) and "REDACTED" in str(marks)
+    shutil.copy(file, vault.state / "backups/native-20200101.db")
+    assert "native-20200101.db" in kept.done(vault.call("backup", "list")).out
     assert vault.rows("select distinct agent_id from pins") == [("default",)]
     assert vault.rows("select count(*) from dream_sweeps") == [(0,)]
 
@@ -374,6 +382,38 @@ def test_a_restore_that_is_killed_brings_all_back_or_nothing(vault: Vault, file:
             assert count in (0, 4)
         restore(vault, file, now=NOW)
         assert kept.native(vault)["memories"] == wanted["memories"]
+
+
+@pytest.mark.slow
+def test_the_backup_that_is_restored_goes_only_once_its_rows_are_in(
+    vault: Vault, file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SIGNET_BACKUP_KEEP", "1")
+    with vault.database(readonly=False) as database, database.transaction():
+        database.execute("delete from memories")
+    for path in vault.state.glob("backups/*"):
+        path.unlink()
+    source = vault.state / "backups/native-20200101.db"
+    shutil.copy(file, source)
+    for place in (vault.root, vault.state):
+        shutil.copytree(place, tmp_path / "kept" / place.name)
+    killed, step = True, 1
+    while killed:
+        killed = crash_runner.forked(lambda step=step: _restore_to(vault, source, step)) == crash_runner.KILLED
+        with vault.database(readonly=False) as database:
+            there = database.value("select count(*) from memories")
+        assert there == 4 or (there == 0 and source.exists()), step
+        for place in (vault.root, vault.state):
+            shutil.rmtree(place)
+            shutil.copytree(tmp_path / "kept" / place.name, place)
+        step += 1
+    assert step > 10
+
+
+def _restore_to(vault: Vault, source: Path, step: int) -> int:
+    os.chdir(vault.root.parent)
+    crash_runner.arm(step)
+    return crash_runner.command(str(vault.root), "backup", "restore", str(source), "--now", LATER)
 
 
 @pytest.mark.slow

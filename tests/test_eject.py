@@ -155,6 +155,15 @@ def test_what_was_handed_over_is_written_first(vault, claude):
 # ── what must not be deleted ──
 
 
+def test_what_hooks_told_of_and_nobody_could_take_in_is_named(vault):
+    bad = vault.state / "spool/bad"
+    bad.mkdir(parents=True)
+    (bad / "job").write_text("{}")
+    assert "1 session that hooks told of" in vault.call("eject", "--dry-run").out
+    (note,) = eject(vault)["notes"]
+    assert "(1)" in note and "signet-sync import" in note
+
+
 def test_while_an_agent_runs_by_hand_nothing_is_done(vault, claude):
     before = contents(vault.root)
     with state.run_lock(StateFolder(str(vault.state), vault.state.name)):

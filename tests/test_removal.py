@@ -244,6 +244,38 @@ def test_a_broken_tombstone_file_still_removes_by_its_name(vault):
     assert not (vault / mine("summary")).exists() and vault.hits("qzxvbodycanary") == []
 
 
+def test_what_somebody_wrote_into_a_tombstone_erases_no_words_of_others(vault):
+    path = vault.session(5)["summary"]
+    vault.reindex()
+    made_up = vault.call("entity", "create", "part", "Lantern", "--json", "--now", NOW).json["id"]
+    said = ("--text", "The lighthouse lantern bounds its retries loop.", "--actor", "person", "--now", NOW)
+    assert vault.call("entity", "append", made_up, "highlights", *said).code == 0
+    kept = vault / "MEMORY.user-20260329T110000Z.md"
+    kept.write_text(f"my lighthouse\nthe retries loop of mine\n[[{path}|summary]]\n")
+    before = contents(vault / "entities"), kept.read_text()
+    (vault / "memory/tombstones").mkdir()
+    (vault / "memory/tombstones/default--aaaaaaaaaaaaaaaa.md").write_text(
+        f"---\nkind: tombstone\nagent_id: default\nsession_token: aaaaaaaaaaaaaaaa\nremoved_at: {NOW}\nreason: r\n"
+        f"removed_paths: [lantern, memory/x/lighthouse, {path}]\nsession_ids: [retries loop]\n---\n"
+    )
+    assert vault.reindex()["counts"]["tombstones"] == 1
+    assert (contents(vault / "entities"), kept.read_text()) == before
+
+
+@pytest.mark.parametrize(
+    ("told", "kept"),
+    [("password=hunter2hunter2", "password=[REDACTED:assignment]"), (r"\x01", "none that can be shown")],
+)
+def test_the_reason_in_a_tombstone_of_somebody_else_passes_the_sanitizer(vault, told, kept):
+    (vault / "memory/tombstones").mkdir()
+    (vault / "memory/tombstones/default--aaaaaaaaaaaaaaaa.md").write_text(
+        "---\nkind: tombstone\nagent_id: default\nsession_token: aaaaaaaaaaaaaaaa\n"
+        f'removed_at: {NOW}\nreason: "{told}"\n---\n'
+    )
+    vault.reindex()
+    assert vault.rows("select reason from memory_artifact_tombstones") == [(kept,)]
+
+
 def test_edited_renamed_and_unreadable_returns_stay_gone(vault):
     raw = (vault / mine("summary")).read_bytes()
     remove(vault)

@@ -10,6 +10,9 @@ from pathlib import Path
 import pytest
 from workbench import cast, numbered, tree
 
+from signet_sync.agent import retention
+from signet_sync.agent.workspace import opened
+from signet_sync.config import load
 from signet_sync.contracts.timestamps import DAY, parse_instant
 from signet_sync.index.database import Database
 
@@ -66,6 +69,17 @@ def test_bytes_of_files_that_stand_go_when_their_days_are_over_and_never_the_las
     assert kept(vault) == {changed, gone}
     assert vault.call("violations", "restore", "--all", "--yes", "--now", MONTHS_LATER).code == 0
     assert kept(vault) == set() and vault.reindex(now=MONTHS_LATER)["problems"] == []
+
+
+def test_bytes_of_a_file_that_was_saved_since_the_look_stay(vault):
+    path, *others = sorted(kept(vault))
+    vault.reindex()
+    with (vault / path).open("a") as file:
+        file.write("and more\n")
+    settings("[seals]\nkeep_days = 30\n")
+    with opened(str(vault.root), load(vault.root)[0]) as workspace:
+        retention.enforce(workspace, parse_instant(MONTHS_LATER))
+    assert kept(vault) == {path} and others
 
 
 def test_what_was_let_go_is_not_taken_again_and_a_change_is_still_noticed(vault):

@@ -107,16 +107,20 @@ class Walk:
     def rest(self) -> None:
         """Nobody does anything any more: soon no pass and no sync finds anything to do, and all is as it should be."""
         self.off.clear()
+        self.settle()
+        for _ in range(MORE):
+            moved = self.round()
+            assert not moved, self.story("bytes move again", moved)
+        self.agree()
+
+    def settle(self) -> None:
+        """Passes and syncs until nothing moves."""
         moves: list[list[str]] = []
         while len(moves) <= ROUNDS and (moved := self.round()):
             moves.append(moved)
         rounds = len(moves)
         assert rounds <= ROUNDS, self.story("they do not come to rest", moves[-1])
         self.figures["rounds"] = max(self.figures["rounds"], rounds)
-        for _ in range(MORE):
-            moved = self.round()
-            assert not moved, self.story("bytes move again", moved)
-        self.agree()
 
     def round(self) -> list[str]:
         """One of everybody's syncs and passes; what moved in it."""
@@ -563,7 +567,7 @@ def test_a_copy_of_a_page_keeps_only_what_people_wrote(tmp_path: Path) -> None:
 def test_ledgers_that_were_written_at_once_become_one(walk: Walk) -> None:
     one, two = walk.machines
     one.does(lambda work, now: operations.create(work, ME, "part", "Jo", now_us=now))
-    walk.rest()
+    walk.settle()
     for machine, said in ((one, "Reads."), (two, "Writes."), (two, "Rests.")):
         machine.does(lambda work, now, said=said: operations.append(work, ME, "Jo", "open-questions", said, now_us=now))
     walk.rest()
@@ -575,7 +579,7 @@ def test_ledgers_that_were_written_at_once_become_one(walk: Walk) -> None:
 def test_an_edit_that_both_machines_saw_is_told_once(walk: Walk) -> None:
     one, two = walk.machines
     one.does(lambda work, now: operations.create(work, ME, "part", "Jo", now_us=now))
-    walk.rest()
+    walk.settle()
     (profile,) = one.root.glob("entities/parts/*/profile.md")
     path = str(profile.relative_to(one.root))
     edited = (one.read(path) or b"") + b"\n## Mine\n\nA line.\n"
@@ -595,7 +599,7 @@ def test_the_id_of_another_machine_takes_no_memory_away(tmp_path: Path) -> None:
     walk = Walk(tmp_path, 0, hidden=True, alike=False)
     for machine in walk.machines:
         remembers(walk, machine)
-    walk.rest()
+    walk.settle()
     assert len({machine.read(".signet/workspace-id") for machine in walk.machines}) == 1
     for machine in walk.machines:
         machine.restart()
@@ -608,7 +612,7 @@ def test_what_is_yet_to_come_by_one_clock_is_fought_over_by_none(walk: Walk) -> 
     one, two = walk.machines
     two.now_us = one.now_us - 10 * MINUTE
     ends(walk, one)
-    walk.rest()
+    walk.settle()
     for machine in walk.machines:
         machine.now_us += 20 * MINUTE
     walk.rest()
@@ -620,7 +624,7 @@ def test_what_is_yet_to_come_by_one_clock_is_fought_over_by_none(walk: Walk) -> 
 def test_what_was_removed_does_not_come_back_with_a_copy_of_a_page(walk: Walk) -> None:
     one, two = walk.machines
     ends(walk, one)
-    walk.rest()
+    walk.settle()
     page = one.read("MEMORY.md") or b""
     removes(walk, one)
     two.save("MEMORY.sync-conflict-20261122-101500-ABCDEF1.md", b"Call Jo.\n\n" + page)
@@ -633,7 +637,7 @@ def test_removals_of_one_key_on_two_machines_both_count(walk: Walk) -> None:
     for session in ("first", "second"):
         ended(walk, one, session, key="agent:main:main")
         one.now_us += MINUTE
-    walk.rest()
+    walk.settle()
     removed(walk, one, "first")
     removed(walk, two, "second")
     walk.rest()
@@ -645,7 +649,7 @@ def test_removals_of_one_key_on_two_machines_both_count(walk: Walk) -> None:
 def test_a_manifest_that_two_machines_added_to_holds_it_all(walk: Walk) -> None:
     one, _ = walk.machines
     ended(walk, one, "first")
-    walk.rest()
+    walk.settle()
     for late, machine in enumerate(walk.machines, 1):
         machine.now_us += late * 30 * MINUTE
         ended(walk, machine, "first")

@@ -10,9 +10,13 @@ import crash_runner
 import pytest
 from workbench import NOW, Vault, cast, numbered, tree
 
+from signet_sync.contracts.artifacts import validate_tombstone
+from signet_sync.vault import tombstones
+
 ID = numbered(1)["session_id"]
 TOKEN = made.token_for(session_id=ID)
 WORD = "number1x"
+STONE = {"kind": "tombstone", "agent_id": "default", "session_token": TOKEN, "removed_at": NOW, "reason": "r"}
 
 
 def of_a_removed_session(vault):
@@ -169,6 +173,101 @@ def test_an_undo_that_comes_after_a_newer_removal_does_not_lift_that(machines):
     lifted.parent.mkdir()
     shutil.copy(here / f"memory/tombstones/lifted/{stone(there).name}", lifted)
     assert not came_back(at(there)) and stone(there).read_bytes() == newer
+
+
+def rewritten(vault, where, *changes):
+    """The tombstone as another state of the same removal would have it, in another place."""
+    raw = (stone(vault) if stone(vault).exists() else where).read_bytes()
+    for old, new in changes:
+        assert old in raw
+        raw = raw.replace(old, new)
+    where.parent.mkdir(exist_ok=True)
+    where.write_bytes(raw)
+
+
+def test_a_later_state_of_a_removal_that_was_lifted_lifts_every_earlier_one(vault):
+    lifted = vault / f"memory/tombstones/lifted/{stone(vault).name}"
+    more = (b"removed_paths:\n", b'removed_paths:\n  - "memory/x.md"\n')
+    rewritten(vault, lifted, (b"12:00:00", b"11:30:00"), more)
+    assert not came_back(vault), "that was another removal, before this one"
+    rewritten(vault, lifted, (b"12:00:00", b"12:30:00"), (b"---\n", b'---\nsession_ids: ["another"]\n'))
+    assert not came_back(vault), "what was lifted covered other sessions"
+    rewritten(vault, lifted, (b"12:00:00", b"12:30:00"), more)
+    assert came_back(vault) and not stone(vault).exists()
+
+
+def test_a_removal_that_is_lifted_session_by_session_is_lifted_for_who_knew_it_whole(tmp_path):
+    whole, first, second, third, rest = (
+        validate_tombstone({**STONE, "session_ids": [*ids]}) for ids in ("123", "1", "2", "3", "23")
+    )
+    root = str(tmp_path)
+    tombstones.put(root, whole)
+    tombstones.lift(root, first, rest)
+    assert tombstones.lifted(root, [whole, rest, first]) == [first]
+    tombstones.lift(root, second, third)
+    assert tombstones.lifted(root, [whole, rest, third]) == []
+    tombstones.lift(root, third)
+    assert tombstones.lifted(root, [whole, rest, third]) == [whole, rest, third]
+    assert not (tmp_path / tombstones.path_of("default", TOKEN)).exists()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("one_by_one", [False, True])
+def test_an_undo_under_a_shared_key_holds_against_a_machine_that_knows_an_earlier_state(
+    tmp_path, monkeypatch, one_by_one
+):
+    here, there = Vault(tmp_path / "here/vault"), Vault(tmp_path / "there/vault")
+    ids = [numbered(number)["session_id"] for number in (1, 2)]
+
+    def at(machine):
+        monkeypatch.setenv("SIGNET_STATE", str(machine.root.parent / "state"))
+        return machine
+
+    def done(*arguments):
+        answer = at(here).call("remove", *arguments, "--json")
+        assert answer.code == 0, answer
+
+    for number in (1, 2, 3):
+        here.session(number, session_key="agent:main:main")
+    at(here).reindex()
+    done(ids[0], "--reason", "r", "--yes", "--now", NOW)
+    if one_by_one:
+        done(ids[1], "--reason", "r", "--yes", "--now", NOW)
+    carry(here, there)
+    at(there).reindex()
+    if not one_by_one:
+        done(ids[1], "--reason", "r", "--yes", "--now", "2026-03-29T12:30:00.000Z")
+    for name in ids if one_by_one else ["agent:main:main"]:
+        done(name, "--undo")
+    for number in (1, 2):
+        here.session(number, session_key="agent:main:main")
+    for one, other in ((here, there), (there, here)):
+        at(one).reindex()
+        carry(one, other)
+        at(other).reindex()
+        assert other.hits("number1x") and other.hits("number2x") and other.hits("number3x")
+
+
+def test_what_was_taken_out_of_a_tombstone_is_no_part_of_its_later_scrubs(tmp_path):
+    vault = Vault(tmp_path / "vault")
+    first, second = (numbered(number)["session_id"] for number in (1, 2))
+    for number in (1, 2):
+        vault.session(number, session_key="agent:main:main")
+    vault.reindex()
+    for name in (first, second):
+        assert vault.call("remove", name, "--reason", "r", "--yes", "--now", NOW).code == 0
+    undo(vault, first)
+    path = vault.session(1, session_key="agent:main:main")["summary"]
+    vault.reindex()
+    kept = vault / "MEMORY.user-20260329T110000Z.md"
+    kept.write_text(f"I keep this: [[{path}|summary]]\n")
+    with vault.database(readonly=False) as database:
+        database.execute("insert into artifact_telemetry values('default', ?, 3, ?)", (path, NOW))
+        database.execute("update memory_artifact_tombstones set scrubbed = 0")
+    before = len(list((vault.state / "backups").iterdir()))
+    vault.reindex()
+    assert path in kept.read_text() and len(list((vault.state / "backups").iterdir())) == before
+    assert vault.rows("select source_path from artifact_telemetry") == [(path,)]
 
 
 # ── killed ──

@@ -72,9 +72,7 @@ def check(
     settings = _settings(root, checked)
     snapshot = scan.scan(root)
     if snapshot.ground == "refused":
-        raise WorkspaceError(
-            snapshot.ground_message, path=MEMORY, hint="memory/ must be a real folder in the workspace"
-        )
+        raise WorkspaceError(snapshot.ground_message, path=MEMORY, hint="signet-sync doctor says how to put it right")
     stones, stone_judgements = _stones(root, snapshot.files, database, checked)
     seal_of: Callable[[str], Seal | None] = lambda _: None  # noqa: E731 - the seal of no path
     if database is not None:
@@ -102,6 +100,10 @@ def check(
                     progress(number, len(plan.read))
     except FileNotFoundError:
         pass
+    if not plan.scanned:
+        _excuse(checked, MEMORY, "unchecked", "there is no artifact in memory/, so nothing was checked")
+    elif past is not None and past.is_blind:
+        _excuse(checked, MEMORY, "unchecked", "git ignores memory/, so nothing in it was compared")
     if database is not None:
         checked.judgements += _vanished(database, snapshot.files.keys(), bench)
     if past is not None:
@@ -153,10 +155,14 @@ def _settings(root: str, checked: Checked) -> Settings:
         checked.problems.append({**told, "hint": refused.hint, "line": line})
         return settings
     for warning in ignored:
-        message = warning.removeprefix(f"{SETTINGS}: ")
-        checked.excused.add((SETTINGS, message))
-        checked.notes.append({"path": SETTINGS, "code": "setting-ignored", "message": message})
+        _excuse(checked, SETTINGS, "setting-ignored", warning.removeprefix(f"{SETTINGS}: "))
     return settings
+
+
+def _excuse(checked: Checked, path: str, code: str, message: str) -> None:
+    """Takes down a note that does not fail a strict check."""
+    checked.excused.add((path, message))
+    checked.notes.append({"path": path, "code": code, "message": message})
 
 
 def _entities(

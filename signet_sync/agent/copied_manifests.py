@@ -16,7 +16,7 @@ from signet_sync.contracts.observed import Found
 from signet_sync.contracts.places import MEMORY
 from signet_sync.contracts.records import MANIFEST_KEYS, FieldProblem, manifest_fields
 from signet_sync.contracts.timestamps import parse_instant, parse_name_stamp
-from signet_sync.errors import RevisionConflict, WorkspaceError
+from signet_sync.errors import RevisionConflict, WorkspaceError, reason
 from signet_sync.vault import files, manifests
 
 _COPY = re.compile(r"(memory/.+--[a-z2-7]{16}--manifest)(?=[^\w]).*\.md", re.ASCII)
@@ -39,7 +39,7 @@ def take_in(workspace: Workspace) -> tuple[set[str], list[str]]:
         try:
             changed |= _join(workspace, copy, path)
         except (OSError, WorkspaceError, RevisionConflict) as error:
-            trouble.append(f"{copy}: it could not be joined with its manifest: {error}")
+            trouble.append(f"{copy}: it could not be joined with its manifest: {reason(error)}")
     return changed, trouble
 
 

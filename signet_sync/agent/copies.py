@@ -17,7 +17,7 @@ from signet_sync.contracts.gardens import parse_ledger_page
 from signet_sync.contracts.names import has_conflict_mark
 from signet_sync.contracts.observed import Found
 from signet_sync.contracts.places import DEFAULT_AGENT, page_agent
-from signet_sync.errors import WorkspaceError
+from signet_sync.errors import WorkspaceError, reason
 from signet_sync.projection import markers
 from signet_sync.vault import files
 
@@ -74,7 +74,7 @@ def clear(workspace: Workspace) -> list[str]:
         try:
             _clear(workspace.root, copy, is_page=is_page)
         except (OSError, WorkspaceError) as error:
-            trouble.append(f"{copy.path}: the conflict copy could not be cleared: {error}")
+            trouble.append(f"{copy.path}: the conflict copy could not be cleared: {reason(error)}")
     return trouble
 
 

@@ -6,6 +6,7 @@ import errno
 import os
 import queue
 import signal
+import stat
 import threading
 import time
 from collections.abc import Callable, Mapping
@@ -78,6 +79,7 @@ class Daemon:
         self._failures = 0
         self._home = ""
         self._identity: tuple[int, int] | None = None
+        self._place: tuple[int, int] | None = None
 
     def run(self) -> int:
         """The whole life of the agent; gives the exit code.
@@ -175,6 +177,7 @@ class Daemon:
         stack.callback(_close, workspace)
         stack.callback(self._ending)
         self._home, self._identity = folder.path, _identity(self.options.root)
+        self._place = _identity(folder.path)
         self.rounds = self._rounds(workspace)
         self.presence.write()
         self.notifier.ready()
@@ -264,9 +267,22 @@ class Daemon:
             if identity is not None and state.locate(self.options.root).path != self._home:
                 logger.warning("another workspace stands at {} now", self.options.root)
                 return False
+        if self._is_evicted():
+            logger.warning("the state folder was deleted or exchanged; all begins anew")
+            return False
         if identity is not None:
             work.round()
         return True
+
+    def _is_evicted(self) -> bool:
+        """Whether our state folder is gone, and our lock with it: another agent would not be kept from starting."""
+        try:
+            os.stat(self._home)
+        except FileNotFoundError:
+            return True
+        except OSError:
+            return False  # shut for a moment, and still ours
+        return _identity(self._home) != self._place
 
     def _failed(self, work: Rounds, error: Exception) -> None:
         """A pass failed as a whole: said once, tried again over everything with growing patience, nothing dropped."""
@@ -376,13 +392,13 @@ def _close(workspace: Workspace) -> None:
         workspace.close()
 
 
-def _identity(root: str) -> tuple[int, int] | None:
-    """What tells one root folder from another; None where there is none."""
+def _identity(folder: str) -> tuple[int, int] | None:
+    """What tells one folder from another of its name; None where there is none."""
     try:
-        status = os.stat(root)
+        status = os.stat(folder)
     except OSError:
         return None
-    return (status.st_dev, status.st_ino) if os.path.isdir(root) else None
+    return (status.st_dev, status.st_ino) if stat.S_ISDIR(status.st_mode) else None
 
 
 def _told(error: Exception) -> str:

@@ -14,7 +14,7 @@ from typing import Literal
 
 import apsw
 
-from signet_sync import state
+from signet_sync import spool, state
 from signet_sync.agent import hooks, intake, projection, reconcile, signet
 from signet_sync.agent.reconcile import Request
 from signet_sync.agent.worker import due
@@ -88,7 +88,7 @@ def look(root: str, database: str, *, blank: bool = False) -> Plan:
         tuple(_plugged(root)),
         tuple((path, _change(after, blank=blank)) for path, _, after in _pages(root, blank=blank)),
         folder.path if there else None,
-        _only_here(database),
+        _only_here(database, folder),
         files.look(root, OWN) is not None,
         _runs_by_itself(folder, services),
     )
@@ -131,6 +131,9 @@ def eject(
         if pid := signet.daemon_pid(root):
             done.notes.append(f"a Signet daemon (pid {pid}) is alive on this workspace and may write MEMORY.md itself")
         if not keep_state:
+            if left := _not_taken_in(folder):
+                words = "hooks told of sessions that could not be taken in; that goes, too, their transcripts stay"
+                done.notes.append(f"{words} ({left}): signet-sync import HARNESS reads them")
             _discard(root, folder, done)
     if database is not None and os.path.exists(database):
         done.notes.append(f"the database {database} is not in the state folder; it is yours to delete")
@@ -259,17 +262,27 @@ def _rewrite(root: str, wanted: str, *, blank: bool) -> tuple[str, Change]:
 # ── the state folder ──
 
 
-def _only_here(database: str) -> dict[str, int]:
+def _only_here(database: str, folder: state.StateFolder) -> dict[str, int]:
+    counts = {**_rows_only_here(database), "given_up": spool.given_up(folder.spool)}
+    return {name: count for name, count in counts.items() if count}
+
+
+def _rows_only_here(database: str) -> dict[str, int]:
     try:
         opened_database = Database(database, readonly=True, wait_ms=1000, traceless=True)
     except (FileNotFoundError, DatabaseError):
         return {}
     try:
-        return {name: count for name, count in overview.nowhere_else(opened_database).items() if count}
+        return overview.nowhere_else(opened_database)
     except (apsw.Error, DatabaseError):
         return {}
     finally:
         opened_database.connection.close()
+
+
+def _not_taken_in(folder: state.StateFolder) -> int:
+    """How many jobs of hooks still wait, or were given up; not the markers of sessions that merely go on."""
+    return spool.size(folder.spool)[0] - spool.marked(folder.spool) + spool.given_up(folder.spool)
 
 
 def _discard(root: str, folder: state.StateFolder, done: Done) -> None:

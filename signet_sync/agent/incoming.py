@@ -64,7 +64,8 @@ def of_backup(source: str, places: Places) -> Iterator[Incoming]:
             odd: dict[str, int] = {}
             for table, columns in kept.tables.items():
                 backup.adopt(rows, table, columns, _sound(table, columns, kept.rows(table, columns), odd))
-            for key, value in backup.marks(kept):
+            settled = [mark for mark in backup.marks(kept) if not mark[0].startswith("forgotten:")]
+            for key, value in _sound(bundles.MARKS, ("key", "value"), settled, odd):
                 rows.set_meta(key, value)
             about = kept.about
         if salvage.doubtful(rows):

@@ -21,7 +21,7 @@ from signet_sync.agent.workspace import Workspace
 from signet_sync.config import asks_anybody
 from signet_sync.contracts.timestamps import SECOND, iso, parse_instant
 from signet_sync.contracts.tokens import token_of
-from signet_sync.errors import DatabaseError, HarnessError, SignetSyncError, UsageError, WorkspaceError
+from signet_sync.errors import DatabaseError, HarnessError, SignetSyncError, UsageError, WorkspaceError, reason
 from signet_sync.harness import opencode
 from signet_sync.host import stores
 from signet_sync.host.stores import Source
@@ -135,7 +135,8 @@ def _job(
         done.failed.append(error.message)
         spool.finish(job)
     except (OSError, SignetSyncError) as error:
-        logger.warning("{} of {} {}: {}; tried again later", job.event, job.harness, short(job.session_id), _why(error))
+        whose = short(job.session_id)
+        logger.warning("{} of {} {}: {}; tried again later", job.event, job.harness, whose, reason(error))
         done.failed.append(str(error))
         spool.retry_later(job, type(error).__name__, now_us)
 
@@ -161,7 +162,7 @@ def _look(workspace: Workspace, job: Job, shape: str, now_us: int) -> None:
             following.follow(workspace, source, job.agent_id)
     except (OSError, HarnessError, UsageError) as error:
         # As it is it can't be read; its capture will tell.
-        logger.debug("a running session of {} {}: {}", job.harness, short(job.session_id), _why(error))
+        logger.debug("a running session of {} {}: {}", job.harness, short(job.session_id), reason(error))
         if isinstance(error, UsageError) and error.code == "removed-session":
             spool.finish(job)
     took = int((time.monotonic() - began) * LIVE_SHARE * SECOND)
@@ -263,11 +264,6 @@ def _add(done: Intake, captured: Captured) -> None:
 def short(session_id: str) -> str:
     """So much of an id as tells it from others: a log outlives the removal of a session."""
     return session_id if len(session_id) <= 8 else f"{session_id[:8]}…"
-
-
-def _why(error: OSError | SignetSyncError) -> str:
-    """What went wrong, without the path: it carries the session's id, and often its project."""
-    return error.message if isinstance(error, SignetSyncError) else error.strerror or type(error).__name__
 
 
 def is_read(workspace: Workspace, source: Source, agent_id: str | None = None) -> bool:

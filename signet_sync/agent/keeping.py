@@ -81,6 +81,7 @@ def create(workspace: Workspace, target: str | None, now_us: int) -> Written:
         rows = merging.counts(workspace.database)
         if target is None:
             path = _keep(workspace, now_us)
+            _rotate(workspace, path)
         else:
             path = os.path.abspath(target)
             with outside.replacing(path, backup.begins) as temporary:
@@ -137,7 +138,7 @@ def _settle(workspace: Workspace, now_us: int) -> None:
 
 
 def _keep(workspace: Workspace, now_us: int) -> str:
-    """A backup of now among those of the state folder, which are rotated like those that are made by themselves."""
+    """A backup of now among those of the state folder."""
     folder = workspace.state.backups
     state.private_folder(folder)
     when = iso(now_us)
@@ -146,11 +147,15 @@ def _keep(workspace: Workspace, now_us: int) -> str:
     while os.path.lexists(path):
         path, number = f"{stem}-{number}.db", number + 1
     backup.write(workspace.database, path, _about(workspace, now_us), whole=True)
+    return path
+
+
+def _rotate(workspace: Workspace, fresh: str) -> None:
+    """Those made by hand are rotated like those that are made by themselves; the fresh one stays."""
     for stale in backups(workspace.state)[workspace.settings.backup_keep :]:
         with suppress(OSError):
-            if stale != path:
+            if stale != fresh:
                 os.unlink(stale)
-    return path
 
 
 def _about(workspace: Workspace, now_us: int) -> dict[str, str]:
@@ -265,6 +270,8 @@ def bring(workspace: Workspace, incoming: Incoming, now_us: int, *, absent: bool
         if incoming.sifted.agents and outcome.cliff is None:
             _drop_loose_marks(workspace, incoming.sifted.agents, taken)
         back_up(workspace, iso(now_us))
+        if before is not None:  # only now: what came in may be one of those that go
+            _rotate(workspace, before)
     if before is not None and not os.path.exists(before):
         before = None  # a removal that came in took it away
     waiting = outcome.cliff.message if outcome.cliff is not None else outcome.held or "; ".join(outcome.trouble[:1])

@@ -13,7 +13,7 @@ from signet_sync.contracts.records import LEDGER_HEADING
 from signet_sync.contracts.timestamps import iso
 from signet_sync.contracts.tokens import token_matches
 from signet_sync.contracts.wikilinks import wikilink
-from signet_sync.errors import RevisionConflict, WorkspaceError
+from signet_sync.errors import RevisionConflict, WorkspaceError, reason
 from signet_sync.index import artifacts
 from signet_sync.vault import files, manifests
 
@@ -72,7 +72,7 @@ def rebuild_missing(workspace: Workspace, now_us: int) -> tuple[list[str], bool]
         except FileExistsError:
             continue
         except (OSError, WorkspaceError) as error:
-            workspace.events.append(f"{path}: the missing manifest could not be written: {error}")
+            workspace.events.append(f"{path}: the missing manifest could not be written: {reason(error)}")
             complete = False
             continue
         written.append(path)
@@ -129,7 +129,7 @@ def follow_page(
                 limit=workspace.settings.max_file_bytes,
             )
         except (OSError, WorkspaceError, RevisionConflict) as error:
-            trouble.append(f"{path}: its references could not be written: {error}")
+            trouble.append(f"{path}: its references could not be written: {reason(error)}")
             continue
         if result is not None:
             changed.append(path)

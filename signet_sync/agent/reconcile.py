@@ -343,7 +343,7 @@ def _index(workspace: Workspace, request: Request) -> Outcome:
     if snapshot.ground != "present" and not accepted:
         if snapshot.ground == "refused":
             raise WorkspaceError(
-                snapshot.ground_message, path=MEMORY, hint="memory/ must be a real folder in the workspace"
+                snapshot.ground_message, path=MEMORY, hint="signet-sync doctor says how to put it right"
             )
         return outcome
     if request.rebuild:

@@ -103,14 +103,15 @@ def _earlier(workspace: Workspace, agent_id: str, name: str) -> list[Removal]:
     for stone in standing(workspace):
         if stone.agent_id == agent_id and stone.session_token in (name, token_of(agent_id, name)):
             refs = tuple(SessionRef(agent_id, stone.session_token, one, None) for one in stone.session_ids)
-            found.append(Removal(agent_id, stone.session_token, refs, not refs, stone.removed_paths, earlier=True))
+            paths = tuple(tombstones.gone_paths(workspace.database, stone))
+            found.append(Removal(agent_id, stone.session_token, refs, not refs, paths, earlier=True))
     return found
 
 
 def _earlier_by_id(workspace: Workspace, agent_id: str, name: str) -> list[Removal]:
     """The same of a session's id, or a path of it: what a tombstone does not tell stands in the history."""
     stones = [stone for stone in standing(workspace) if stone.agent_id == agent_id]
-    went = {stone.session_token: _removed_with(stone) for stone in stones}
+    went = {stone.session_token: _removed_with(workspace, stone) for stone in stones}
     past = bygone.Past(agent_id, lambda path, raw: any(one(path, raw) for one in went.values()))
     found = bygone.look(workspace, past).artifacts if stones else []
     removals = []
@@ -124,12 +125,10 @@ def _earlier_by_id(workspace: Workspace, agent_id: str, name: str) -> list[Remov
     return removals
 
 
-def _removed_with(stone: Tombstone) -> purge.IsOfIt:
+def _removed_with(workspace: Workspace, stone: Tombstone) -> purge.IsOfIt:
     """Whether a file of the history went with a tombstone."""
-    everyone = not stone.session_ids
-    return purge.of_sessions(
-        stone.agent_id, stone.session_token, stone.session_ids, stone.removed_paths, everyone=everyone
-    )
+    gone, everyone = tombstones.gone_paths(workspace.database, stone), not stone.session_ids
+    return purge.of_sessions(stone.agent_id, stone.session_token, stone.session_ids, gone, everyone=everyone)
 
 
 def _present(workspace: Workspace, agent_id: str, name: str) -> list[Removal]:
@@ -316,7 +315,7 @@ def _judged_earlier(
     """Verdicts and needles from what the history has of the sessions: their artifacts, indexed once more in memory."""
     agent_id, token = removal.agent_id, removal.session_token
     stone = next(one for one in standing(workspace) if (one.agent_id, one.session_token) == (agent_id, token))
-    past = bygone.look(workspace, bygone.Past(agent_id, _removed_with(stone)))
+    past = bygone.look(workspace, bygone.Past(agent_id, _removed_with(workspace, stone)))
     with bygone.revived(workspace, past.artifacts, now_us) as then:
         refs = removal.sessions
         if removal.all_sessions:
@@ -362,7 +361,7 @@ def _lingers(workspace: Workspace, removal: Removal) -> bool:
     ids = {ref.session_id for ref in removal.sessions}
     for stone in standing(workspace):
         if (stone.agent_id, stone.session_token) == (removal.agent_id, removal.session_token) and stone.session_ids:
-            past = bygone.look(workspace, bygone.Past(stone.agent_id, _removed_with(stone)))
+            past = bygone.look(workspace, bygone.Past(stone.agent_id, _removed_with(workspace, stone)))
             return any(bygone.session_of(raw) not in ids for _, raw in past.artifacts)
     return False
 
@@ -463,7 +462,8 @@ def undoable(workspace: Workspace, agent_id: str, name: str) -> Undo:
         whole = stone.session_token in (name, derived) or (name in stone.removed_paths and len(stone.session_ids) < 2)
         if whole or name in stone.session_ids:
             ids = stone.session_ids if whole else (name,)
-            present = tuple(path for path in stone.removed_paths if files.look(workspace.root, path) is not None)
+            gone = tombstones.gone_paths(workspace.database, stone)
+            present = tuple(path for path in gone if files.look(workspace.root, path) is not None)
             return Undo(stone, ids, tombstone_files.path_of(agent_id, stone.session_token), present)
     raise UsageError(
         f"no tombstone of agent {agent_id} is called {name!r}",
@@ -483,10 +483,8 @@ def lift(workspace: Workspace, agent_id: str, name: str) -> Undo:
         stone = undo.stone
         rest = [session_id for session_id in stone.session_ids if session_id not in undo.session_ids]
         less = validate_tombstone({**stone.fields(), "session_ids": rest}) if rest else None
-        if less is not None:
-            tombstone_files.put(workspace.root, less)
-        else:
-            tombstone_files.lift(workspace.root, stone)
+        part = validate_tombstone({**stone.fields(), "session_ids": list(undo.session_ids) or None})
+        tombstone_files.lift(workspace.root, part, less)
         with workspace.database.transaction(durable=True):
             if less is not None:
                 tombstones.mirror(workspace.database, [less])

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import json
+
 from signet_sync.agent.workspace import Workspace
+from signet_sync.contracts.observed import Signature
 from signet_sync.contracts.timestamps import DAY, iso
 from signet_sync.index import events, seals, slack
+from signet_sync.vault import files
 
 # Stands in the database from the moment that rows go until nothing of them is left between others.
 _WIPE = "retention"
@@ -36,7 +40,18 @@ def _seals_due(workspace: Workspace, now_us: int) -> list[str]:
         due = seals.older(database, iso(now_us - int(settings.seals_keep_days * DAY)))
     if settings.seals_max_bytes:
         due = sorted({*due, *seals.beyond(database, settings.seals_max_bytes)})
-    return due
+    return _as_indexed(workspace, due)
+
+
+def _as_indexed(workspace: Workspace, paths: list[str]) -> list[str]:
+    """Those whose files are still what the index knows: one that was saved since the look has its last copy here."""
+    rows = workspace.database.execute(
+        "select path, size, mtime_ns, ctime_ns, inode from files where path in (select value from json_each(?))",
+        (json.dumps(paths),),
+    )
+    known = {path: Signature(*signature) for path, *signature in rows}
+    present = files.signatures(workspace.root, paths)
+    return [path for path in paths if path in present and present[path] == known.get(path)]
 
 
 def _wipe(workspace: Workspace) -> None:

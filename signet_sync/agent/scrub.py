@@ -20,6 +20,7 @@ from signet_sync.contracts.places import DEFAULT_AGENT, KEPT_COPY, MEMORY, TEMPO
 from signet_sync.contracts.timestamps import parse_instant
 from signet_sync.contracts.tokens import token_of
 from signet_sync.errors import WorkspaceError
+from signet_sync.harness.texts import UUID
 from signet_sync.index import memories, slack, tombstones
 from signet_sync.index.pages import page_states
 from signet_sync.index.traces import names, used_elsewhere
@@ -148,7 +149,7 @@ def clean_gardens(workspace: Workspace, stones: Sequence[Tombstone], now_us: int
 
         scope = (stone.agent_id, stone.session_token, stone.session_ids)
         known = (name for name in names(workspace.database, scope) if artifact_name(name) is not None)
-        paths = {*stone.removed_paths, *(f"{MEMORY}/{name}" for name in known)}
+        paths = {*tombstones.gone_paths(workspace.database, stone), *(f"{MEMORY}/{name}" for name in known)}
         erasing.erase(
             workspace,
             stone.agent_id,
@@ -199,8 +200,9 @@ def _needles(workspace: Workspace, stones: Sequence[Tombstone]) -> set[bytes]:
     scopes = [(stone.agent_id, stone.session_token, stone.session_ids) for stone in stones]
     words = {stone.session_token for stone in stones if not stone.session_ids}
     for stone, scope in zip(stones, scopes, strict=True):
-        words.update(path.rpartition("/")[2] for path in stone.removed_paths)
-        words.update(stone.session_ids)
+        words.update(path.rpartition("/")[2] for path in tombstones.gone_paths(workspace.database, stone))
+        # One that no row knows may be anybody's word: whoever reaches the workspace may write into a tombstone.
+        words.update(session_id for session_id in stone.session_ids if UUID.fullmatch(session_id))
         words.update(names(workspace.database, scope))
     # What stands on the pages of another agent, whose session has the same id, is not of this one.
     words -= used_elsewhere(workspace.database, scopes, words)

@@ -8,7 +8,7 @@ from signet_sync import reconcile as desk
 from signet_sync.contracts.names import IMMUTABLE_KINDS, artifact_name
 from signet_sync.contracts.observed import Found, Signature, Snapshot
 from signet_sync.reconcile import Bench, Seal, Tombstones
-from signet_sync.vault import revisions
+from signet_sync.vault import revisions, versions
 
 
 class Since:
@@ -20,6 +20,9 @@ class Since:
     def __init__(self, root: str, name: str, seen: Snapshot, bench: Bench) -> None:
         revision = revisions.at(root, name)
         self.changed = frozenset(revision.changed(seen))
+        # Not one file was compared because git knows none of them: that must not look like a vault without a fault.
+        first = sorted(seen.files)[:1] if not self.changed else []
+        self.is_blind = bool(versions.ignored(root, first)) and not revision.knows(first[0])
         sealed = [path for path in self.changed if self._is_immutable(path)]
         self._files = revision.files(sorted(sealed))
         self._now = bench

@@ -198,6 +198,9 @@ def _text(document: dict[str, Any]) -> None:
         f" · {counts['tombstoned']} should be gone · {counted(counts['tombstones'], 'tombstone')}"
         f" · {counts['ignored']} ignored"
     )
+    for note in document["notes"]:
+        if note["code"] == "unchecked":
+            click.secho(f"  {note['message']}", fg="yellow")
     failing = [{**note, "verdict": "note", "hint": ""} for note in document["notes"] if "fails" in note]
     problems = [p for p in document["problems"] if "known" not in p]
     show_problems([*problems, *failing], [note for note in document["notes"] if "fails" not in note])

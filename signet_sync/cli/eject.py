@@ -22,6 +22,10 @@ _ONLY_HERE = {
     "promotions": ("promotion", "promotions"),
     "recall_events": ("hit of recall", "hits of recall"),
     "running_sessions": ("session that still runs", "sessions that still run"),
+    "given_up": (
+        "session that hooks told of and that could not be taken in",
+        "sessions that hooks told of and that could not be taken in",
+    ),
     "originals": ("original of a file that changed or went", "originals of files that changed or went"),
 }
 _BECOMES = {
@@ -108,6 +112,8 @@ def _show(context: Context, plan: Plan, *, keep_state: bool) -> None:
             click.secho(f"    these exist nowhere else: {_counted(plan)}", fg="yellow")
             if plan.only_here.keys() & {"memories", "pins", "promotions", "recall_events"}:
                 click.secho(f"    to save them first: {context.command_line('export FILE')}", fg="yellow")
+            if "given_up" in plan.only_here:
+                click.secho(f"    what was wrong with them: {context.command_line('logs intake')}", fg="yellow")
             if "originals" in plan.only_here:
                 click.secho(f"    to heal files first: {context.command_line('violations list')}", fg="yellow")
     if plan.is_empty:

@@ -244,6 +244,12 @@ class Tombstone(_Record):
             return False
         return not self.session_ids or session_id is None or session_id in self.session_ids
 
+    def includes(self, other: Tombstone) -> bool:
+        """Whether it says all that another one of the same token says, and was written no earlier."""
+        wider = not self.session_ids or (bool(other.session_ids) and {*other.session_ids} <= {*self.session_ids})
+        files = {*other.removed_paths} <= {*self.removed_paths}
+        return wider and files and other.removed_at.micros <= self.removed_at.micros
+
 
 MODELS: dict[str, type[Content] | type[Manifest]] = {
     "summary": Summary,

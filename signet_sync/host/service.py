@@ -333,10 +333,9 @@ def gone(state: ServiceState, environ: Mapping[str, str] = os.environ) -> str | 
         words = _started(state.name, state.path, system=_is_of_the_system(state), environ=environ)
     if words[:2] == ["/bin/sh", "-c"]:  # `_startable`: the program stands behind the script and its name
         words = words[4:]
-    if not words:
+    if not words or not os.path.isabs(words[0]):
         return None
-    program = words[0]
-    return next((path for path in (program, *_interpreter(program)) if not os.access(path, os.X_OK)), None)
+    return next((path for path in (words[0], *_interpreter(words[0])) if not os.access(path, os.X_OK)), None)
 
 
 def _interpreter(program: str) -> list[str]:

@@ -68,6 +68,10 @@ class Revision:
         differ = self._names("diff-index", "--cached", "--no-renames", "--name-only", "-r", "-z", self.commit, "--")
         return sorted(path for path in {*map(self._inside, differ), *here} if path.startswith(f"{MEMORY}/"))
 
+    def knows(self, path: str) -> bool:
+        """Whether git keeps a file, ignored or not."""
+        return path in self._index()
+
     def _index(self) -> dict[str, _Entry]:
         answer = self._git("ls-files", "--stage", "--debug", "-z", "--", f"{MEMORY}/")
         return {

@@ -1,7 +1,8 @@
 """Tombstone files: written once, durable before anything is deleted, put aside only by an explicit undo.
 
 An undo has to travel like a removal does, and a file that is gone tells nothing: it might be lost. So a tombstone that
-was lifted goes on standing in a folder of its own, and this very removal, whoever still knows it, counts no more.
+was lifted goes on standing in a folder of its own, and this removal, whoever still knows it or an earlier state of it,
+counts no more.
 """
 
 from __future__ import annotations
@@ -9,10 +10,11 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import TYPE_CHECKING, Any
 
-from signet_sync.contracts.frontmatter import write
+from signet_sync.contracts.frontmatter import FrontmatterProblem, parse, write
 from signet_sync.contracts.names import tombstone_file_name
 from signet_sync.contracts.observed import Found
 from signet_sync.contracts.places import TOMBSTONES
+from signet_sync.contracts.records import FieldProblem
 from signet_sync.vault import files
 
 if TYPE_CHECKING:
@@ -52,10 +54,20 @@ def put(root: str, stone: Tombstone) -> str:
     return _put(root, path_of(stone.agent_id, stone.session_token), text_of(stone))
 
 
-def lift(root: str, stone: Tombstone) -> None:
-    """Puts a tombstone aside: first it stands among the lifted ones, durably, then no longer where it counts."""
+def lift(root: str, stone: Tombstone, rest: Tombstone | None = None) -> None:
+    """Puts a tombstone aside: first it stands among the lifted ones, durably, then no longer where it counts.
+
+    `rest` is what goes on counting of it: then `stone` is the part of it that does not.
+    """
+    before = _put_aside(root, stone)
+    if before is not None and before.removed_at == stone.removed_at and before.session_ids and stone.session_ids:
+        # The other part of this removal: another machine may know it as a whole.
+        stone = stone.model_copy(update={"session_ids": tuple(sorted({*before.session_ids, *stone.session_ids}))})
     _put(root, lifted_path(stone.agent_id, stone.session_token), text_of(stone))
-    files.unlink(root, path_of(stone.agent_id, stone.session_token))
+    if rest is not None:
+        _put(root, path_of(rest.agent_id, rest.session_token), text_of(rest))
+    else:
+        files.unlink(root, path_of(stone.agent_id, stone.session_token))
 
 
 def lifted(root: str, stones: Collection[Tombstone]) -> list[Tombstone]:
@@ -67,8 +79,21 @@ def lifted(root: str, stones: Collection[Tombstone]) -> list[Tombstone]:
 def _is_lifted(root: str, stone: Tombstone, names: Collection[str]) -> bool:
     if tombstone_file_name(stone.agent_id, stone.session_token) not in names:
         return False
+    aside = _put_aside(root, stone)
+    return aside is not None and aside.includes(stone)
+
+
+def _put_aside(root: str, stone: Tombstone) -> Tombstone | None:
+    """What was lifted last of a tombstone's token."""
+    from signet_sync.contracts.artifacts import validate_tombstone
+
     found = files.read(root, lifted_path(stone.agent_id, stone.session_token), _LIMIT)
-    return isinstance(found, Found) and found.raw == text_of(stone)
+    try:
+        aside = validate_tombstone(parse(found.raw).fields) if isinstance(found, Found) else None
+    except (FrontmatterProblem, FieldProblem):
+        return None
+    same = aside is not None and (aside.agent_id, aside.session_token) == (stone.agent_id, stone.session_token)
+    return aside if same else None
 
 
 def _put(root: str, path: str, data: bytes) -> str:

@@ -13,6 +13,7 @@ from signet_sync.agent.doctor import agent, harness, index, machine, options, pa
 from signet_sync.agent.doctor.finding import Finding as Finding
 from signet_sync.agent.doctor.finding import problem
 from signet_sync.agent.doctor.patient import Patient
+from signet_sync.errors import reason
 
 # What can be said where there is no workspace, and then what else can be said where there is one.
 _ALWAYS = (machine.room, vault.workspace, vault.settings)
@@ -48,5 +49,5 @@ def _looked(check: Callable[[Patient], list[Finding]], patient: Patient) -> list
         return check(patient)
     except OSError as error:
         where = f"{error.filename}: " if isinstance(error.filename, str) else ""
-        words = f"could not be looked at: {where}{error.strerror or type(error).__name__}"
+        words = f"could not be looked at: {where}{reason(error)}"
         return [problem(check.__name__, words, "check permissions and the disk, then look again")]

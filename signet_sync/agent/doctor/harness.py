@@ -13,7 +13,7 @@ from signet_sync.agent.doctor.finding import Finding, fine, problem, warning
 from signet_sync.agent.doctor.patient import Patient
 from signet_sync.contracts.identities import GUARDS, TRIAL
 from signet_sync.contracts.places import display
-from signet_sync.errors import SignetSyncError
+from signet_sync.errors import SignetSyncError, reason
 from signet_sync.host.settings import HARNESSES
 from signet_sync.host.settings.condition import Condition, Problem
 
@@ -22,7 +22,7 @@ SLOW, LIMIT = 3.0, 10.0
 # These hooks call something else than we would write now, and what that does is not for us to try.
 _OTHERS = frozenset({"python-gone", "outdated", "other-python", "other-workspace"})
 # What is mended by installing once more, and with which flag.
-_AGAIN = dict.fromkeys([*_OTHERS, "partly"], "") | {"untrusted": " --trust"}
+_AGAIN = dict.fromkeys([*_OTHERS, "partly", "twice"], "") | {"untrusted": " --trust"}
 _SESSION_START = {"hook_event_name": "SessionStart", "session_id": TRIAL, "source": "startup"}
 
 
@@ -109,7 +109,7 @@ def _called(words: Sequence[str], environ: dict[str, str]) -> str:
     except subprocess.TimeoutExpired:
         return f"no answer within {LIMIT:.0f} s"
     except OSError as error:
-        return error.strerror or type(error).__name__
+        return reason(error)
     if done.returncode == 0:
         return ""
     said = done.stderr.decode("utf-8", "replace").strip().splitlines()

@@ -18,7 +18,7 @@ from signet_sync.agent.reconcile import Request, run_pass_mending
 from signet_sync.agent.worker import due
 from signet_sync.agent.workspace import establish, opened
 from signet_sync.contracts.timestamps import iso
-from signet_sync.errors import Halted, SignetSyncError, WorkspaceError
+from signet_sync.errors import Halted, SignetSyncError, WorkspaceError, reason
 from signet_sync.host import service
 from signet_sync.index.database import is_suspect, suspect
 
@@ -48,8 +48,8 @@ def heal(root: str, database: str, names: Collection[str]) -> Healed:
         except SignetSyncError as error:
             healed.failed.append(f"{', '.join(sorted(wanted & set(names)))}: {error.message} ({error.hint})")
         except OSError as error:
-            why = error.strerror or type(error).__name__
-            healed.failed.append(f"{', '.join(sorted(wanted & set(names)))}: {error.filename or ''} {why}".rstrip())
+            where = f"{error.filename}: " if error.filename else ""
+            healed.failed.append(f"{', '.join(sorted(wanted & set(names)))}: {where}{reason(error)}")
         patient = patient.again()
     return healed
 

@@ -20,7 +20,12 @@ from signet_sync.index.schema import TABLES
 def index(patient: Patient) -> list[Finding]:
     """Every page of the database, full text, open violations, and what was moved aside before."""
     path = patient.database
-    if patient.is_shut_out and patient.chosen is None:
+    if os.path.isdir(path):
+        quoted = shlex.quote(path)
+        remedy = f"mv {quoted} {quoted}.aside && {patient.command('reindex')}"
+        return [problem("database", f"{path} is a folder", remedy)]
+    is_shut = patient.is_shut_out or (os.path.exists(path) and not os.access(path, os.R_OK | os.W_OK))
+    if is_shut and patient.chosen is None:
         return []  # nobody can say, and why not was said
     if path == ":memory:":
         return [fine("database", "in memory, for one command")]

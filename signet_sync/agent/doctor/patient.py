@@ -78,7 +78,7 @@ class Patient:
     @cached_property
     def alive(self) -> bool:
         """Whether an agent holds the workspace: the kernel knows, whatever any file says."""
-        return state.run_lock_holder(self.folder)
+        return not self.is_shut_out and state.run_lock_holder(self.folder)
 
     @cached_property
     def beat(self) -> Mapping[str, Any]:
@@ -112,10 +112,11 @@ class Patient:
     def to_start(self) -> str:
         """The command that starts the agent, or starts it anew."""
         unit = self.unit
-        if unit is not None and unit.active is not None:
+        dead = unit is not None and service.gone(unit, self.environ) is not None
+        if unit is not None and unit.active is not None and not dead:
             return service.restart_command(unit)
         if self.alive:
             return f"kill {self.pid}; {self.command('run')}" if self.pid else self.command("run")
         # A unit keeps to the database of the state folder; one that nobody can ask about is started by nobody, either.
-        can_have = self.chosen is None and unit is None and service.is_here(self.environ)
+        can_have = self.chosen is None and (unit is None or dead) and service.is_here(self.environ)
         return self.command("service install" if can_have else "run")

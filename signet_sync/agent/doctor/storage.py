@@ -38,7 +38,7 @@ def modes(patient: Patient) -> list[Finding]:
             found.append(problem("state-mode", f"we are kept out of {closed} by its mode", remedy, fix=True))
         else:
             found.append(warning("state-mode", f"others may look into {wrong[0]}", remedy, fix=True))
-    if is_open(patient.database):
+    if os.path.isfile(patient.database) and is_open(patient.database):
         remedy = f"chmod 600 {shlex.quote(patient.database)}"
         found.append(warning("database-mode", "others may read the database", remedy, fix=True))
     return found

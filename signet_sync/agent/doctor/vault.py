@@ -74,7 +74,8 @@ def _as_root(patient: Patient) -> Iterator[Finding]:
     except KeyError:
         name = f"#{owner}"
     words = f"the workspace belongs to {name}, and you are root: what a command writes now is not {name}'s"
-    yield warning("root", words, f"sudo -iu {shlex.quote(name)} {patient.command('doctor')}")
+    command = shlex.join(["sudo", "-Hu", name, "signet-sync", "--workspace", patient.root, "doctor"])
+    yield warning("root", words, command)
 
 
 def _reading(memory: str) -> Iterator[Finding]:

@@ -70,6 +70,9 @@ def condition(
         told += command_problems(place.words, program.hook(name), name)
     if ours and not told and [place for place in ours if place.alone and place.whole != wanted.get(place.event)]:
         told.append(Problem("outdated", "the hooks were written by another version", program.again(name)))
+    twice = [event for event in wanted if sum(place.event == event for place in ours) > 1]
+    if twice and not told:
+        told.append(Problem("twice", f"called more than once for: {', '.join(twice)}", program.again(name)))
     if events and missing:
         told.append(Problem("partly", f"not installed for: {', '.join(missing)}", program.again(name)))
     workspace = workspace_of(ours[0].words) if ours else None
