@@ -199,7 +199,7 @@ def test_shipped_plist_is_valid() -> None:
 def test_units_of_an_installed_package_are_found(tmp_path: Path) -> None:
     package = tmp_path / "signet_sync"
     (package / "host/units").mkdir(parents=True)
-    for module in ("__init__.py", "errors.py", "host/__init__.py", "host/service.py"):
+    for module in ("__init__.py", "errors.py", "host/__init__.py", "host/installed.py", "host/service.py"):
         shutil.copy(ROOT / "signet_sync" / module, package / module)
     (package / "host/units/signet-sync.service").write_text("from the wheel")
     asked = "from signet_sync.host.service import template; print(template('signet-sync.service'))"

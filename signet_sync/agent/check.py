@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -87,19 +87,7 @@ def check(
         bench = past.bench
         plan.read = [path for path in plan.read if path in past.changed]
         checked.judgements = [j for j in checked.judgements if j.path in past.changed]
-    try:
-        with folder(root, MEMORY) as descriptor:
-            for number, path in enumerate(sorted(plan.read)):
-                found = files.read_at(descriptor, path.rpartition("/")[2], settings.max_file_bytes)
-                if isinstance(found, Trouble) and found.code == "gone":
-                    continue
-                judgement = desk.judge(path, found, bench)
-                _locate(checked, judgement, found, past)
-                checked.judgements.append(_light(judgement))
-                if progress is not None and number % 256 == 0:
-                    progress(number, len(plan.read))
-    except FileNotFoundError:
-        pass
+    _read(root, sorted(plan.read), bench, past, checked, progress)
     if not plan.scanned:
         _excuse(checked, MEMORY, "unchecked", "there is no artifact in memory/, so nothing was checked")
     elif past is not None and past.is_blind:
@@ -120,10 +108,42 @@ def check(
         or (past is not None and path.startswith(f"{MEMORY}/") and path not in past.changed)
         or (not pages and code in faults.OF_PAGES)
     )
+    checked.counts = _counts(checked, scanned=plan.scanned, read=len(plan.read) + len(stone_judgements))
+    if pages:
+        _pages(root, checked, agent, bench, settings.max_file_bytes)
+    if any(gardens.stands(root, owner) for owner in gardens.owners(root)):
+        _entities(root, settings, checked, agent, database, now_us)
+    return checked
+
+
+def _read(
+    root: str,
+    paths: Sequence[str],
+    bench: Bench,
+    past: Since | None,
+    checked: Checked,
+    progress: Callable[[int, int], None] | None,
+) -> None:
+    try:
+        with folder(root, MEMORY) as descriptor:
+            for number, path in enumerate(paths):
+                found = files.read_at(descriptor, path.rpartition("/")[2], bench.max_file_bytes)
+                if isinstance(found, Trouble) and found.code == "gone":
+                    continue
+                judgement = desk.judge(path, found, bench)
+                _locate(checked, judgement, found, past)
+                checked.judgements.append(_light(judgement))
+                if progress is not None and number % 256 == 0:
+                    progress(number, len(paths))
+    except FileNotFoundError:
+        pass
+
+
+def _counts(checked: Checked, *, scanned: int, read: int) -> dict[str, int]:
     verdicts = Counter(j.verdict for j in checked.judgements)
-    checked.counts = {
-        "scanned": plan.scanned,
-        "read": len(plan.read) + len(stone_judgements),
+    return {
+        "scanned": scanned,
+        "read": read,
         "indexed": verdicts["indexed"],
         "unchanged": 0,
         "ignored": verdicts["ignored"],
@@ -133,11 +153,6 @@ def check(
         "tombstones": verdicts["tombstone"],
         "removed_rows": 0,
     }
-    if pages:
-        _pages(root, checked, agent, bench, settings.max_file_bytes)
-    if any(gardens.stands(root, owner) for owner in gardens.owners(root)):
-        _entities(root, settings, checked, agent, database, now_us)
-    return checked
 
 
 def _settings(root: str, checked: Checked) -> Settings:

@@ -23,13 +23,13 @@ _KINDS = {
     "memories": ("memory", "memories"),
     "pins": ("pin", "pins"),
     "memory_promotions": ("promotion", "promotions"),
-    "recall_events": ("recall event", "recall events"),
+    "recall_events": ("hit of recall", "hits of recall"),
     "seals": ("seal", "seals"),
     "sealed_bytes": ("seal got its bytes back", "seals got their bytes back"),
     "memory_artifact_tombstones": ("removal", "removals"),
 }
 
-_GROUP = """Keep what no file holds: memories, pins, promotions, recall events, counters, seals.
+_GROUP = """Keep what no file holds: memories, pins, promotions, hits of recall, counters, seals.
 
 All else is made of the markdown files by signet-sync reindex. The agent writes a backup by itself whenever
 such a row has changed, one a day, into the state folder; backup.keep says how many of them stay.

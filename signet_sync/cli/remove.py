@@ -23,7 +23,7 @@ from signet_sync.contracts.places import display
 
 if TYPE_CHECKING:
     from signet_sync.agent.purge import Done
-    from signet_sync.agent.removal import Removal, Undo
+    from signet_sync.agent.removal import Removal, Removed, Undo
     from signet_sync.agent.workspace import Workspace
     from signet_sync.vault.purge import Begun
 
@@ -69,9 +69,11 @@ def remove(
     from signet_sync.agent import removal
     from signet_sync.agent.workspace import opened
     from signet_sync.cli.search import require_index
+    from signet_sync.contracts.sanitizer import sanitize_line
 
     if undo and (reason is not None or purge_history):
         raise click.UsageError("--undo goes with neither --reason nor --purge-history")
+    reason = sanitize_line(reason or "") or None  # a blank one is none
     if reason is None and not (dry_run or undo or purge_history):
         raise click.UsageError(_NO_REASON)
     instant = resolve_now(now)
@@ -90,43 +92,48 @@ def remove(
             raise click.UsageError(_NO_REASON)
         _ask(plans, yes, as_json)
         done = [removal.remove(workspace, plan, reason or "", instant, purge_history=purge_history) for plan in plans]
-    documents = [
-        {
-            "agent_id": d.agent_id,
-            "session_token": d.session_token,
-            "tombstone": d.tombstone,
-            "removed_paths": list(d.removed_paths),
-            "pending": list(d.pending),
-            "removed_rows": d.removed_rows,
-            "git_history": d.git_history,
-            "foreign": list(d.foreign),
-            **({} if d.purged is None else {"purged": purged_document(d.purged)}),
-            **({"memories": list(d.memories)} if d.memories else {}),
-        }
-        for d in done
-    ]
+    documents = [_document(one) for one in done]
     if as_json:
         emit(documents[0] if len(documents) == 1 else {"removals": documents})
-        return 1 if any(d.pending or is_waiting(d.purged) for d in done) else 0
-    for d, plan in zip(done, plans, strict=True):
-        if plan.earlier:
-            click.echo(f"{d.session_token} was removed earlier")
-        else:
-            click.echo(f"removed {len(d.removed_paths)} files and {d.removed_rows} rows of {d.session_token}")
-        click.echo(f"  tombstone: {d.tombstone}")
-        for path in d.pending:
-            click.secho(f"  cannot be deleted yet, every pass tries again: {path}", fg="red")
-        if d.purged is not None:
-            say_purged(d.purged)
-        elif d.git_history == "contains":
-            click.secho("  the workspace's git history still holds the text; to rewrite it:", fg="yellow")
-            click.secho(f"    signet-sync remove {d.session_token} --purge-history", fg="yellow")
-        for path in d.foreign:
-            click.secho(f"  not ours, still holds text of it: {path}", fg="yellow")
-        if d.memories:
-            click.secho(f"  older pages name memories that nobody has any more: {', '.join(d.memories)}", fg="yellow")
-            click.secho("  those that came from it go by: signet-sync forget ID --purge-history", fg="yellow")
-    return 1 if any(d.pending or is_waiting(d.purged) for d in done) else 0
+    else:
+        for one, plan in zip(done, plans, strict=True):
+            _tell(one, earlier=plan.earlier)
+    return 1 if any(one.pending or is_waiting(one.purged) for one in done) else 0
+
+
+def _document(done: Removed) -> dict[str, object]:
+    return {
+        "agent_id": done.agent_id,
+        "session_token": done.session_token,
+        "tombstone": done.tombstone,
+        "removed_paths": list(done.removed_paths),
+        "pending": list(done.pending),
+        "removed_rows": done.removed_rows,
+        "git_history": done.git_history,
+        "foreign": list(done.foreign),
+        **({} if done.purged is None else {"purged": purged_document(done.purged)}),
+        **({"memories": list(done.memories)} if done.memories else {}),
+    }
+
+
+def _tell(done: Removed, *, earlier: bool) -> None:
+    if earlier:
+        click.echo(f"{done.session_token} was removed earlier")
+    else:
+        click.echo(f"removed {len(done.removed_paths)} files and {done.removed_rows} rows of {done.session_token}")
+    click.echo(f"  tombstone: {done.tombstone}")
+    for path in done.pending:
+        click.secho(f"  cannot be deleted yet, every pass tries again: {path}", fg="red")
+    if done.purged is not None:
+        say_purged(done.purged)
+    elif done.git_history == "contains":
+        click.secho("  the workspace's git history still holds the text; to rewrite it:", fg="yellow")
+        click.secho(f"    signet-sync remove {done.session_token} --purge-history", fg="yellow")
+    for path in done.foreign:
+        click.secho(f"  not ours, still holds text of it: {path}", fg="yellow")
+    if done.memories:
+        click.secho(f"  older pages name memories that nobody has any more: {', '.join(done.memories)}", fg="yellow")
+        click.secho("  those that came from it go by: signet-sync forget ID --purge-history", fg="yellow")
 
 
 def _undo(

@@ -32,7 +32,8 @@ def lines(document: Mapping[str, Any]) -> Iterator[str]:
     yield from _agent(document)
     yield _line("workspace", display(document["workspace"]))
     yield _line("database", f"{display(document['database'])} ({human(document['sizes']['database'])})")
-    yield _line("kept", _kept(document))
+    if kept := _kept(document):
+        yield _line("kept", kept)
     yield _line("last pass", document["last_full_pass"] or "never")
     if document["watch"]:
         yield _line("watch", document["watch"])
@@ -76,14 +77,14 @@ def _indexed(counts: Mapping[str, int]) -> str:
 
 
 def _kept(document: Mapping[str, Any]) -> str:
-    """What the settings of retention are about."""
+    """What the settings of retention are about, as far as there is any of it."""
     sizes, rows = document["sizes"], document["rows"]
-    parts = [
-        f"{counted(rows['seals'], 'seal')} {human(sizes['seals'])}",
-        f"{counted(rows['recall_events'], 'hit')} of recall {human(sizes['recall_events'])}",
-        *(f"{name} {human(sizes[name])}" for name in ("backups", "logs", "spool", "damaged") if sizes[name]),
-    ]
-    return " · ".join(parts)
+    named = {
+        "seals": counted(rows["seals"], "seal"),
+        "recall_events": f"{counted(rows['recall_events'], 'hit')} of recall",
+    }
+    named |= {name: name for name in ("backups", "logs", "spool", "damaged")}
+    return " · ".join(f"{words} {human(sizes[name])}" for name, words in named.items() if sizes[name])
 
 
 def _problems(document: Mapping[str, Any]) -> Iterator[str]:

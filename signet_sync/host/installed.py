@@ -105,10 +105,19 @@ def start_again() -> None:
 
 def _interpreter() -> str:
     """The Python of this program; where an upgrade has moved it, the one that the program's script names now."""
-    if not os.path.isfile(sys.executable):
-        with suppress(OSError, IndexError), open(sys.orig_argv[1], "rb") as script:
-            first = script.readline(4096)
-            named = os.fsdecode(first.removeprefix(b"#!").strip())
-            if first.startswith(b"#!") and os.path.isfile(named):
-                return named
+    if not os.path.isfile(sys.executable) and len(sys.orig_argv) > 1:
+        named = interpreter_of(sys.orig_argv[1])
+        if named is not None and os.path.isfile(named):
+            return named
     return sys.executable
+
+
+def interpreter_of(script: str) -> str | None:
+    """The program that a script names in its first line to be read by; None where it names none."""
+    try:
+        with open(script, "rb") as file:
+            first = file.readline(4096)
+    except OSError:
+        return None
+    words = first.removeprefix(b"#!").split()
+    return os.fsdecode(words[0]) if first.startswith(b"#!") and words else None

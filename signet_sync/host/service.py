@@ -27,6 +27,7 @@ from typing import Literal
 from xml.parsers.expat import ExpatError
 
 from signet_sync.errors import SignetSyncError, UsageError
+from signet_sync.host.installed import interpreter_of
 
 Kind = Literal["systemd", "systemd-system", "launchd"]
 
@@ -335,16 +336,8 @@ def gone(state: ServiceState, environ: Mapping[str, str] = os.environ) -> str | 
         words = words[4:]
     if not words or not os.path.isabs(words[0]):
         return None
-    return next((path for path in (words[0], *_interpreter(words[0])) if not os.access(path, os.X_OK)), None)
-
-
-def _interpreter(program: str) -> list[str]:
-    try:
-        with open(program, "rb") as handle:
-            first = handle.readline(4096)
-    except OSError:
-        return []
-    return [os.fsdecode(word) for word in first[2:].split()[:1]] if first.startswith(b"#!") else []
+    needed = filter(None, (words[0], interpreter_of(words[0])))
+    return next((path for path in needed if not os.access(path, os.X_OK)), None)
 
 
 def _is_of_the_system(state: ServiceState) -> bool:
