@@ -51,11 +51,8 @@ def test_files_by_the_hundred_thousand_are_read_or_refused_in_time(
         report = fuzz.run(files, seed=1)
     finally:
         fuzz.use_vaults(os.devnull)
-    figure("broken and made-up files read or refused", report.files, "files")
-    figure("exceptions that are not ours, deaths of an interpreter, files read too slowly", len(report.failures))
-    figure("99.9 of 100 files read within", round(report.percentile_ms(0.999), 1), "ms")
-    figure("longest reading of a file", round(report.slowest[0] * 1000, 1), "ms")
-    figure("largest process", round(report.memory_mib), "MiB")
+    for what, value, unit in fuzz.figures(report):
+        figure(what, value, unit)
     assert [(failure.reader, failure.number, failure.what) for failure in report.failures] == []
     assert report.memory_mib < fuzz.LIMIT_MIB
 
