@@ -482,8 +482,10 @@ def test_an_accepted_edit_gets_a_seal_and_a_hash_of_its_own(vault):
     head, _, body = path.read_bytes().rpartition(b"---\n")
     path.write_bytes(head.replace(b'kind: "summary"', b'extra: "kept"\nkind: "summary"') + b"---\n" + body + b"More.\n")
     vault.reindex()
-    answer = vault.call("violations", "accept", path_of("summary"), "--reason", "my own words", "--now", NOW)
+    reason = "my own words, password=hunter2hunter2"
+    answer = vault.call("violations", "accept", path_of("summary"), "--reason", reason, "--now", NOW)
     assert answer.code == 0
+    assert "REDACTED" in str(vault.rows("select value from meta where key like 'accepted:%'"))
     document = parse(path.read_bytes())
     assert document.fields["content_sha256"] == body_sha256(normalize(document.body))
     assert document.fields["extra"] == "kept" and document.body.endswith("More.\n")

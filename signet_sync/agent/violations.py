@@ -13,7 +13,7 @@ from signet_sync.contracts.frontmatter import FrontmatterProblem, parse, unknown
 from signet_sync.contracts.names import artifact_name
 from signet_sync.contracts.observed import Found
 from signet_sync.contracts.records import FieldProblem
-from signet_sync.contracts.sanitizer import sanitize_transcript_v1
+from signet_sync.contracts.sanitizer import sanitize_line, sanitize_transcript_v1
 from signet_sync.contracts.timestamps import iso
 from signet_sync.errors import UsageError
 from signet_sync.index import artifacts
@@ -153,6 +153,6 @@ def accept(workspace: Workspace, path: str, reason: str, now_us: int) -> None:
     # The new seal first: after a crash in between the file is a violation of it, and can be accepted or restored again.
     with workspace.database.transaction(durable=True):
         artifacts.store_seals(workspace.database, [judgement.seal._replace(packed=desk.pack(raw))])
-        workspace.database.set_meta(f"accepted:{path}", f"{iso(now_us)} {reason}")
+        workspace.database.set_meta(f"accepted:{path}", f"{iso(now_us)} {sanitize_line(reason)}")
     if raw != found.raw:
         files.replace(workspace.root, path, raw, found.raw)
