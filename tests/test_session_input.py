@@ -232,7 +232,7 @@ def test_a_memory_that_is_no_folder(vault, what):
             elsewhere.mkdir()
         vault.memory.symlink_to(elsewhere)
     error = refuse(vault, "workspace-unusable", 3)
-    assert error["path"] == "memory" and "memory/" in error["hint"]
+    assert error["path"] == "memory" and "doctor" in error["hint"]
     assert journal(vault) == []
     assert not elsewhere.exists() or not list(elsewhere.iterdir())
     vault.memory.unlink()

@@ -126,7 +126,8 @@ def _fits(document: Mapping[str, Any]) -> bool:
     kinds = ARTIFACTS[document["kind"]]
     captured_at, token, manifest = document["captured_at"], document["token"], document["manifest"]
     texts = (captured_at, token, manifest, *(document[name] for name in ("session_id", "now", "flow_key", "request")))
-    nullable = [document.get(name) for name in _NULLABLE]
+    # Those of earlier versions had no headline.
+    nullable = [document.get("headline"), *(document[name] for name in _NULLABLE if name != "headline")]
     if not all(isinstance(text, str) for text in (*texts, *(document["bodies"][kind] for kind in kinds))):
         return False
     named = [artifact_name(artifact_file_name(captured_at, token, kind)) for kind in kinds]

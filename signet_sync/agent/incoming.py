@@ -64,8 +64,7 @@ def of_backup(source: str, places: Places) -> Iterator[Incoming]:
             odd: dict[str, int] = {}
             for table, columns in kept.tables.items():
                 backup.adopt(rows, table, columns, _sound(table, columns, kept.rows(table, columns), odd))
-            settled = [mark for mark in backup.marks(kept) if not mark[0].startswith("forgotten:")]
-            for key, value in _sound(bundles.MARKS, ("key", "value"), settled, odd):
+            for key, value in _sound(bundles.MARKS, ("key", "value"), backup.marks(kept), odd):
                 rows.set_meta(key, value)
             about = kept.about
         if salvage.doubtful(rows):

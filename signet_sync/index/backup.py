@@ -16,6 +16,7 @@ from typing import Any
 import apsw
 
 from signet_sync.errors import DatabaseCorrupt, DatabaseNewer
+from signet_sync.index import memories
 from signet_sync.index.database import Database, protect, translate, without_log
 from signet_sync.index.schema import APPLICATION_ID, BACKED_UP, LATER, LATER_COLUMNS, VERSION
 
@@ -32,7 +33,6 @@ _BY_ROW = {
 MARKS = "marks"
 _ABOUT = "about"
 MARKED = "(key >= 'gone:' and key < 'gone;' or key >= 'accepted:' and key < 'accepted;')"  # `;` comes right behind `:`
-_DUE = "key >= 'forgotten:' and key < 'forgotten;'"
 _WAIT_MS = 1000
 # In SQLite's header: who made the file, and the place of the number in which we keep the checksum of all other bytes.
 _SEALED = 0x5349534B
@@ -121,7 +121,10 @@ def _copy(database: Database, about: Mapping[str, str], *, whole: bool, portable
         database.execute(f"create table kept.{table} as select {', '.join(columns)}{more} from main.{table}")
     database.execute(f"create table kept.{_ABOUT}(key text, value text)")
     database.executemany(f"insert into kept.{_ABOUT} values(?, ?)", sorted(about.items()))
-    database.execute(f"create table kept.{MARKS} as select key, value from main.meta where {MARKED} or {_DUE}")
+    database.execute(f"create table kept.{MARKS} as select key, value from main.meta where {MARKED}")
+    database.executemany(
+        f"insert into kept.{MARKS} values(?, '')", [(mark,) for mark in memories.settled_marks(database)]
+    )
     if portable is not None:
         paths = [row[0] for row in database.execute("select distinct path from kept.captures")]
         moved = [(portable(path), path) for path in paths if portable(path) != path]
@@ -248,7 +251,7 @@ def restore(database: Database, source: str) -> dict[str, int]:
 
 def marks(kept: Kept) -> list[tuple[str, str]]:
     """Keys and values of the marks of what was forgotten and accepted; other keys are none of a backup's."""
-    ours = ("gone:", "accepted:", "forgotten:")
+    ours = ("gone:", "accepted:")
     return [(key, value) for key, value in kept.texts(MARKS) if key.startswith(ours)]
 
 

@@ -207,6 +207,11 @@ def marks_of_all(database: Database) -> frozenset[str]:
     return frozenset(_gone(*row) for row in database.execute("select agent_id, id from memories"))
 
 
+def settled_marks(database: Database) -> list[str]:
+    """The marks of what was forgotten and may still have left bytes, as they will stand once none is left: no id."""
+    return [_gone(agent_id, memory_id) for agent_id, memory_id in forgotten(database)]
+
+
 def _gone(agent_id: str, memory_id: str) -> str:
     return _GONE + sha256(f"{agent_id}:{memory_id}".encode()).hexdigest()[:32]
 

@@ -11,7 +11,6 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 
-import apsw
 import artifacts_fixture as made
 import pytest
 from crash_runner import forked
@@ -190,11 +189,12 @@ def test_rows_that_a_backup_gives_back_late_are_found_like_any_other(vault):
     for place in vault.state.glob("signet-sync.db*"):
         place.unlink()
     (backup,) = vault.state.glob("backups/native-*.db")
-    holder = apsw.Connection(str(backup))
-    holder.execute("begin exclusive")
+    backup.rename(vault.state / "aside.db")
+    backup.mkdir()
     vault.reindex()
     assert vault.rows("select id from memories") == []
-    holder.close()
+    backup.rmdir()
+    (vault.state / "aside.db").rename(backup)
     vault.reindex()
     assert vault.rows("select id from memories") == [(kept,)]
     assert vault.rows("select id from recall_lines where tier = 'memory'") == [(kept,)]

@@ -325,7 +325,8 @@ WRONG = {
 
 def test_journalled_flows_that_went_bad_are_named_and_stop_nothing(vault: Vault) -> None:
     bad = [FLOW | {name: value} for name, values in WRONG.items() for value in values]
-    bad += [{name: value for name, value in FLOW.items() if name != gone} for gone in FLOW if gone != "v"]
+    needed = FLOW.keys() - {"v", "headline"}
+    bad += [{name: value for name, value in FLOW.items() if name != gone} for gone in sorted(needed)]
     texts = [*map(json.dumps, bad), "[" * 100_000, '{"v":' * 5_000, "9" * 5_000, "", "\ud800"]
     folder = vault.state / "journal"
     folder.mkdir(exist_ok=True)
