@@ -97,7 +97,7 @@ def put(vault: Vault, talk: Talk, event: str = "end", **given: Any) -> spool.Job
     return spool.put(str(vault.state / "spool"), job)
 
 
-def captured(vault: Vault, count: int = 1, deadline: float = 10.0) -> list[str]:
+def captured(vault: Vault, count: int = 1, deadline: float = 30.0) -> list[str]:
     """The transcripts, once there are so many and their flows are over."""
 
     def look() -> list[str]:
