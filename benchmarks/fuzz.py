@@ -677,7 +677,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     if given.json:
         with open(given.json, "a", encoding="utf-8") as file:
             for what, value, unit in figures(report):
-                told = {"proof": "benchmarks.fuzz", "what": what, "value": value, "unit": unit}
+                told = {"proof": "benchmarks/fuzz.py", "what": what, "value": value, "unit": unit}
                 file.write(json.dumps(told) + "\n")
     return 1 if report.failures else 0
 

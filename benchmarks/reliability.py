@@ -161,10 +161,9 @@ def cell(text: str) -> str:
 
 
 def link(test: str) -> str:
-    """A test, or a module that is run, as a link to its file."""
+    """A test, or a script, as a link to its file."""
     path, _, name = test.partition("::")
-    file = path if path.endswith(".py") else path.replace(".", "/") + ".py"
-    return f"[{name or os.path.basename(path)}](../{file})"
+    return f"[{name or os.path.basename(path)}](../{path})"
 
 
 def of_promises() -> str:

@@ -538,7 +538,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     if chosen.json:
         with open(chosen.json, "a", encoding="utf-8") as file:
             for figure in told:
-                value = {"proof": "benchmarks.soak", "what": figure.what, "value": figure.value, "unit": figure.unit}
+                value = {"proof": "benchmarks/soak.py", "what": figure.what, "value": figure.value, "unit": figure.unit}
                 file.write(json.dumps(value) + "\n")
     return 1 if found.wrong else 0
 

@@ -74,7 +74,10 @@ def do(remedy: str) -> None:
     if words[0] == "signet-sync":
         assert call(*words[1:]).code == 0, remedy
     else:
-        subprocess.run(["/bin/sh", "-c", remedy], check=True, stdout=subprocess.DEVNULL)
+        places = f"{os.path.dirname(sys.executable)}{os.pathsep}{os.environ['PATH']}"
+        subprocess.run(
+            ["/bin/sh", "-c", remedy], check=True, stdout=subprocess.DEVNULL, env=os.environ | {"PATH": places}
+        )
 
 
 def fixed(vault: Vault, name: str) -> str:
