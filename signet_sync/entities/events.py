@@ -208,6 +208,8 @@ def decode(line: str) -> Event | Outcome | Problem:
     Whether its hashes fit is asked with `damage` and, for the chain, by `chain.verify`.
     """
     line = line.removesuffix("\n")
+    if not line.startswith("{"):
+        return problem("not-json")
     try:
         record = json.loads(line)
     except (ValueError, RecursionError):
