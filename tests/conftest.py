@@ -14,7 +14,7 @@ from signet_sync.index.database import Database
 
 # A loaded machine is no reason to fail: what must be fast is measured by the tests that say so.
 # Every run of a commit tries the same examples, so that what fails can be seen again; `thorough` tries new ones.
-settings.register_profile("patient", deadline=None, max_examples=12, derandomize=True)
+settings.register_profile("patient", deadline=None, max_examples=10, derandomize=True)
 settings.register_profile("thorough", deadline=None, max_examples=300)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "patient"))
 

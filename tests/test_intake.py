@@ -257,6 +257,7 @@ def test_a_job_that_kills_whoever_takes_it_is_given_up_and_holds_up_no_other(vau
     assert spool.given_up(str(vault.state / "spool")) == 1
 
 
+@pytest.mark.slow
 def test_two_at_a_time_take_nothing_twice(vault, tmp_path):
     for number in range(6):
         talk = Talk(tmp_path / "many", f"0000000{number}-0000-4000-8000-000000000000")
@@ -300,6 +301,7 @@ def test_a_worker_that_is_killed_in_the_middle(vault, talk, tmp_path, moment):
     sound(vault)
 
 
+@pytest.mark.slow
 def test_a_worker_that_fails_is_not_started_in_a_loop(vault, talk, monkeypatch):
     put(vault, talk)
     monkeypatch.setenv("SIGNET_CAPTURE_IDLE", "no number")
@@ -409,6 +411,7 @@ def test_a_running_agent_takes_a_job_beside_its_watch(vault, talk, start, tmp_pa
     sound(vault)
 
 
+@pytest.mark.slow
 def test_a_running_agent_sweeps_with_its_full_passes(vault, talk, start):
     plugged_in(vault, "claude-code")
     talk.idle(5)

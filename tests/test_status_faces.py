@@ -241,6 +241,7 @@ def on_terminal(vault: Vault, **environ: str) -> Iterator[tuple[subprocess.Popen
             os.close(ours)
 
 
+@pytest.mark.slow
 def test_on_a_terminal_it_is_drawn_in_place_and_ends_with_ctrl_c(indexed: Vault) -> None:
     with on_terminal(indexed, NO_COLOR="1") as (process, drawn):
         until(lambda: drawn().count("Ctrl-C ends") >= 2, "drawn twice")

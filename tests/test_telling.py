@@ -171,6 +171,7 @@ def test_by_default_nobody_is_told_and_nothing_remembered(vault: Vault, desk: De
     workspace.close()
 
 
+@pytest.mark.slow
 def test_the_running_agent_tells_of_a_halt_and_of_a_violation(vault: Vault, desk: Desk, quick: None) -> None:
     desk.program("notify-send")
     sessions = some(vault, 9)
