@@ -298,7 +298,7 @@ def test_an_ending_that_was_journalled_by_an_earlier_version_is_finished(tmp_pat
         "agent_id": "default",
         "session_id": given["session_id"],
         "session_key": None,
-        "project": "/work/lantern",
+        "project": "/home/ada/code/lantern",
         "harness": "codex",
         "captured_at": given["captured_at"],
         "started_at": None,
