@@ -49,7 +49,7 @@ def take_in(workspace: Workspace, paths: Iterable[str], known: Mapping[tuple[str
         key = stone.agent_id, stone.session_token
         standing = stones.get(key) or known.get(key)
         lifted = bool(tombstones.lifted(workspace.root, [stone]))
-        joined = stone if standing is None else join(standing, stone)
+        joined = stone if standing is None else standing.joined(stone)
         if not lifted:
             stones[key] = joined
         if workspace.touch_nothing:
@@ -60,15 +60,3 @@ def take_in(workspace: Workspace, paths: Iterable[str], known: Mapping[tuple[str
             if files.retract(workspace.root, path, found.raw):
                 gone.add(path)
     return Joined(stones, frozenset(gone))
-
-
-def join(one: Tombstone, other: Tombstone) -> Tombstone:
-    """One tombstone for two of the same token, the same on every machine: the later one, covering what both cover."""
-    later = max(one, other, key=lambda stone: (stone.removed_at.micros, stone.reason))
-    everything = not (one.session_ids and other.session_ids)
-    return later.model_copy(
-        update={
-            "removed_paths": tuple(sorted({*one.removed_paths, *other.removed_paths})),
-            "session_ids": () if everything else tuple(sorted({*one.session_ids, *other.session_ids})),
-        }
-    )

@@ -250,6 +250,17 @@ class Tombstone(_Record):
         files = {*other.removed_paths} <= {*self.removed_paths}
         return wider and files and other.removed_at.micros <= self.removed_at.micros
 
+    def joined(self, other: Tombstone) -> Tombstone:
+        """One for two of the same token, the same on every machine: the later one, covering what both cover."""
+        later = max(self, other, key=lambda stone: (stone.removed_at.micros, stone.reason))
+        everything = not (self.session_ids and other.session_ids)
+        return later.model_copy(
+            update={
+                "removed_paths": tuple(sorted({*self.removed_paths, *other.removed_paths})),
+                "session_ids": () if everything else tuple(sorted({*self.session_ids, *other.session_ids})),
+            }
+        )
+
 
 MODELS: dict[str, type[Content] | type[Manifest]] = {
     "summary": Summary,
