@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import pytest
 from workbench import NOW, Answer, Vault, numbered
 
 from signet_sync.contracts.timestamps import parse_instant
@@ -36,6 +39,18 @@ def memory(text: str, agent: str = "default", *, private: bool = False, kind: st
     """A memory as `remember` keeps it."""
     told = memory_id(agent, kind, text)
     return memories.Memory(agent, told, kind, text, ("tag",), private, NOW, derive(text))
+
+
+@contextmanager
+def elsewhere(place: Path) -> Iterator[Vault]:
+    """A filled vault on a machine of its own, for as long as this lasts."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("SIGNET_STATE", str(place / "state"))
+        patch.setenv("SIGNET_CONFIG", str(place / "config.toml"))
+        patch.setenv("HOME", str(place / "home"))
+        vault = Vault(place / "vault")
+        fill(vault)
+        yield vault
 
 
 def fill(vault: Vault) -> None:

@@ -24,12 +24,7 @@ LATER = "2026-03-29T13:00:00.000Z"
 def _made(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path, Path]:
     """A filled vault, its state and a backup of it, made once: the tests work on copies."""
     place = tmp_path_factory.mktemp("made")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("SIGNET_STATE", str(place / "state"))
-        patch.setenv("SIGNET_CONFIG", str(place / "config.toml"))
-        patch.setenv("HOME", str(place / "home"))
-        vault = Vault(place / "vault")
-        kept.fill(vault)
+    with kept.elsewhere(place) as vault:
         kept.done(vault.call("backup", "create", str(place / "file.backup"), "--now", NOW))
     return vault.root, place / "state", place / "file.backup"
 

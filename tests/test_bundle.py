@@ -33,12 +33,7 @@ Lines = list[dict[str, Any]]
 def _made(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
     """A filled vault without its state, and a bundle of it, made once."""
     place = tmp_path_factory.mktemp("made")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("SIGNET_STATE", str(place / "state"))
-        patch.setenv("SIGNET_CONFIG", str(place / "config.toml"))
-        patch.setenv("HOME", str(place / "home"))
-        vault = Vault(place / "vault")
-        kept.fill(vault)
+    with kept.elsewhere(place) as vault:
         kept.done(vault.call("export", str(place / "rows.jsonl"), "--now", NOW))
         again = kept.done(vault.call("export", "--now", LATER))
         assert again.out.encode() == (place / "rows.jsonl").read_bytes(), "equal rows make equal bytes, whenever"
