@@ -172,7 +172,7 @@ def test_status_tells_what_takes_room(vault):
 def test_the_sizes_of_a_large_vault_are_summed_up_in_no_time(tmp_path):
     import time
 
-    from signet_sync.cli import sizes
+    from signet_sync.agent import sizes
 
     database = Database(str(tmp_path / "large.db"))
     with database.transaction():

@@ -20,8 +20,8 @@ from signet_sync.errors import RevisionConflict, WorkspaceError, reason
 from signet_sync.vault import files, manifests
 
 _COPY = re.compile(r"(memory/.+--[a-z2-7]{16}--manifest)(?=[^\w]).*\.md", re.ASCII)
-_LINK = re.compile(r"\[\[([^\]|]+)\|(\w+)\]\]")
-_LINKS = re.compile(r"(?:\s*\[\[[^\]]*\]\])+\s*")
+_LINK = re.compile(r"\[\[([^\[\]|]+)\|(\w+)\]\]")
+_LINKS = re.compile(r"(?:\s*\[\[[^\[\]]*\]\])+\s*")
 _SAME = ("agent_id", "session_id", "session_key")
 _PATHS = ("summary_path", "transcript_path", "compaction_path")
 _LATER = ("ended_at", "updated_at")

@@ -18,6 +18,7 @@ from signet_sync.errors import SignetSyncError, UsageError
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from signet_sync.agent.asking import Place
     from signet_sync.config import Settings
     from signet_sync.state import StateFolder
 
@@ -156,6 +157,12 @@ class Context:
         if not chosen or chosen == ":memory:":
             return chosen or None
         return os.path.abspath(os.path.expanduser(chosen))
+
+    def place(self) -> Place:
+        """Where the workspace and its index are, for what is asked of them."""
+        from signet_sync.agent.asking import Place
+
+        return Place(self.root, self.chosen_database, self.settings, self.command_line)
 
     def settings(self, **flags: object) -> Settings:
         """The settings of the workspace; warnings about its own file go to stderr."""

@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING
 
 import click
 
+from signet_sync.agent.asking import count_nodes, reading
 from signet_sync.cli import Context, agent_option, emit, json_option, now_option, pass_context, resolve_now
-from signet_sync.cli.expand import count_nodes
-from signet_sync.cli.search import database_for_reading
 
 if TYPE_CHECKING:
     from signet_sync.agent.context import Composed
@@ -82,7 +81,7 @@ def _at_start(context: Context, agent: str, shared: bool, budget: int | None) ->
 
     # Pages alone are told; a removal that was cut off while it had rows is finished first.
     try:
-        with database_for_reading(context):
+        with reading(context.place()):
             pass
     except DatabaseError as error:
         if os.path.exists(context.database_path()):
@@ -95,7 +94,7 @@ def _at_start(context: Context, agent: str, shared: bool, budget: int | None) ->
 def _at_prompt(context: Context, agent: str, shared: bool, budget: int | None, prompt: str) -> Composed:
     from signet_sync.agent.prompt import prompted
 
-    with database_for_reading(context) as database:
+    with reading(context.place()) as database:
         composed = prompted(context.root, database, agent, prompt, shared=shared, budget=budget)
-    count_nodes(context, agent, composed.ids)
+    count_nodes(context.place(), agent, composed.ids)
     return composed

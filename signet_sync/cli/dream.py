@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import click
 
+from signet_sync.agent.asking import reading, require_index
 from signet_sync.cli import Context, agent_option, counted, emit, json_option, now_option, pass_context, resolve_now
-from signet_sync.cli.search import database_for_reading
 from signet_sync.errors import UsageError
 
 if TYPE_CHECKING:
@@ -33,13 +33,12 @@ forget takes a memory out of both again. The background agent (run) sweeps by it
 def dream(context: Context, dry_run: bool, agent: str, now: str | None, as_json: bool) -> None:
     from signet_sync.agent import dreams
     from signet_sync.agent.workspace import opened
-    from signet_sync.cli.search import require_index
 
     instant = resolve_now(now)
     if context.chosen_database == ":memory:":
         raise UsageError("a database in memory knows of no hits", hint="leave --db :memory: out")
     if dry_run:
-        require_index(context)
+        require_index(context.place())
     with opened(context.root, context.settings(), database=context.chosen_database) as workspace:
         swept = dreams.dream(workspace, agent, instant, dry_run=dry_run)
         for line in (*workspace.events, swept.waiting):
@@ -125,7 +124,7 @@ def stats(context: Context, agent: str, now: str | None, as_json: bool) -> None:
 
     instant = resolve_now(now)
     require_agent(agent)
-    with database_for_reading(context) as database:
+    with reading(context.place()) as database:
         told = gather(database, agent, instant)
     if as_json:
         emit(told._asdict())

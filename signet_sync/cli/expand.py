@@ -7,8 +7,8 @@ from typing import Any
 
 import click
 
+from signet_sync.agent.asking import count_nodes, reading
 from signet_sync.cli import Context, agent_option, counted, emit, json_option, pass_context
-from signet_sync.cli.search import database_for_reading
 
 _AROUND = (
     ("parents", "above"),
@@ -40,27 +40,15 @@ def expand(context: Context, handle: str, budget: int, agent: str, as_json: bool
     """
     from signet_sync.agent import expand as walk
 
-    with database_for_reading(context) as database:
+    with reading(context.place()) as database:
         document = walk.expand(database, agent, handle, budget)
     if document["node"]["kind"] != "live":
-        count_nodes(context, agent, [document["node"]["id"]])
+        count_nodes(context.place(), agent, [document["node"]["id"]])
     if as_json:
         emit(document)
     else:
         _show(document)
     return 0
-
-
-def count_nodes(context: Context, agent: str, ids: list[str]) -> None:
-    """Counts accesses where the database can be written at once; an answer never waits for a counter."""
-    from datetime import UTC, datetime
-
-    from signet_sync.cli.search import counting
-    from signet_sync.index import telemetry
-
-    with counting(context, wanted=bool(ids)) as database:
-        if database is not None:
-            telemetry.count_nodes(database, agent, ids, datetime.now(UTC).date().isoformat())
 
 
 def _show(document: dict[str, Any]) -> None:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import click
 
+from signet_sync.agent.asking import reading
 from signet_sync.cli import Context, agent_option, emit, pass_context
-from signet_sync.cli.search import database_for_reading
 
 
 @click.command()
@@ -22,7 +22,7 @@ def graph(context: Context, format_: str, thread: str | None, limit: int, as_jso
     from signet_sync.index import lineage, pictures
     from signet_sync.temporal import picture
 
-    with database_for_reading(context) as database:
+    with reading(context.place()) as database:
         chosen = None if thread is None else lineage.thread_behind(database, agent, thread)
         drawn = pictures.read(database, agent, chosen, limit)
     if as_json or format_ == "json":

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import click
 
+from signet_sync.agent.asking import counting, reading
 from signet_sync.cli import Context, agent_option, emit, json_option, now_option, pass_context, resolve_now
-from signet_sync.cli.search import counting, database_for_reading
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -31,7 +31,7 @@ def recall(context: Context, query: tuple[str, ...], limit: int, agent: str, now
 
     instant = resolve_now(now)
     words = " ".join(query)
-    with database_for_reading(context) as database:
+    with reading(context.place()) as database:
         hits = agent_recall.recall(database, words, agent_id=agent, limit=limit)
     _note(context, agent, words, hits, instant)
     if as_json:
@@ -49,7 +49,7 @@ def _note(context: Context, agent: str, words: str, hits: Sequence[Hit], instant
     from signet_sync.contracts.timestamps import day_of
     from signet_sync.index import telemetry
 
-    with counting(context, wanted=bool(hits)) as database:
+    with counting(context.place(), wanted=bool(hits)) as database:
         if database is not None:
             telemetry.count_nodes(database, agent, [hit.id for hit in hits], day_of(instant))
             agent_recall.record(database, agent, words, hits, instant)

@@ -67,8 +67,8 @@ def remove(
     token all of its sessions.
     """
     from signet_sync.agent import removal
+    from signet_sync.agent.asking import require_index
     from signet_sync.agent.workspace import opened
-    from signet_sync.cli.search import require_index
     from signet_sync.contracts.sanitizer import sanitize_line
 
     if undo and (reason is not None or purge_history):
@@ -78,7 +78,7 @@ def remove(
         raise click.UsageError(_NO_REASON)
     instant = resolve_now(now)
     if dry_run:
-        require_index(context)
+        require_index(context.place())
     with opened(context.root, context.settings(), database=context.chosen_database, touch_nothing=dry_run) as workspace:
         if undo:
             return _undo(context, workspace, agent, session, dry_run=dry_run, yes=yes, as_json=as_json)

@@ -17,15 +17,15 @@ def render(context: Context, write: bool, agent: str, now: str | None, as_json: 
     """Print the generated text of an agent's MEMORY.md from the index as it is."""
     from signet_sync import state
     from signet_sync.agent import projection
+    from signet_sync.agent.asking import require_index
     from signet_sync.agent.workspace import opened
-    from signet_sync.cli.search import require_index
     from signet_sync.contracts.places import head_page
     from signet_sync.errors import SignetSyncError, UsageError
     from signet_sync.index import overview
 
     instant = resolve_now(now)
     if not write:
-        require_index(context)
+        require_index(context.place())
     with opened(
         context.root, context.settings(), database=context.chosen_database, touch_nothing=not write
     ) as workspace:

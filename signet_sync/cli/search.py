@@ -2,19 +2,10 @@
 
 from __future__ import annotations
 
-from contextlib import contextmanager, suppress
-from typing import TYPE_CHECKING
-
 import click
 
+from signet_sync.agent.asking import count_artifacts, reading
 from signet_sync.cli import Context, agent_option, emit, json_option, pass_context
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from signet_sync.index.database import Database
-
-_PATIENCE = 10.0  # seconds that whoever asks waits for a removal
 
 
 @click.command()
@@ -40,9 +31,9 @@ def search(
     from signet_sync.index import search as door
 
     words = " ".join(query)
-    with database_for_reading(context) as database:
+    with reading(context.place()) as database:
         hits = door.search(database, words, agent_id=agent, kind=kind, since_us=_since(since), limit=limit, raw=raw)
-        count_access(context, [(hit.agent_id, hit.path) for hit in hits])
+        count_artifacts(context.place(), [(hit.agent_id, hit.path) for hit in hits])
     if as_json:
         emit({"query": words, "hits": [hit._asdict() for hit in hits]})
         return 0
@@ -64,102 +55,3 @@ def _since(text: str | None) -> int | None:
     if instant is None:
         raise click.BadParameter(f"{text!r} is not a day or an ISO 8601 time", param_hint="--since")
     return instant
-
-
-@contextmanager
-def database_for_reading(context: Context) -> Iterator[Database]:
-    """The index opened read-only; of damage that is met a note is left for the next pass.
-
-    Raises `WorkspaceError` where there is nothing to index, `DatabaseError` where there is no index yet, or it fails.
-    """
-    import apsw
-
-    from signet_sync.errors import DatabaseError
-    from signet_sync.index import tombstones
-    from signet_sync.index.database import noted
-
-    database = _readable(context)
-    try:
-        if tombstones.half_enforced(database):
-            database.connection.close()
-            _finish_removal(context)
-            database = _readable(context)
-        yield database
-    except (apsw.Error, DatabaseError) as error:
-        raise noted(error, database.path) from error
-    finally:
-        database.connection.close()
-
-
-def _readable(context: Context) -> Database:
-    from signet_sync.errors import DatabaseError
-    from signet_sync.index.database import Database
-
-    path = context.database_path()
-    try:
-        return Database(path, readonly=True)
-    except FileNotFoundError:
-        from signet_sync.agent.workspace import require_root
-
-        if context.chosen_database is None:
-            require_root(context.root)
-        hint = f"run {context.command_line('reindex')} once"
-        raise DatabaseError("there is no index yet", path=path, hint=hint) from None
-
-
-def _finish_removal(context: Context) -> None:
-    """Finishes a removal that was cut off: what it covers must not be found any more, whoever asks first.
-
-    Raises `WorkspaceError` where it cannot be finished now.
-    """
-    from signet_sync.agent import reconcile
-    from signet_sync.agent.workspace import opened
-    from signet_sync.cli import resolve_now
-    from signet_sync.errors import WorkspaceError
-    from signet_sync.index import tombstones
-
-    with opened(context.root, context.settings(), database=context.chosen_database) as workspace:
-        reconcile.run_pass(workspace, reconcile.Request(now_us=resolve_now(None), patience=_PATIENCE))
-        if tombstones.half_enforced(workspace.database):
-            raise WorkspaceError(
-                "a removal was cut off and cannot be finished now", path=context.root, hint="status says what is halted"
-            )
-
-
-def require_index(context: Context) -> None:
-    """Raises `DatabaseError` where there is no index yet, so that a command that only looks makes none."""
-    from signet_sync.agent.workspace import require_root
-
-    require_root(context.root)
-    with database_for_reading(context):
-        pass
-
-
-def count_access(context: Context, found: list[tuple[str, str]]) -> None:
-    """Counts accesses where the database can be written at once; an answer never waits for a counter."""
-    from datetime import UTC, datetime
-
-    from signet_sync.contracts.timestamps import instant_of, iso
-    from signet_sync.index.telemetry import count_accesses
-
-    with counting(context, wanted=bool(found)) as database:
-        if database is not None:
-            count_accesses(database, found, iso(instant_of(datetime.now(UTC))))
-
-
-@contextmanager
-def counting(context: Context, *, wanted: bool) -> Iterator[Database | None]:
-    """The index opened to count accesses; None where nothing is to be counted or it cannot be written at once."""
-    from signet_sync.errors import DatabaseError
-    from signet_sync.index.database import Database
-
-    path = context.database_path()
-    database = None
-    if wanted and path != ":memory:":
-        with suppress(DatabaseError, OSError):
-            database = Database(path, create=False, wait_ms=200)
-    try:
-        yield database
-    finally:
-        if database is not None:
-            database.connection.close()

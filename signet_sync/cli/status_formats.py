@@ -8,20 +8,11 @@ from typing import Any
 
 import click
 
+from signet_sync.agent.sizes import human
 from signet_sync.cli import counted
 from signet_sync.contracts.places import display
 
 _WELL = ("watching", "polling", "reconciling")
-
-
-def human(size: int) -> str:
-    """A size as a person reads it: `1.4 MB`."""
-    value = float(size)
-    for unit in ("B", "KB", "MB", "GB"):
-        if value < 1000 or unit == "GB":
-            return f"{value:.0f} {unit}" if unit == "B" else f"{value:.1f} {unit}"
-        value /= 1000
-    return ""
 
 
 # ── for a person ──

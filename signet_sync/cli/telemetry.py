@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import click
 
+from signet_sync.agent.asking import reading
 from signet_sync.cli import Context, agreed, counted, emit, json_option, pass_context
-from signet_sync.cli.search import database_for_reading
 from signet_sync.contracts.sentences import flatten
 
 _SHOWN = 50
@@ -24,7 +24,7 @@ def show(context: Context, agent: str | None, as_json: bool) -> int:
     """How often each artifact was found or opened, each node asked for, and when last."""
     from signet_sync.index import telemetry as door
 
-    with database_for_reading(context) as database:
+    with reading(context.place()) as database:
         rows = door.accesses(database, agent)
         nodes = door.node_accesses(database, agent)
     if as_json:

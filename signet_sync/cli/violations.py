@@ -29,10 +29,10 @@ def _refreshed(workspace: Workspace, instant: int) -> None:
 @pass_context
 def list_(context: Context, as_json: bool) -> int:
     """Every open violation; files that one save changed stand together."""
-    from signet_sync.cli.search import database_for_reading
+    from signet_sync.agent.asking import reading
     from signet_sync.index.overview import violation_batches
 
-    with database_for_reading(context) as database:
+    with reading(context.place()) as database:
         batches = violation_batches(database)
         lost = {
             row[0]
@@ -73,10 +73,10 @@ def list_(context: Context, as_json: bool) -> int:
 def show(context: Context, path: str, as_json: bool) -> int:
     """The difference between the sealed text and the present one."""
     from signet_sync.agent import violations as agent
+    from signet_sync.agent.asking import require_index
     from signet_sync.agent.workspace import opened
-    from signet_sync.cli.search import require_index
 
-    require_index(context)
+    require_index(context.place())
     with opened(context.root, context.settings(), database=context.chosen_database, touch_nothing=True) as workspace:
         text = agent.diff(workspace, path)
     if as_json:
