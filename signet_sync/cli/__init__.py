@@ -50,6 +50,8 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "dream": ("dream", "Promote what was recalled often into MEMORY.md."),
     "stats": ("dream", "How much is remembered, recalled and promoted."),
     "entity": ("entity", "Keep curated files about the user, parts and relationships."),
+    "mcp": ("mcp", "Serve an agent's memory as MCP tools over stdio or HTTP."),
+    "ui": ("ui", "Look at the workspace in a browser, on this machine alone."),
     "backup": ("backup", "Write, list and restore backups of what no file holds."),
     "export": ("bundle", "Write memories, pins and the like as JSON Lines."),
     "import-bundle": ("bundle", "Take in what export wrote."),
