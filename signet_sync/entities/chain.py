@@ -104,7 +104,7 @@ def add(lines: Sequence[Line], entries: Sequence[Entry], *, outcome_id: str, at:
     behind that line is ended where it stands, and accounted for by a `failed` outcome with `outcome_id` (a ULID) before
     the entries. Raises `WorkspaceError` (`ledger-newer`) where the last line is one of a later version.
     """
-    torn = _torn_end(lines)
+    torn = lines[_torn_end(lines, len(lines)) :]
     read = next((entry for line in reversed(lines) if not isinstance(entry := decode(line.text), Problem)), None)
     if lines and not torn and isinstance(wrong := decode(lines[-1].text), Problem) and wrong.code == "version-unknown":
         raise WorkspaceError(
@@ -217,7 +217,7 @@ class _Walk:
     def findings(self, lines: list[Line], known_last: str | None) -> list[Finding]:
         entries = [decode(line.text) for line in lines]
         self._hashes.update(entry.hash for entry in entries if not isinstance(entry, Problem))
-        closed, torn = _closed(lines), len(lines) - len(_torn_end(lines))
+        closed, torn = _closed(lines), _torn_end(lines, len(lines))
         for place, (line, entry) in enumerate(zip(lines, entries, strict=True)):
             if line.month < self._month:
                 self._say("month-order", line)
@@ -275,18 +275,18 @@ class _Walk:
         self._found.append(Finding(entry_id, code, message or _MESSAGES[code], hint, line.month, line.number))
 
 
-def _torn_end(lines: Sequence[Line]) -> list[Line]:
-    """The lines at the end that are no JSON: what a crash left of a write, and of the write that was to account for it.
+def _torn_end(lines: Sequence[Line], end: int) -> int:
+    """Where the lines before `end` begin that are no JSON, else `end`.
 
-    A line of ours that was changed mostly is JSON still; it is damage, and no later write accounts for it.
+    That is what a crash left of a write, and of the write that was to account for it. A line of ours that was changed mostly is JSON still; it is damage, and no later write accounts for it.
     """
-    torn: list[Line] = []
-    for line in reversed(lines):
-        entry = decode(line.text)
+    begin = end
+    while begin:
+        entry = decode(lines[begin - 1].text)
         if not isinstance(entry, Problem) or entry.code != "not-json":
             break
-        torn.insert(0, line)
-    return torn
+        begin -= 1
+    return begin
 
 
 def _closed(lines: Sequence[Line]) -> set[int]:
@@ -295,8 +295,8 @@ def _closed(lines: Sequence[Line]) -> set[int]:
     for place, line in enumerate(lines):
         if f'"of":"{TORN}' not in line.text:
             continue
-        torn = _torn_end(lines[:place])
+        begin = _torn_end(lines, place)
         entry = decode(line.text)
-        if torn and isinstance(entry, Outcome) and entry.of == torn_name(torn):
-            closed.update(range(place - len(torn), place))
+        if begin < place and isinstance(entry, Outcome) and entry.of == torn_name(lines[begin:place]):
+            closed.update(range(begin, place))
     return closed
