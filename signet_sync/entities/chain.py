@@ -278,8 +278,8 @@ class _Walk:
 def _torn_end(lines: Sequence[Line], end: int) -> int:
     """Where the lines before `end` begin that are no JSON, else `end`.
 
-    That is what a crash left of a write, and of the write that was to account for it. A line of ours that was changed mostly is
-    JSON still; it is damage, and no later write accounts for it.
+    That is what a crash left of a write, and of the write that was to account for it. A line of ours that was changed
+    mostly is JSON still; it is damage, and no later write accounts for it.
     """
     begin = end
     while begin:
