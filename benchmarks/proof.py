@@ -47,7 +47,7 @@ def proofs(minutes: float, files: int) -> list[Proof]:
     for name in sorted(os.listdir(reliability.FOLDER)):
         if name.startswith("test_") and name.endswith(".py") and is_slow(os.path.join(reliability.FOLDER, name)):
             found.append(of_tests(name.removeprefix("test_").removesuffix(".py"), f"{folder}/{name}"))
-    found.append(of_tests("features", "tests", f"--ignore={folder}"))
+    found.append(of_tests("features", "-n", "auto", "tests", f"--ignore={folder}"))
     found.append(Proof("fuzz", ("-m", "benchmarks.fuzz", "--files", str(files))))
     found.append(Proof("soak", ("-m", "benchmarks.soak", "--minutes", str(minutes))))
     return found
