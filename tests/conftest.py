@@ -134,7 +134,7 @@ def a_machine_of_its_own(tmp_path, monkeypatch):
         "SIGNET_CONFIG": "config.toml",
     }
     for name, place in places.items():
-        monkeypatch.setenv(name, str(tmp_path / "machine" / place))
+        monkeypatch.setenv(name, f"{tmp_path}/machine/{place}")
 
 
 @pytest.fixture

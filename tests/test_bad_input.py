@@ -15,7 +15,7 @@ from pathlib import Path
 
 import artifacts_fixture as made
 import pytest
-from workbench import NOW, ROOT, Vault, contents, numbered, spawn, tree
+from workbench import NOW, ROOT, Vault, contents, numbered, sampled, spawn, tree
 
 from signet_sync.contracts.wikilinks import targets
 
@@ -151,7 +151,7 @@ SOME = 5
 
 @pytest.mark.parametrize(
     ("raw", "verdict", "again"),
-    [(*given, number % SOME == 0) for number, given in enumerate(FILES.values())],
+    sampled([(*given, number % (SOME + 1) == 0) for number, given in enumerate(FILES.values())]),
     ids=lambda value: None,
 )
 def test_a_bad_file_gets_its_verdict_and_the_pass_goes_on(vault, raw, verdict, again):
@@ -174,11 +174,7 @@ def test_a_bad_file_gets_its_verdict_and_the_pass_goes_on(vault, raw, verdict, a
 
 @pytest.mark.parametrize(
     "raw",
-    [
-        raw if number % SOME == 0 else pytest.param(raw, marks=pytest.mark.slow)
-        for number, (raw, verdict) in enumerate(FILES.values())
-        if verdict not in (FINE, ESCAPE)
-    ],
+    sampled([raw for raw, verdict in FILES.values() if verdict not in (FINE, ESCAPE)], SOME),
 )
 def test_a_sealed_file_that_turns_bad_is_a_violation_and_its_row_stays(vault, raw):
     vault.put((NAME, summary()))
@@ -343,9 +339,12 @@ HOSTILE = {
 }
 
 
-@pytest.mark.parametrize("text", HOSTILE.values(), ids=HOSTILE)
-@pytest.mark.parametrize("where", ["memory_sentence", "project", "session_key", "harness", "body"])
-def test_f14_hostile_text_forges_nothing_on_a_page(vault, text, where):
+PLACES = ("memory_sentence", "project", "session_key", "harness", "body")
+
+
+@pytest.mark.parametrize(("where", "name"), sampled([(where, name) for where in PLACES for name in HOSTILE]))
+def test_f14_hostile_text_forges_nothing_on_a_page(vault, name, where):
+    text = HOSTILE[name]
     key = {"session_key": text.replace("\x00", "")} if where == "session_key" else {}
     given = {where: f"# Head\n\n## Decisions\n\n- {text}\n" if where == "body" else text} | key
     name, raw = made.summary(**given)

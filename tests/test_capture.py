@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 from endings import body, everything, fields, segments, sound, written
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from talks import PROJECT, SECRET, SESSION, Talk, at, micros, turns_of
 from workbench import Vault
@@ -272,7 +272,6 @@ def test_two_machines_write_the_same_whatever_their_clocks_say(desk, talk, vault
     assert segments(vault, "compaction") == segments(other, "compaction")
 
 
-@settings(max_examples=15)
 @given(steps=st.lists(st.tuples(st.integers(0, 2), st.sampled_from("uacr"), st.booleans()), min_size=1, max_size=12))
 def test_wherever_it_was_captured_the_segments_are_the_whole(tmp_path_factory, steps):
     folder = tmp_path_factory.mktemp("grown")

@@ -89,7 +89,7 @@ SCENARIOS = ["first", "restore", "accept"]
 SCENARIOS += [pytest.param(name, marks=slow) for name in ("index-only", "changed", "full", "remove")]
 
 
-@pytest.mark.parametrize("every", [83, pytest.param(1, marks=slow)])
+@pytest.mark.parametrize("every", [167, pytest.param(1, marks=slow)])
 @pytest.mark.parametrize("scenario", SCENARIOS)
 def test_a_command_killed_at_any_step_is_made_good_by_the_next_pass(tmp_path, scenario, every):
     prepare(tmp_path, scenario)

@@ -102,7 +102,7 @@ def hostile_home(folder, traps):
     }
 
 
-@pytest.mark.parametrize("mode", ["own", "adopted"])
+@pytest.mark.parametrize("mode", ["adopted", pytest.param("own", marks=pytest.mark.slow)])
 def test_no_trap_fires_whatever_is_asked(tmp_path, monkeypatch, mode):
     """All traps at once, those of the repository and those of its user."""
     monkeypatch.setenv("SIGNET_HISTORY_ENABLED", "true")

@@ -25,7 +25,7 @@ from hypothesis import strategies as st
 from signet_sync.contracts.observed import Signature
 from signet_sync.contracts.timestamps import DAY, parse_instant
 from signet_sync.errors import LeaseBusy, UsageError
-from signet_sync.index import artifacts, overview, pages, sessions, telemetry, tombstones
+from signet_sync.index import artifacts, overview, pages, sessions, telemetry, tombstones, violations
 from signet_sync.index.database import Database
 from signet_sync.index.pages import PageState
 from signet_sync.index.search import search
@@ -439,10 +439,23 @@ def test_counts_problems_and_notes(database):
 def test_violations_are_grouped_by_the_pass_that_found_them(database):
     for path, batch in (("b", "1"), ("a", "1"), ("c", "2")):
         database.execute("insert into violations values(?, 'mutated', 'm', ?, '', ?)", (path, f"t{batch}", batch))
-    assert overview.violation_batches(database) == [
-        ("1", "t1", [("a", "mutated", "m"), ("b", "mutated", "m")]),
-        ("2", "t2", [("c", "mutated", "m")]),
+    seal(database, "b", packed=b"x")
+    seal(database, "c", agent="scout")
+    found = violations.batches(database)
+    assert [(batch.id, batch.found_at, [one.path for one in batch.files]) for batch in found] == [
+        ("1", "t1", ["a", "b"]),
+        ("2", "t2", ["c"]),
     ]
+    assert [one.restorable for batch in found for one in batch.files] == [False, True, False]
+    # Of whose file it was nobody knows any more: every agent may be told.
+    assert [[one.path for one in batch.files] for batch in violations.batches(database, "scout")] == [["a"], ["c"]]
+    assert violations.is_open(database, "a") and not violations.is_open(database, "d")
+
+
+def seal(database, path, *, agent="default", packed=None):
+    database.execute(
+        "insert into seals values(?, ?, 'token', 'session', 'summary', '', '', '', ?, 't0')", (path, agent, packed)
+    )
 
 
 # ── telemetry ──

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import subprocess
@@ -141,11 +142,11 @@ def test_what_cannot_be_remembered_leaves_nothing(vault: Vault, words: tuple[str
     assert not (vault.root.parent / "up").exists()
 
 
-def test_bytes_that_are_no_text_are_refused(vault: Vault) -> None:
-    answer = vault.spawn("remember", "-", "--json", input=b"caf\xe9")
-    assert answer.code == 2 and answer.json["error"]["code"] == "input-invalid"
-    answer = vault.spawn("remember", "-", "--json", input="é".encode() * 200_000)
-    assert answer.code == 2 and answer.json["error"]["code"] == "memory-too-long"
+def test_bytes_that_are_no_text_are_refused(vault: Vault, monkeypatch: pytest.MonkeyPatch) -> None:
+    for said, code in ((b"caf\xe9", "input-invalid"), ("é".encode() * 200_000, "memory-too-long")):
+        monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(said)))
+        answer = vault.call("remember", "-", "--json")
+        assert answer.code == 2 and answer.json["error"]["code"] == code
 
 
 def test_a_database_in_memory_remembers_nothing(vault: Vault) -> None:

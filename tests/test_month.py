@@ -82,7 +82,7 @@ def test_what_rises_is_what_was_asked_for_often_and_in_different_words(lived):
         assert all(rose[memory][0] >= START + last_days * DAY for memory in by_role["late"])
 
 
-@pytest.mark.parametrize("lived", [{"agents": 2, "days": 8, "recalls": 400}], indirect=True)
+@pytest.mark.parametrize("lived", [{"agents": 2, "days": 6, "recalls": 240}], indirect=True)
 def test_the_pages_tell_what_happened(lived):
     root, told = lived
     for agent, sweeps in told.sweeps.items():

@@ -50,7 +50,9 @@ ALLOWED = {
 }
 HANDLE = re.compile(r"[skcaetfmx]-[a-z2-7]{12}")
 QUERY = re.compile(r"\s*(?:with|select|insert|replace|update|delete)\b", re.IGNORECASE)
-NAMED = re.compile(r"\b(?:from|join|into|update)\s+(\w+)(?:\s+as)?(?:\s+(\w+))?", re.IGNORECASE)
+NAMED = re.compile(
+    r"\b(?:from|join|into|update)\s+(\w+)(?:\s+as)?(?:\s+(?!(?:cross|inner|join|left)\b)(\w+))?", re.IGNORECASE
+)
 # All of a table, or what one agent has of it; where the agent is the whole key, that is one row.
 WIDE = re.compile(
     r"SCAN (\w+)(?! VIRTUAL)|SEARCH (?!(?:memory_md_heads|garden_chain)\b)(\w+) .*\(agent_id=\?\)(?: LEFT-JOIN)?$"

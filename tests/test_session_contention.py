@@ -12,7 +12,7 @@ from collections import Counter
 import pytest
 from agents import Agent, until
 from endings import FIRST, SECOND, THIRD, WHO, body, fields, journal, moment, segments, sound, written
-from workbench import ROOT, Vault
+from workbench import ROOT, Vault, sampled
 
 from signet_sync import config
 from signet_sync.agent import sessions
@@ -116,7 +116,7 @@ KEY, THEN = {"idempotency_key": "once"}, {"captured_at": moment(0)}
 
 @pytest.mark.parametrize(
     ("key", "when"),
-    [({}, {}), (KEY, THEN), *(pytest.param(*both, marks=pytest.mark.slow) for both in ((KEY, {}), ({}, THEN)))],
+    sampled([(KEY, THEN), ({}, {}), (KEY, {}), ({}, THEN)], 4),
 )
 def test_the_same_ending_by_many_is_written_once(vault, key, when):
     document = {**WHO, "transcript": FIRST, **key, **when}
@@ -154,14 +154,14 @@ def test_tails_of_one_session_by_many_lose_no_update_of_its_manifest(vault):
     documents = [
         [
             {**WHO, "transcript": f"said {writer}.{number} in src/queue.py", "transcript_is": "tail"}
-            for number in range(4)
+            for number in range(3)
         ]
-        for writer in range(4)
+        for writer in range(3)
     ]
     flat = [answer for some in together(vault, documents) for answer in some]
     (manifest,) = written(vault, "manifest")
     links = body(vault, manifest)
-    assert len(written(vault, "transcript")) == 16
+    assert len(written(vault, "transcript")) == 9
     assert all(answer["transcript"] in links and answer["summary"] in links for answer in flat)
     sound(vault)
 

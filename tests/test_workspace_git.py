@@ -593,7 +593,7 @@ def _killed(folder, *given):
     return [json.loads(line) for line in run.stdout.splitlines()]
 
 
-SCENARIOS = [("create", "9"), ("change", "5"), ("adopted", "4")]
+SCENARIOS = [("create", "13"), ("change", "9"), ("adopted", "4")]
 ALL = [pytest.param(name, "1", marks=pytest.mark.slow) for name in ("create", "first", "change", "adopted")]
 
 

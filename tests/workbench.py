@@ -92,6 +92,19 @@ def spawn_ordinary(*arguments: str | os.PathLike[str], **given: Any) -> Answer:
     return Answer(done.returncode, done.stdout.decode(), done.stderr.decode())
 
 
+def sampled(cases: Iterable[Any], every: int = 3) -> list[Any]:
+    """Cases of which each goes the same way: some of them speak for all, unless somebody asks for the slow ones.
+
+    A tuple is a case of several arguments.
+    """
+    return [
+        case
+        if number % every == 0
+        else pytest.param(*(case if isinstance(case, tuple) else (case,)), marks=pytest.mark.slow)
+        for number, case in enumerate(cases)
+    ]
+
+
 def entry(path: Path) -> tuple[Any, ...]:
     """What a name stands for: its kind and mode, time of change, inode and content."""
     status = path.lstat()

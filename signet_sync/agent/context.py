@@ -51,7 +51,7 @@ def compose(root: str, agent_id: str, *, shared: bool = False, limit: int = LIMI
             if found.code != "gone":
                 troubles.append(f"{path}: {found.message}")
             return ""
-        text = sanitize_transcript_v1(_beginning(found.raw, limit * (_PER_CHARACTER if size is len else _PER_TOKEN)))
+        text = sanitize_transcript_v1(beginning(found.raw, limit * (_PER_CHARACTER if size is len else _PER_TOKEN)))
         if text.strip():
             sources.append(path)
         return text
@@ -63,7 +63,7 @@ def compose(root: str, agent_id: str, *, shared: bool = False, limit: int = LIMI
     return Composed(text, sources, troubles, crowded=bool(sources) and not text)
 
 
-def _beginning(raw: bytes, enough: int) -> str:
+def beginning(raw: bytes, enough: int) -> str:
     """The text, or so much of it as can be shown, in whole lines as far as there are any: no secret loses its end."""
     end = len(raw)
     if end > enough:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 from signet_sync import state
 from signet_sync.agent import history, memories, projection
@@ -19,6 +20,7 @@ from signet_sync.contracts.timestamps import DAY, SECOND, iso
 from signet_sync.errors import UsageError, WorkspaceError
 from signet_sync.index import events, overview, promotions
 from signet_sync.index import memories as rows
+from signet_sync.index.database import Database
 from signet_sync.recall import concepts, dreams
 from signet_sync.recall.dreams import Candidate, Gates, Near, Promotion, Weights
 
@@ -42,6 +44,14 @@ class Swept:
     dry_run: bool = False
     deferred: bool = False
     waiting: str = ""
+
+
+class Recalled(NamedTuple):
+    """A memory that recall has found, with its signals as they are now, what it lacks to rise, whether it has risen."""
+
+    memory: Promotion
+    lacks: tuple[str, ...]
+    risen: bool
 
 
 def dream(
@@ -122,6 +132,18 @@ def _weigh(workspace: Workspace, agent_id: str, now_us: int, *, dry_run: bool = 
     near = dreams.nearest(fresh, now_us, NEAR, half_life_days=half_life, gates=doors, weights=parts)
     skipped = len(found) - len(fresh)
     return Swept(dreams.sweep_id(now_us), len(found), skipped, tuple(chosen), tuple(near), dry_run=dry_run)
+
+
+def recalled(
+    database: Database, settings: Settings, agent_id: str, now_us: int, memory_id: str | None = None
+) -> list[Recalled]:
+    """What recall has found, every memory or one, as a sweep would weigh it now, the best first; nothing is written."""
+    half_life, doors, parts = settings.recall_half_life_days, gates(settings), weights(settings)
+    found = []
+    for one in events.found_since(database, agent_id, _since(settings, now_us), memory_id):
+        memory = dreams.weighed(Candidate(one.memory_id, one.totals), now_us, half_life, parts)
+        found.append(Recalled(memory, () if one.promoted else dreams.lacking(memory, doors), one.promoted))
+    return sorted(found, key=lambda one: (-one.memory.score, -one.memory.last_us, one.memory.memory_id))
 
 
 def _since(settings: Settings, now_us: int) -> int:

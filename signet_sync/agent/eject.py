@@ -149,8 +149,9 @@ def _services(root: str) -> list[ServiceState]:
 
 
 def _plugged(root: str) -> list[str]:
-    """Harnesses whose hooks feed this workspace."""
-    return [condition.harness for condition in hooks.conditions(root, HARNESSES) if hooks.is_fed(condition, root)]
+    """Harnesses whose hooks feed this workspace, or whose agents have its memory as tools."""
+    found = hooks.conditions(root, HARNESSES)
+    return [each.harness for each in found if hooks.is_fed(each, root) or hooks.is_served(each, root)]
 
 
 def _runs_by_itself(folder: state.StateFolder, services: list[ServiceState]) -> AnotherAgent | None:

@@ -6,6 +6,7 @@ import json
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from typing import Any
 
 from signet_sync import state
 from signet_sync.agent import purge, reconcile
@@ -22,7 +23,7 @@ from signet_sync.recall.dreams import Promotion, sweep_id
 from signet_sync.vault import history
 from signet_sync.vault.git import repository
 from signet_sync.vault.git.repository import RepositoryRefused
-from signet_sync.vault.history import Commit, Committed, Diff, Known, Limits
+from signet_sync.vault.history import Commit, Committed, Diff, Known, Limits, Told
 
 CLEAN = "workspace tree is clean; no commit created"
 DISABLED = "history-disabled"
@@ -149,8 +150,11 @@ def is_due(workspace: Workspace, now_us: int) -> bool:
     return bool(_Ends.of(workspace, now_us).due or _risen(workspace, now_us))
 
 
-def listed(root: str, settings: Settings, limit: int, *, with_diff: bool = False) -> Listed:
-    """The newest commits (at most 100); without any repository there are none. Raises `RepositoryRefused`."""
+def listed(root: str, settings: Settings, limit: int, *, with_diff: bool = False, told: Told | None = None) -> Listed:
+    """The newest commits (at most 100); without any repository there are none. Raises `RepositoryRefused`.
+
+    `told` says how much of each file's patch is shown.
+    """
     require_root(root)
     key = state.locate(root).key
     if repository.look(root, key).state == "none":
@@ -159,7 +163,38 @@ def listed(root: str, settings: Settings, limit: int, *, with_diff: bool = False
         commits = history.log(place, limit)
         if not with_diff:
             return Listed(commits)
-        return Listed(commits, history.diff(place, commits[-1].oid) if commits else Diff(""))
+        return Listed(commits, history.diff(place, commits[-1].oid, told=told) if commits else Diff(""))
+
+
+# ── as documents ──
+
+
+def checkpoint_document(done: Checkpoint) -> dict[str, Any]:
+    """The document of `checkpoint --json`."""
+    return {
+        "ok": done.ok,
+        "oid": done.oid,
+        "subject": done.subject,
+        "skipped": done.skipped,
+        "skipped_files": list(done.skipped_files),
+        "reason": done.reason,
+    }
+
+
+def document(listed: Listed) -> dict[str, Any]:
+    """The document of `history --json`."""
+    entries = [
+        {
+            "oid": commit.oid,
+            "short_oid": commit.short_oid,
+            "subject": commit.subject,
+            "body": commit.body,
+            "author": commit.author,
+            "timestamp": iso(commit.timestamp * SECOND),
+        }
+        for commit in listed.commits
+    ]
+    return {"commits": entries} if listed.diff is None else {"commits": entries, "diff": listed.diff.text}
 
 
 # ── a commit ──

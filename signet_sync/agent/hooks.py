@@ -1,11 +1,11 @@
-"""Plugging into harnesses: our hooks into their settings and out again, and which harnesses feed a workspace."""
+"""Plugging into harnesses: our hooks and MCP server into their settings and out again, and who feeds a workspace."""
 
 from __future__ import annotations
 
 import os
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 import apsw
@@ -15,8 +15,9 @@ from signet_sync.agent.workspace import establish, require_root
 from signet_sync.config import DEFAULT_WORKSPACE
 from signet_sync.errors import DatabaseError, SignetSyncError
 from signet_sync.host.settings import HARNESSES, files
-from signet_sync.host.settings.condition import Condition, Plan
+from signet_sync.host.settings.condition import Condition, Plan, Server
 from signet_sync.host.settings.program import Program
+from signet_sync.host.settings.server import Access
 from signet_sync.index import captures
 from signet_sync.index.database import Database
 
@@ -29,7 +30,7 @@ _ATTEMPTS = 3
 class Outcome:
     """What was done (or would be) at one harness; with an `error` nothing was.
 
-    `before` is how it stood, `events` are those that call us afterwards.
+    `before` is how it stood, `events` are those that call us afterwards, `server` is our MCP server as it stands then.
     """
 
     harness: str
@@ -37,6 +38,7 @@ class Outcome:
     plan: Plan = NOTHING
     events: tuple[str, ...] = ()
     error: SignetSyncError | None = None
+    server: Server | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,10 +66,13 @@ def install(
     *,
     now: str,
     trust: bool = False,
+    access: Access | None = None,
     dry_run: bool = False,
     environ: Mapping[str, str] = os.environ,
 ) -> list[Outcome]:
     """Our hooks into each harness, pointing at this workspace, which remembers since when (`now`, ISO 8601).
+
+    With `access` our MCP server, too; without, one of ours that is registered is kept, and renewed where it has to be.
 
     Settings that cannot be edited safely are left alone and told as the outcome's `error`; the others go on. Raises
     `WorkspaceError` without a workspace, `UsageError` for paths that settings cannot name, `OSError`.
@@ -78,13 +83,15 @@ def install(
     for name in names:
         harness = HARNESSES[name]
         before = harness.look(program, environ)
-        outcome = _carried_out(name, before, partial(harness.install, program, environ, trust=trust), dry_run)
+        outcome = _carried_out(
+            name, before, partial(harness.install, program, environ, trust=trust, access=access), dry_run
+        )
         outcomes.append(outcome)
         if outcome.error is None and not dry_run:
             if before.events and not _same(_fed_root(before), root):
                 _forget(_fed_root(before), name)
             _remember(root, name, now)
-    return [_with_events(outcome, program, environ) for outcome in outcomes]
+    return [_looked_at(outcome, program, environ) for outcome in outcomes]
 
 
 def uninstall(
@@ -94,7 +101,10 @@ def uninstall(
     dry_run: bool = False,
     environ: Mapping[str, str] = os.environ,
 ) -> list[Outcome]:
-    """Our hooks out of each harness, whatever workspace they fed; no workspace needs to be there. Raises `OSError`."""
+    """Our hooks and our MCP server out of each harness, whatever workspace they were for, be it there or not.
+
+    Raises `OSError`.
+    """
     program = program_for(root)
     outcomes = []
     for name in names:
@@ -115,6 +125,12 @@ def uninstall(
 def is_fed(condition: Condition, root: str) -> bool:
     """Whether the hooks that stand at a harness feed this workspace."""
     return bool(condition.events) and _same(_fed_root(condition), root)
+
+
+def is_served(condition: Condition, root: str) -> bool:
+    """Whether the MCP server that is registered at a harness serves this workspace."""
+    server = condition.server
+    return server is not None and _same(server.flag("--workspace") or os.path.expanduser(DEFAULT_WORKSPACE), root)
 
 
 def conditions(root: str, names: Iterable[str], environ: Mapping[str, str] = os.environ) -> list[Condition]:
@@ -161,9 +177,11 @@ def _carried_out(name: str, before: Condition, plan: Callable[[], Plan], dry_run
     raise AssertionError("the last attempt returns")
 
 
-def _with_events(outcome: Outcome, program: Program, environ: Mapping[str, str]) -> Outcome:
+def _looked_at(outcome: Outcome, program: Program, environ: Mapping[str, str]) -> Outcome:
     after = HARNESSES[outcome.harness].look(program, environ)
-    return Outcome(outcome.harness, outcome.before, outcome.plan, after.events, outcome.error)
+    left = [f"{problem.message}: {problem.hint}" for problem in after.problems if problem.code == "server-extra"]
+    plan = replace(outcome.plan, by_hand=(*outcome.plan.by_hand, *left))
+    return replace(outcome, plan=plan, events=after.events, server=after.server)
 
 
 def _read_lately(path: str) -> dict[str, tuple[int, str]]:

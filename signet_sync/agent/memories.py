@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, replace
+from typing import Any
 
 from signet_sync import state
 from signet_sync.agent import bygone, flows, graph, projection, purge, reconcile, scrub, traces
@@ -286,3 +287,26 @@ def _waiting(agent_id: str, outcome: Outcome) -> str:
     if outcome.trouble:
         return f"{head_page(agent_id)} follows with the next pass: {outcome.trouble[0]}"
     return ""
+
+
+# ── as documents ──
+
+
+def remembered_document(done: Remembered) -> dict[str, Any]:
+    """The document of `remember --json`."""
+    memory = done.memory
+    return {
+        "id": memory.id,
+        "agent_id": memory.agent_id,
+        "tags": list(memory.tags),
+        "concept_tags": list(memory.concepts or ()),
+        "redactions": done.redactions,
+        "type": memory.type,
+        "private": memory.private,
+        "new": done.new,
+    }
+
+
+def forgotten_document(done: Forgotten) -> dict[str, Any]:
+    """The document of `forget --json`, but for what a purge of the history says."""
+    return {"id": done.id, "forgotten": True, "pending": done.pending, "git_history": done.git_history}

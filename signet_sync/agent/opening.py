@@ -7,6 +7,7 @@ from typing import Any
 from signet_sync.contracts.tokens import derive_token
 from signet_sync.index import live, sessions
 from signet_sync.index.database import Database
+from signet_sync.index.sessions import SessionRef
 
 
 def running(database: Database, agent: str, session: str) -> dict[str, Any] | None:
@@ -33,7 +34,11 @@ def running(database: Database, agent: str, session: str) -> dict[str, Any] | No
 
 def describe(database: Database, agent: str, session: str) -> dict[str, Any]:
     """The document of `open --json`."""
-    ref = sessions.one(database, agent, session)
+    return describe_one(database, sessions.one(database, agent, session))
+
+
+def describe_one(database: Database, ref: SessionRef) -> dict[str, Any]:
+    """The document of a session that has artifacts."""
     files = sessions.files(database, ref)
     content = [f for f in files if f.source_kind != "manifest"]
     manifests = [f for f in files if f.source_kind == "manifest"]
@@ -62,7 +67,7 @@ def describe(database: Database, agent: str, session: str) -> dict[str, Any]:
         "verdicts": sessions.verdicts(database, [f.source_path for f in files]),
         "live": sum(
             one.turns
-            for one in live.sessions(database, agent)
+            for one in live.sessions(database, ref.agent_id)
             if ref.session_id in (one.session_id, one.session_key)
             or (not one.session_id and one.session_key == best.session_key)
         ),

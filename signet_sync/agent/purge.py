@@ -7,11 +7,11 @@ import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
+from typing import TYPE_CHECKING
 
 from signet_sync import state
 from signet_sync.agent.traces import Sieve
 from signet_sync.agent.workspace import Workspace
-from signet_sync.contracts.artifacts import Tombstone
 from signet_sync.contracts.frontmatter import FrontmatterProblem, parse
 from signet_sync.contracts.gardens import parse_ledger_page, parse_path
 from signet_sync.contracts.names import artifact_name, carried_token
@@ -21,6 +21,9 @@ from signet_sync.index import memories, tombstones, versions_cache
 from signet_sync.projection.markers import without_lines
 from signet_sync.vault import purge
 from signet_sync.vault.purge import Begun
+
+if TYPE_CHECKING:
+    from signet_sync.contracts.artifacts import Tombstone
 
 REMOVED = b"[removed]"
 _HANDLE = re.compile(rb"\b[skcaetfmx]-[a-z2-7]{12}\b")

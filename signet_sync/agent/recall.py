@@ -6,10 +6,11 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from itertools import accumulate
 from typing import NamedTuple
 
+from signet_sync.agent.asking import Place, counting
 from signet_sync.contracts.sanitizer import sanitize_line
 from signet_sync.contracts.sentences import basename, flatten
 from signet_sync.contracts.timestamps import day_of, parse_instant
-from signet_sync.index import events, live
+from signet_sync.index import events, live, telemetry
 from signet_sync.index import recall as door
 from signet_sync.index.database import Database
 from signet_sync.index.recall import Artifact, Line
@@ -50,9 +51,22 @@ class Hit(NamedTuple):
     why: str
 
 
-def recall(database: Database, text: str, *, agent_id: str, limit: int = 10) -> list[Hit]:
-    """What an agent remembers that answers a text, best first within the tiers; any text will do."""
-    query, found = find(database, text, agent_id, lambda query, found: choose(found, limit))
+def recall(
+    database: Database,
+    text: str,
+    *,
+    agent_id: str,
+    limit: int = 10,
+    tiers: Collection[Tier] = TIERS,
+    private: bool = True,
+) -> list[Hit]:
+    """What an agent remembers that answers a text, best first within the tiers; any text will do.
+
+    Without `private` no private memory does.
+    """
+    query, found = find(
+        database, text, agent_id, lambda query, found: choose(found, limit), tiers=tiers, private=private
+    )
     return [
         Hit(one.tier, one.id, flatten(one.text, _SHOWN), one.path, round(one.score, 3), why(query, one))
         for one in found
@@ -68,6 +82,14 @@ def record(database: Database, agent_id: str, text: str, hits: Sequence[Hit], at
     if not scored:
         return True
     return events.record(database, agent_id, asked(text), scored, at_us)
+
+
+def note(place: Place, agent_id: str, text: str, hits: Sequence[Hit], at_us: int) -> None:
+    """Counts what was found, where the database can be written at once: an answer never waits for a counter."""
+    with counting(place, wanted=bool(hits)) as database:
+        if database is not None:
+            telemetry.count_nodes(database, agent_id, [hit.id for hit in hits], day_of(at_us))
+            record(database, agent_id, text, hits, at_us)
 
 
 def asked(text: str) -> str:

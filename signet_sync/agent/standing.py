@@ -8,8 +8,9 @@ from __future__ import annotations
 import json
 import os
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from signet_sync.agent import sizes
 
@@ -19,24 +20,56 @@ if TYPE_CHECKING:
     from signet_sync.state import StateFolder
 
 
-def standing(place: Place) -> dict[str, Any]:
-    """The document of `status --json`."""
+class Life(NamedTuple):
+    """Whether the agent runs, and what it last said of itself (`said` is empty where it does not)."""
+
+    running: bool
+    said: dict[str, Any]
+    has_said: bool
+    silence: float | None
+    shut: bool
+
+    @property
+    def state(self) -> str:
+        """The agent's named state, as far as it can be told without the index."""
+        if self.running:
+            return str(self.said.get("state", "starting"))
+        return "unknown" if self.shut else "stopped"
+
+    @property
+    def responding(self) -> bool | None:
+        """Whether it gave a sign of life of late; None where it does not run."""
+        from signet_sync.state import SILENCE
+
+        return self.silence is not None and self.silence < SILENCE if self.running else None
+
+
+def sign_of_life(place: Place) -> Life:
+    """What is known of the agent without opening the index."""
     from signet_sync import state
 
     folder = place.state()
+    shut = state.is_shut(folder)
     # The kernel decides: somebody holds the run lock. What is written proves nothing after kill -9 or a reboot.
-    running = not state.is_shut(folder) and state.run_lock_holder(folder)
+    running = not shut and state.run_lock_holder(folder)
     beat = state.read_heartbeat(folder)
-    live = (beat or {}) if running else {}
+    said = (beat or {}) if running else {}
+    return Life(running, said, beat is not None, state.silence(folder) if running else None, shut)
+
+
+def standing(place: Place) -> dict[str, Any]:
+    """The document of `status --json`."""
+    folder = place.state()
+    life = sign_of_life(place)
+    live = life.said
     path = place.database
     index = _index(path)
-    silence = state.silence(folder) if running else None
     return {
         "workspace": place.root,
         "database": path,
-        "running": running,
+        "running": life.running,
         "pid": live.get("pid"),
-        "state": live.get("state", "starting") if running else _resting(folder, index),
+        "state": "halted: cliff" if index.halt and life.state == "stopped" else life.state,
         "halt": index.halt or None,
         "since": live.get("since"),
         "last_full_pass": _last_pass(folder, live),
@@ -49,22 +82,13 @@ def standing(place: Place) -> dict[str, Any]:
         "rows": index.rows,
         "intake": _intake(folder, index.refused),
         "lag_seconds": _lag(folder),
-        "trouble": live.get("trouble") or _trouble(place.root, folder, path, index, running=running) or None,
+        "trouble": live.get("trouble") or _trouble(place.root, folder, path, index, running=life.running) or None,
         "set_aside": _set_aside(path),
-        "stale_heartbeat": beat is not None and not running,
-        "silent_seconds": None if silence is None else round(silence, 1),
-        "responding": silence is not None and silence < state.SILENCE if running else None,
+        "stale_heartbeat": life.has_said and not life.running,
+        "silent_seconds": None if life.silence is None else round(life.silence, 1),
+        "responding": life.responding,
         "version": live.get("version"),
     }
-
-
-def _resting(folder: StateFolder, index: _Index) -> str:
-    """The state where no agent is known to run."""
-    from signet_sync import state
-
-    if state.is_shut(folder):
-        return "unknown"
-    return "halted: cliff" if index.halt else "stopped"
 
 
 def _trouble(root: str, folder: StateFolder, path: str, index: _Index, *, running: bool) -> str:
@@ -189,6 +213,37 @@ def _lag(folder: StateFolder) -> float:
 
     oldest = spool.oldest(folder.spool)
     return 0.0 if oldest is None else round(max(time.time() - oldest, 0.0), 1)
+
+
+class Advice(NamedTuple):
+    """What is not as it should be with the agent: `bad` or not, what to do, and the words of a command for that."""
+
+    bad: bool
+    message: str
+    remedy: str
+    words: str = ""
+
+
+def advice(document: Mapping[str, Any]) -> list[Advice]:
+    """What `status` says of an agent that does not do its work."""
+    told = []
+    state = document["state"]
+    if document["responding"] is False:
+        remedy = "signet-sync logs may say why, then start it anew"
+        told.append(Advice(True, "it gives no sign of life", remedy, "logs"))
+    if document["stale_heartbeat"]:
+        told.append(
+            Advice(False, "an earlier agent ended without saying so", "signet-sync run starts a new one", "run")
+        )
+    if "halted" in state:
+        if document["halt"]:
+            told.append(Advice(True, document["halt"], "nothing was dropped"))
+        remedy = "bring them back, or accept that they are gone: signet-sync reindex --accept-removals"
+        told.append(Advice(False, "files are missing", remedy, "reindex --accept-removals"))
+    if state.startswith("held"):
+        remedy = "stop it, or set projection.takeover = true"
+        told.append(Advice(False, "a live Signet daemon is on this workspace", remedy))
+    return told
 
 
 def healthy(document: dict[str, Any]) -> bool:

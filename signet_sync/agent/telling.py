@@ -21,7 +21,7 @@ from signet_sync.contracts.places import display
 from signet_sync.contracts.sanitizer import sanitize_line
 from signet_sync.errors import ConfigError, SignetSyncError
 from signet_sync.host import messages
-from signet_sync.index import overview
+from signet_sync.index import violations
 from signet_sync.state import StateFolder
 
 HOUR = 3600.0
@@ -70,7 +70,7 @@ def _of_halt(told: _Told, workspace: Workspace) -> str:
 
 def _of_violations(told: _Told, workspace: Workspace) -> str:
     """One save that changes many files is one thing to tell of: what a pass found stands together."""
-    batches = {batch: len(entries) for batch, _, entries in overview.violation_batches(workspace.database)}
+    batches = {batch.id: len(batch.files) for batch in violations.batches(workspace.database)}
     known = told.known("violations")
     fresh = [batch for batch in batches if not isinstance(known, list) or batch not in known]
     if not fresh:

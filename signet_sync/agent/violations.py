@@ -16,37 +16,71 @@ from signet_sync.contracts.records import FieldProblem
 from signet_sync.contracts.sanitizer import sanitize_line, sanitize_transcript_v1
 from signet_sync.contracts.timestamps import iso
 from signet_sync.errors import UsageError
-from signet_sync.index import artifacts
+from signet_sync.index import artifacts, violations
+from signet_sync.index.database import Database
+from signet_sync.index.violations import OpenViolation
 from signet_sync.reconcile import Seal
 from signet_sync.vault import files
 
 
 @dataclass(frozen=True, slots=True)
-class Violation:
-    """One open violation with what can be done about it."""
+class Difference:
+    """What was sealed and what stands there now: bytes, None where no file can be read, and `state` says why.
+
+    Texts are sanitized: nobody is shown more than the index holds.
+    """
 
     path: str
-    code: str
-    message: str
-    found_at: str
-    restorable: bool
+    sealed_at: str
+    sealed: bytes
+    present: bytes | None
+    state: str
+
+    def before(self) -> str:
+        """The sealed text."""
+        return _shown(self.sealed)
+
+    def after(self) -> str:
+        """The present text, empty where there is none."""
+        return _shown(self.present or b"")
+
+    def unified(self) -> str:
+        """Both as a unified diff; empty where they differ only in what is never shown."""
+        now = f"({self.state})" if self.present is None else f"{self.path} (now)"
+        before = _lines(self.before())
+        after = [] if self.present is None else _lines(self.after())
+        return "".join(difflib.unified_diff(before, after, f"{self.path} (sealed {self.sealed_at})", now))
 
 
-def listed(workspace: Workspace) -> list[list[Violation]]:
+def _shown(raw: bytes) -> str:
+    return sanitize_transcript_v1(raw.decode("utf-8", "replace"))
+
+
+def _lines(text: str) -> list[str]:
+    return [line + "\n" for line in text.split("\n")]
+
+
+def listed(workspace: Workspace) -> list[list[OpenViolation]]:
     """Open violations; those that one pass found together stand together."""
-    batches: dict[str, list[Violation]] = {}
-    for batch, path, code, message, found_at, restorable in workspace.database.execute(
-        "select v.batch, v.path, v.code, v.message, v.found_at, coalesce(length(s.packed), 0) > 0 from violations v"
-        " left join seals s on s.path = v.path order by v.found_at, v.path"
-    ):
-        batches.setdefault(batch, []).append(Violation(path, code, message, found_at, bool(restorable)))
-    return list(batches.values())
+    return [batch.files for batch in violations.batches(workspace.database)]
 
 
-def _sealed(workspace: Workspace, path: str) -> Seal:
-    seal = artifacts.seal_of(workspace.database, path)
-    open_ = workspace.database.value("select count(*) from violations where path = ?", (path,))
-    if seal is None or not open_:
+def difference(database: Database, root: str, path: str, limit: int) -> Difference:
+    """What became of a sealed file, of which `limit` bytes are read at most.
+
+    Raises `UsageError` where the path holds no open violation, or its sealed bytes are lost.
+    """
+    seal = _sealed(database, path)
+    sealed = _sealed_bytes(seal)
+    found = files.read(root, path, limit)
+    if isinstance(found, Found):
+        return Difference(path, seal.sealed_at, sealed, found.raw, "")
+    return Difference(path, seal.sealed_at, sealed, None, "gone" if found.code == "gone" else found.message)
+
+
+def _sealed(database: Database, path: str) -> Seal:
+    seal = artifacts.seal_of(database, path)
+    if seal is None or not violations.is_open(database, path):
         raise UsageError(
             f"{path} is no open violation",
             path=path,
@@ -69,30 +103,9 @@ def _sealed_bytes(seal: Seal) -> bytes:
     return raw
 
 
-def diff(workspace: Workspace, path: str) -> str:
-    """A unified diff from the sealed text to the present one, both sanitized."""
-    seal = _sealed(workspace, path)
-    raw = _sealed_bytes(seal)
-    found = files.read(workspace.root, path, workspace.settings.max_file_bytes)
-    present = found.raw if isinstance(found, Found) else b""
-    return "".join(
-        difflib.unified_diff(
-            _lines(raw),
-            _lines(present),
-            f"{path} (sealed {seal.sealed_at})",
-            f"{path} (now)" if present else "(gone)",
-        )
-    )
-
-
-def _lines(raw: bytes) -> list[str]:
-    text = sanitize_transcript_v1(raw.decode("utf-8", "replace"))
-    return [line + "\n" for line in text.split("\n")]
-
-
 def restore(workspace: Workspace, path: str) -> None:
     """Writes the sealed bytes back. Raises `UsageError` where they are lost or the path holds no violation."""
-    seal = _sealed(workspace, path)
+    seal = _sealed(workspace.database, path)
     raw = _sealed_bytes(seal)
     found = files.read(workspace.root, path, workspace.settings.max_file_bytes)
     if isinstance(found, Found):
@@ -109,7 +122,7 @@ def accept(workspace: Workspace, path: str, reason: str, now_us: int) -> None:
 
     Raises `UsageError` where the present file is no artifact of the same agent and session.
     """
-    seal = _sealed(workspace, path)
+    seal = _sealed(workspace.database, path)
     name = artifact_name(path.rpartition("/")[2])
     found = files.read(workspace.root, path, workspace.settings.max_file_bytes)
     if name is None or not isinstance(found, Found):

@@ -2,16 +2,9 @@
 
 from __future__ import annotations
 
-import os
-from typing import TYPE_CHECKING
-
 import click
 
-from signet_sync.agent.asking import count_nodes, reading
 from signet_sync.cli import Context, agent_option, emit, json_option, now_option, pass_context, resolve_now
-
-if TYPE_CHECKING:
-    from signet_sync.agent.context import Composed
 
 
 @click.command()
@@ -37,31 +30,23 @@ def context(
     context: Context, agent: str, scope: str, prompt: str | None, budget: int | None, now: str | None, as_json: bool
 ) -> int:
     """Print what a session of an agent is told at its start: its MEMORY.md and the workspace's identity files."""
+    from signet_sync.agent import told
     from signet_sync.agent.workspace import require_root
     from signet_sync.contracts.identities import require_agent
-    from signet_sync.contracts.tokencount import estimate_tokens
 
     resolve_now(now)  # the files alone are asked, but a time that is none is a slip all the same
     require_agent(agent)
     require_root(context.root)
     shared = scope == "shared"
     composed = (
-        _at_start(context, agent, shared, budget)
+        told.at_start(context.place(), agent, shared=shared, budget=budget)
         if prompt is None
-        else _at_prompt(context, agent, shared, budget, prompt)
+        else told.at_prompt(context.place(), agent, prompt, shared=shared, budget=budget)
     )
     for trouble in composed.troubles:
         context.say(f"warning: {trouble}")
     if as_json:
-        emit(
-            {
-                "agent_id": agent,
-                "scope": scope,
-                "tokens": estimate_tokens(composed.text),
-                "text": composed.text,
-                "sources": composed.sources,
-            }
-        )
+        emit(told.document(agent, composed, shared=shared))
     elif composed.text:
         click.echo(composed.text)
     elif composed.crowded:
@@ -72,29 +57,3 @@ def context(
         missing = "no identity file" if scope == "shared" else "no MEMORY.md and no identity file"
         context.say(f"there is nothing to tell yet: {missing} in the workspace")
     return 0
-
-
-def _at_start(context: Context, agent: str, shared: bool, budget: int | None) -> Composed:
-    from signet_sync.agent.context import compose
-    from signet_sync.contracts.tokencount import estimate_tokens
-    from signet_sync.errors import DatabaseError
-
-    # Pages alone are told; a removal that was cut off while it had rows is finished first.
-    try:
-        with reading(context.place()):
-            pass
-    except DatabaseError as error:
-        if os.path.exists(context.database_path()):
-            context.say(f"warning: the index cannot be asked: {error.message}")
-    if budget is None:
-        return compose(context.root, agent, shared=shared)
-    return compose(context.root, agent, shared=shared, limit=budget, size=estimate_tokens)
-
-
-def _at_prompt(context: Context, agent: str, shared: bool, budget: int | None, prompt: str) -> Composed:
-    from signet_sync.agent.prompt import prompted
-
-    with reading(context.place()) as database:
-        composed = prompted(context.root, database, agent, prompt, shared=shared, budget=budget)
-    count_nodes(context.place(), agent, composed.ids)
-    return composed

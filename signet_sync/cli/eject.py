@@ -48,10 +48,10 @@ def eject(
 ) -> int:
     """Leave this workspace: service, hooks and state folder go, MEMORY.md stays as ordinary markdown.
 
-    First the service is stopped and removed and the hooks are taken out of every harness that feeds this workspace;
-    what was handed over and not yet written is written. Then MEMORY.md loses its two markers and is yours; with --blank
-    it loses the generated text, and ledger/ and DREAMS.md go. At last the state folder is deleted, unless you keep it:
-    memories, pins and the like exist nowhere else (signet-sync export FILE saves them).
+    First the service is stopped and removed, and hooks and MCP server are taken out of every harness that has them for
+    this workspace; what was handed over and not yet written is written. Then MEMORY.md loses its two markers and is
+    yours; with --blank it loses the generated text, and ledger/ and DREAMS.md go. At last the state folder is deleted,
+    unless you keep it: memories, pins and the like exist nowhere else (signet-sync export FILE saves them).
 
     What is in memory/ (tombstones, too), entities/ and a git history stays untouched, and so do your settings. Killed
     in the middle, the same command finishes. signet-sync reindex starts anew, below the text that MEMORY.md has then.
@@ -103,7 +103,7 @@ def _show(context: Context, plan: Plan, *, keep_state: bool) -> None:
     for unit in plan.services:
         click.echo(f"  service: {unit.name} is stopped and removed")
     for harness in plan.harnesses:
-        click.echo(f"  hooks: out of {harness}'s settings")
+        click.echo(f"  hooks and MCP server: out of {harness}'s settings")
     _show_pages(plan.pages)
     if plan.state:
         kept = "stays (--keep-state)" if keep_state else "is deleted, if you agree: database, seals, backups, logs"
@@ -139,7 +139,7 @@ def _tell(context: Context, done: Done, plan: Plan, *, keep_state: bool) -> None
         for step in unit.steps:
             click.echo(f"  {step}")
     for outcome in done.hooks:
-        click.echo(f"  hooks: out of {outcome.harness}'s settings")
+        click.echo(f"  hooks and MCP server: out of {outcome.harness}'s settings")
     _show_pages(done.pages)
     if done.state:
         click.echo(f"  deleted {display(done.state)}")

@@ -85,30 +85,15 @@ def calling(actor: Actor) -> Callable[[Callable[..., None]], Callable[..., None]
     return add
 
 
-def document(done: Done) -> dict[str, Any]:
-    """What `--json` answers with."""
-    return {
-        "id": done.id,
-        "event_id": done.event_id,
-        "section": done.section,
-        "before": done.before,
-        "after": done.after,
-        "warnings": list(done.warnings),
-        "path": done.path,
-        "token": done.token,
-        "replayed": done.replayed,
-        "redactions": dict(done.redactions),
-    }
-
-
 def tell(context: Context, done: Done, said: str, *, as_json: bool) -> None:
     """What was done, for a program or a person."""
+    from signet_sync.agent.entities.answers import done_document
     from signet_sync.contracts.places import display
 
     if done.waiting:
         context.say(done.waiting)
     if as_json:
-        emit(document(done))
+        emit(done_document(done))
         return
     again = "; this key was used for it before, nothing was written" if done.replayed else ""
     click.echo(" ".join(filter(None, [said, done.section])) + again)

@@ -14,7 +14,6 @@ from signet_sync.contracts.gardens import FILES, KINDS, Kind
 
 if TYPE_CHECKING:
     from signet_sync.agent.entities.answers import Listed, Logged, Proposal, Remark, Replay, Shown, ShownSection, Source
-    from signet_sync.entities.events import Event
 
 _entity = click.argument("ref", metavar="ID")
 _entity_or_all = click.argument("ref", metavar="[ID]", required=False)
@@ -59,40 +58,15 @@ def _show_line(entity: Listed) -> None:
 def show(context: Context, ref: str, agent: str, now: str | None, as_json: bool) -> None:
     """One entity: its sections, its notes, what is pinned, locked and proposed."""
     from signet_sync.agent.entities import reporting
+    from signet_sync.agent.entities.answers import shown_document
 
     instant = resolve_now(now)
     with opened(context) as workspace:
         shown = reporting.show(workspace, agent, ref, now_us=instant)
     if as_json:
-        emit(_document(shown))
+        emit(shown_document(shown))
     else:
         _show(shown)
-
-
-def _document(shown: Shown) -> dict[str, Any]:
-    return {
-        "id": shown.id,
-        "agent_id": shown.agent_id,
-        "kind": shown.kind,
-        "title": shown.title,
-        "path": shown.path,
-        "status": shown.status,
-        "type": shown.type,
-        "participants": list(shown.participants),
-        "sections": [_section_document(section) for section in shown.sections],
-        "pins": list(shown.pins),
-        "locks": list(shown.locks),
-        "proposals": [proposal._asdict() for proposal in shown.proposals],
-        "drifted": shown.drifted,
-    }
-
-
-def _section_document(section: ShownSection) -> dict[str, Any]:
-    """A list has `items`, anything else `text`."""
-    named = {"name": section.name, "anchor": section.anchor, "heading": section.heading}
-    if section.items is None:
-        return {**named, "text": section.text}
-    return {**named, "items": [item._asdict() for item in section.items]}
 
 
 def _show(shown: Shown) -> None:
@@ -170,18 +144,14 @@ def event_document(logged: Logged) -> dict[str, Any]:
     return {**record, "state": logged.state}
 
 
-def _about(event: Event) -> str:
-    """What was done, and to what: `set role`, `append item highlights`, `set notes/inbox`, `create notes`."""
-    what = "/".join(filter(None, ["notes" if event.file == "notes" else "", event.section or ""]))
-    return " ".join(filter(None, [event.op.replace("_", " "), what]))
-
-
 def _show_event(logged: Logged, *, with_id: bool) -> None:
+    from signet_sync.agent.entities.viewing import about
+
     event = logged.event
-    about = f"{event.entity_id or 'all'}  {_about(event)}" if with_id else _about(event)
+    what = f"{event.entity_id or 'all'}  {about(event)}" if with_id else about(event)
     state = "" if logged.state == "committed" else click.style(f"  {logged.state}", fg="red")
     gone = click.style("  (its words were removed)", dim=True) if event.erased else ""
-    click.echo(f"{event.at[:10]} {event.at[11:16]}  {event.actor:<10}  {about}{state}{gone}")
+    click.echo(f"{event.at[:10]} {event.at[11:16]}  {event.actor:<10}  {what}{state}{gone}")
     for label, text in (("why", event.reason), ("cap", event.rationale)):
         if text:
             click.echo(f"    {label}: {text}")
@@ -322,11 +292,12 @@ def _source_document(source: Source) -> dict[str, Any]:
 
 
 def _show_source(source: Source) -> None:
+    from signet_sync.agent.entities.viewing import about
     from signet_sync.contracts.places import display
 
     event = source.event
     click.secho(event.token, bold=True)
-    click.echo(f"  {event.at}  {event.actor}: {_about(event)}")
+    click.echo(f"  {event.at}  {event.actor}: {about(event)}")
     click.echo(f"  {display(source.entity_path)}")
     if source.path is not None:
         line = f"#{source.line}" if source.line else ""

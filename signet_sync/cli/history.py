@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -10,7 +10,7 @@ from signet_sync.cli import Context, agent_option, counted, emit, json_option, n
 
 if TYPE_CHECKING:
     from signet_sync.agent.history import Checkpoint
-    from signet_sync.vault.history import Commit, Diff
+    from signet_sync.vault.history import Commit
 
 
 @click.command()
@@ -32,16 +32,7 @@ def checkpoint(context: Context, note: tuple[str, ...], agent: str, now: str | N
     if done.hint:
         context.say(done.hint)
     if as_json:
-        emit(
-            {
-                "ok": done.ok,
-                "oid": done.oid,
-                "subject": done.subject,
-                "skipped": done.skipped,
-                "skipped_files": list(done.skipped_files),
-                "reason": done.reason,
-            }
-        )
+        emit(agent_history.checkpoint_document(done))
     else:
         _tell(done)
     return 0
@@ -82,30 +73,13 @@ def history(ctx: click.Context, limit: int, with_diff: bool, as_json: bool) -> i
     if listed.diff is not None and listed.diff.cut:
         context.say(listed.diff.cut)
     if as_json:
-        emit(_document(listed.commits, listed.diff))
+        emit(agent_history.document(listed))
         return 0
     for commit in listed.commits:
         _show(commit)
     if listed.diff is not None and listed.diff.text:
         click.echo("\n" + listed.diff.text, nl=False)
     return 0
-
-
-def _document(commits: list[Commit], diff: Diff | None) -> dict[str, Any]:
-    from signet_sync.contracts.timestamps import SECOND, iso
-
-    entries = [
-        {
-            "oid": commit.oid,
-            "short_oid": commit.short_oid,
-            "subject": commit.subject,
-            "body": commit.body,
-            "author": commit.author,
-            "timestamp": iso(commit.timestamp * SECOND),
-        }
-        for commit in commits
-    ]
-    return {"commits": entries} if diff is None else {"commits": entries, "diff": diff.text}
 
 
 def _show(commit: Commit) -> None:

@@ -10,14 +10,16 @@ import click
 
 from signet_sync.agent import hooks as agent
 from signet_sync.cli import Context, counted, emit, json_option, pass_context, resolve_now
-from signet_sync.contracts.places import display
+from signet_sync.contracts.identities import require_agent
+from signet_sync.contracts.places import DEFAULT_AGENT, display
 from signet_sync.contracts.timestamps import iso
 from signet_sync.errors import UsageError
 from signet_sync.host.settings import HARNESSES
+from signet_sync.host.settings.server import Access
 
 if TYPE_CHECKING:
     from signet_sync.agent.hooks import Outcome, Signs
-    from signet_sync.host.settings.condition import Condition, Edit
+    from signet_sync.host.settings.condition import Condition, Edit, Server
 
 _NAMES = click.Choice([*HARNESSES, agent.AUTO])
 
@@ -33,18 +35,38 @@ def hooks() -> None:
 @hooks.command(short_help="Add the hooks to a harness's settings.")
 @harness_argument
 @click.option("--trust", is_flag=True, help="Codex: trust the hooks in your place, and show what was trusted.")
+@click.option("--mcp", is_flag=True, help="Register the MCP server, too: the memory as tools of the agent.")
+@click.option("--agent", "agent_id", metavar="ID", help="With --mcp: whose memory (else the default agent's).")
+@click.option("--scope", type=click.Choice(["main", "shared"]), help="With --mcp: how much of it the server gives out.")
 @dry_run_option
 @json_option
 @pass_context
-def install(context: Context, harness: str, trust: bool, dry_run: bool, as_json: bool) -> int:
+def install(
+    context: Context,
+    harness: str,
+    trust: bool,
+    mcp: bool,
+    agent_id: str | None,
+    scope: str | None,
+    dry_run: bool,
+    as_json: bool,
+) -> int:
     """Add the hooks to a harness's settings; everything else in there stays as it is.
 
-    HARNESS is claude-code, codex, gemini, opencode or openclaw; auto means all whose folder is here.
+    HARNESS is claude-code, codex, gemini, opencode or openclaw; auto means all whose folder is here. A server that
+    --mcp has registered is kept by later calls without it, and points where the hooks do.
     """
     names = _chosen(harness)
     if trust and "codex" not in names:
         raise UsageError("only Codex asks for trust", hint="leave --trust out")
-    outcomes = agent.install(context.root, names, now=iso(resolve_now(None)), trust=trust, dry_run=dry_run)
+    outcomes = agent.install(
+        context.root,
+        names,
+        now=iso(resolve_now(None)),
+        trust=trust,
+        access=_access(mcp, agent_id, scope),
+        dry_run=dry_run,
+    )
     return _answered(context, outcomes, dry_run, as_json, _tell_installed)
 
 
@@ -54,7 +76,9 @@ def install(context: Context, harness: str, trust: bool, dry_run: bool, as_json:
 @json_option
 @pass_context
 def uninstall(context: Context, harness: str, dry_run: bool, as_json: bool) -> int:
-    """Take the hooks out of a harness's settings; where nothing else has changed, the very bytes are back.
+    """Take the hooks and the MCP server out of a harness's settings.
+
+    Where nothing else has changed, the very bytes are back.
 
     HARNESS is claude-code, codex, gemini, opencode or openclaw; auto means all whose folder is here.
     """
@@ -80,6 +104,16 @@ def status(context: Context, harness: str, as_json: bool) -> int:
     for condition in found:
         _tell_condition(condition, signs[condition.harness])
     return 0
+
+
+def _access(mcp: bool, agent_id: str | None, scope: str | None) -> Access | None:
+    if not mcp:
+        if agent_id is not None or scope is not None:
+            raise UsageError("--agent and --scope are for the MCP server", hint="add --mcp, or leave them out")
+        return None
+    if agent_id is not None:
+        require_agent(agent_id)
+    return Access(agent_id, scope)
 
 
 def _chosen(harness: str) -> list[str]:
@@ -133,6 +167,8 @@ def _tell_installed(context: Context, outcomes: Sequence[Outcome]) -> None:
         click.secho(outcome.harness, bold=True)
         _tell_files(outcome)
         click.echo(f"  {counted(len(outcome.events), 'event')} hooked: {', '.join(outcome.events)}")
+        if outcome.server is not None:
+            click.echo(display(f"  MCP server: {_said(outcome.server)}"))
         if outcome.plan.trusted:
             click.echo("  trusted in your place:")
             for line in outcome.plan.trusted:
@@ -149,6 +185,11 @@ def _tell_installed(context: Context, outcomes: Sequence[Outcome]) -> None:
     one = names[0] if len(names) == 1 else agent.AUTO
     click.echo(f"to undo:       signet-sync hooks uninstall {one}")
     click.echo(f"does it work:  {context.command_line('hooks status')}, once a session has ended")
+
+
+def _said(server: Server) -> str:
+    scope = server.flag("--scope")
+    return f"memory of {server.flag('--agent') or DEFAULT_AGENT}" + (f", scope {scope}" if scope else "")
 
 
 def _tell_uninstalled(context: Context, outcomes: Sequence[Outcome]) -> None:
@@ -186,6 +227,8 @@ def _tell_condition(condition: Condition, signs: Signs) -> None:
     click.echo(display(f"{condition.harness:<12} {word}" + (f"  {condition.path}" if condition.found else "")))
     if condition.events:
         click.echo(f"  events: {', '.join(condition.events)}")
+    if condition.server is not None:
+        click.echo(display(f"  MCP server: {_said(condition.server)}  {condition.server.path}"))
     if condition.events or signs.transcripts:
         told = f"last {signs.last_read}, {signs.transcripts} in all" if signs.last_read else "none yet"
         click.echo(f"  transcripts read: {told}")
@@ -216,6 +259,7 @@ def _document(outcome: Outcome, dry_run: bool) -> dict[str, Any]:
         "harness": outcome.harness,
         "files": [{"path": edit.path, "change": edit.kind} for edit in outcome.plan.edits],
         "events": list(outcome.events),
+        "mcp": _server_document(outcome.server),
         "trusted": list(outcome.plan.trusted),
         "by_hand": list(outcome.plan.by_hand),
         "error": None
@@ -237,8 +281,20 @@ def _condition_document(condition: Condition, signs: Signs) -> dict[str, Any]:
         "path": condition.path,
         "workspace": condition.workspace,
         "trusted": condition.trusted,
+        "mcp": _server_document(condition.server),
         "transcripts_read": signs.transcripts,
         "last_read": signs.last_read,
         "last_trouble": signs.last_trouble,
         "problems": [{"code": p.code, "message": p.message, "hint": p.hint} for p in condition.problems],
+    }
+
+
+def _server_document(server: Server | None) -> dict[str, Any] | None:
+    if server is None:
+        return None
+    return {
+        "path": server.path,
+        "command": list(server.words),
+        "agent_id": server.flag("--agent") or DEFAULT_AGENT,
+        "scope": server.flag("--scope"),
     }

@@ -93,18 +93,7 @@ def remember(
         _say(context, workspace, done.waiting)
     memory = done.memory
     if as_json:
-        emit(
-            {
-                "id": memory.id,
-                "agent_id": memory.agent_id,
-                "tags": list(memory.tags),
-                "concept_tags": list(memory.concepts or ()),
-                "redactions": done.redactions,
-                "type": memory.type,
-                "private": memory.private,
-                "new": done.new,
-            }
-        )
+        emit(memories.remembered_document(done))
         return
     more = [memory.type, *(f"#{tag}" for tag in memory.tags), *(["private"] if memory.private else [])]
     click.echo(f"{'remembered as' if done.new else 'remembered already as'} ^{memory.id} ({', '.join(more)})")
@@ -129,7 +118,7 @@ def forget(context: Context, memory: str, purge_history: bool, agent: str, now: 
         done = memories.forget(workspace, agent, memory, instant, purge_history=purge_history)
         _say(context, workspace, done.waiting)
     if as_json:
-        told = {"id": done.id, "forgotten": True, "pending": done.pending, "git_history": done.git_history}
+        told = memories.forgotten_document(done)
         emit(told if done.purged is None else {**told, "purged": purged_document(done.purged)})
         return 1 if is_waiting(done.purged) else 0
     gone = done.memory

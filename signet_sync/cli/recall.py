@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from signet_sync.agent.asking import counting, reading
+from signet_sync.agent.asking import reading
 from signet_sync.cli import Context, agent_option, emit, json_option, now_option, pass_context, resolve_now
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ def recall(context: Context, query: tuple[str, ...], limit: int, agent: str, now
     words = " ".join(query)
     with reading(context.place()) as database:
         hits = agent_recall.recall(database, words, agent_id=agent, limit=limit)
-    _note(context, agent, words, hits, instant)
+    agent_recall.note(context.place(), agent, words, hits, instant)
     if as_json:
         emit({"query": words, "hits": [hit._asdict() for hit in hits]})
     elif hits:
@@ -41,18 +41,6 @@ def recall(context: Context, query: tuple[str, ...], limit: int, agent: str, now
     else:
         context.say("nothing found")
     return 0
-
-
-def _note(context: Context, agent: str, words: str, hits: Sequence[Hit], instant: int) -> None:
-    """Counts what was found, where the database can be written at once: an answer never waits for a counter."""
-    from signet_sync.agent import recall as agent_recall
-    from signet_sync.contracts.timestamps import day_of
-    from signet_sync.index import telemetry
-
-    with counting(context.place(), wanted=bool(hits)) as database:
-        if database is not None:
-            telemetry.count_nodes(database, agent, [hit.id for hit in hits], day_of(instant))
-            agent_recall.record(database, agent, words, hits, instant)
 
 
 def _show(hits: Sequence[Hit]) -> None:

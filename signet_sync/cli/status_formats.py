@@ -9,6 +9,7 @@ from typing import Any
 import click
 
 from signet_sync.agent.sizes import human
+from signet_sync.agent.standing import advice
 from signet_sync.cli import counted
 from signet_sync.contracts.places import display
 
@@ -48,18 +49,8 @@ def _agent(document: Mapping[str, Any]) -> Iterator[str]:
     yield _line("agent", f"{state}{pid}", fg="green" if good else "red" if "halted" in state else "yellow", bold=True)
     if document["since"]:
         yield _line("since", document["since"])
-    if document["responding"] is False:
-        silent = "it gives no sign of life; signet-sync logs may say why, then start it anew"
-        yield _line("", silent, fg="red")
-    if document["stale_heartbeat"]:
-        yield _line("", "an earlier agent ended without saying so; signet-sync run starts a new one")
-    if "halted" in state:
-        if document["halt"]:
-            yield _line("", f"{display(document['halt'])}; nothing was dropped", fg="red")
-        remedy = "bring them back, or accept that they are gone: signet-sync reindex --accept-removals"
-        yield _line("", f"files are missing; {remedy}")
-    if state.startswith("held"):
-        yield _line("", "a live Signet daemon is on this workspace; stop it, or set projection.takeover = true")
+    for one in advice(document):
+        yield _line("", display(f"{one.message}; {one.remedy}"), **({"fg": "red"} if one.bad else {}))
 
 
 def _indexed(counts: Mapping[str, int]) -> str:

@@ -10,6 +10,7 @@ from signet_sync.cli import Context, agreed, counted, emit, json_option, now_opt
 
 if TYPE_CHECKING:
     from signet_sync.agent.workspace import Workspace
+    from signet_sync.index.violations import Batch
 
 
 @click.group()
@@ -30,40 +31,33 @@ def _refreshed(workspace: Workspace, instant: int) -> None:
 def list_(context: Context, as_json: bool) -> int:
     """Every open violation; files that one save changed stand together."""
     from signet_sync.agent.asking import reading
-    from signet_sync.index.overview import violation_batches
+    from signet_sync.index.violations import batches
 
     with reading(context.place()) as database:
-        batches = violation_batches(database)
-        lost = {
-            row[0]
-            for row in database.execute(
-                "select v.path from violations v left join seals s on s.path = v.path"
-                " where coalesce(length(s.packed), 0) = 0"
-            )
-        }
+        found = batches(database)
     if as_json:
-        entries: list[dict[str, Any]] = [
-            {
-                "found_at": found_at,
-                "files": [
-                    {"path": path, "code": code, "message": message, "restorable": path not in lost}
-                    for path, code, message in files
-                ],
-            }
-            for _, found_at, files in batches
-        ]
-        emit({"violations": entries})
+        emit({"violations": [_document(batch) for batch in found]})
         return 0
-    if not batches:
+    if not found:
         click.echo("no open violations")
-    for _, found_at, files in batches:
-        several = f" ({len(files)} files in one save)" if len(files) > 1 else ""
-        click.secho(f"found {found_at}{several}", bold=True)
-        for path, code, message in files:
-            click.echo("  " + click.style(code, fg="red") + f"  {path}\n    {message}")
-    if batches:
+    for batch in found:
+        several = f" ({len(batch.files)} files in one save)" if len(batch.files) > 1 else ""
+        click.secho(f"found {batch.found_at}{several}", bold=True)
+        for one in batch.files:
+            click.echo("  " + click.style(one.code, fg="red") + f"  {one.path}\n    {one.message}")
+    if found:
         click.echo("signet-sync violations show PATH · restore PATH (or --all) · accept PATH --reason …")
     return 0
+
+
+def _document(batch: Batch) -> dict[str, Any]:
+    return {
+        "found_at": batch.found_at,
+        "files": [
+            {"path": one.path, "code": one.code, "message": one.message, "restorable": one.restorable}
+            for one in batch.files
+        ],
+    }
 
 
 @violations.command()
@@ -72,17 +66,18 @@ def list_(context: Context, as_json: bool) -> int:
 @pass_context
 def show(context: Context, path: str, as_json: bool) -> int:
     """The difference between the sealed text and the present one."""
-    from signet_sync.agent import violations as agent
-    from signet_sync.agent.asking import require_index
-    from signet_sync.agent.workspace import opened
+    from signet_sync.agent.asking import reading
+    from signet_sync.agent.violations import difference
 
-    require_index(context.place())
-    with opened(context.root, context.settings(), database=context.chosen_database, touch_nothing=True) as workspace:
-        text = agent.diff(workspace, path)
+    limit = context.settings().max_file_bytes
+    with reading(context.place()) as database:
+        text = difference(database, context.root, path, limit).unified()
     if as_json:
         emit({"path": path, "diff": text})
-    else:
+    elif text:
         click.echo(text, nl=False)
+    else:
+        context.say("the texts are equal but for what is never shown: secrets, control characters, ends of lines")
     return 0
 
 

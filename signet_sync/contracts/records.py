@@ -7,7 +7,7 @@ regular expression can prove valid; only another head pays for YAML and pydantic
 from __future__ import annotations
 
 import re
-from functools import lru_cache
+from functools import cache, lru_cache
 from hashlib import sha256
 from typing import Any, NamedTuple
 
@@ -92,17 +92,20 @@ _CONTENT = (
     rf'memory_sentence: {_SENTENCE}\nmemory_sentence_version: {_TEXT}\nmemory_sentence_quality: "(ok|fallback)"\n'
     rf"memory_sentence_generated_at: {_TIME}"
 )
-_WRITTEN: dict[str, re.Pattern[str]] = {
-    "summary": re.compile(rf'kind: "summary"\n{_IDENTITY}{_CONTENT}', re.ASCII),
-    "compaction": re.compile(rf'kind: "compaction"\n{_IDENTITY}{_CONTENT}', re.ASCII),
-    "transcript": re.compile(rf'kind: "transcript"\n{_IDENTITY}{_CONTENT}\nsanitizer_version: {_TEXT}', re.ASCII),
-    "manifest": re.compile(
-        rf'kind: "manifest"\n{_IDENTITY}summary_path: {_NULLABLE}\ntranscript_path: {_NULLABLE}\n'
-        rf"compaction_path: {_NULLABLE}\nmemory_md_refs:((?:\n  - {_ITEM})*)\nupdated_at: {_TIME}\n"
-        rf'revision: (\d{{1,15}})\ncontent_sha256: "[0-9a-f]{{64}}"\nhash_scope: {_TEXT}',
-        re.ASCII,
-    ),
+_FORMS = {
+    "summary": rf'kind: "summary"\n{_IDENTITY}{_CONTENT}',
+    "compaction": rf'kind: "compaction"\n{_IDENTITY}{_CONTENT}',
+    "transcript": rf'kind: "transcript"\n{_IDENTITY}{_CONTENT}\nsanitizer_version: {_TEXT}',
+    "manifest": rf'kind: "manifest"\n{_IDENTITY}summary_path: {_NULLABLE}\ntranscript_path: {_NULLABLE}\n'
+    rf"compaction_path: {_NULLABLE}\nmemory_md_refs:((?:\n  - {_ITEM})*)\nupdated_at: {_TIME}\n"
+    rf'revision: (\d{{1,15}})\ncontent_sha256: "[0-9a-f]{{64}}"\nhash_scope: {_TEXT}',
 }
+
+
+@cache
+def _written(kind: str) -> re.Pattern[str]:
+    """The pattern of a kind's written form; each takes longer to compile than most modules to import."""
+    return re.compile(_FORMS[kind], re.ASCII)
 
 
 def read_record(kind: str, head: str) -> Record:
@@ -142,7 +145,7 @@ def manifest_fields(head: str) -> dict[str, Any]:
 
 def read_written_record(kind: str, head: str) -> Record | None:
     """The record of a head that is in the written form to the letter, else None."""
-    match = _WRITTEN[kind].fullmatch(head)
+    match = _written(kind).fullmatch(head)
     if match is None or len(head) > HEAD_LIMIT // 4:
         return None
     return _manifest(match) if kind == "manifest" else _content(kind, match)

@@ -69,7 +69,7 @@ def read(text: str) -> Iterator[Line]:
 
     Where the text has headings as we write them, only those begin a turn: everything else was said or printed.
     """
-    ours = _OURS.search(text) is not None
+    ours = is_ours(text)
     speaker: Speaker = "other"
     fence = tool = ""
     failed = False
@@ -88,7 +88,7 @@ def read(text: str) -> Iterator[Line]:
             continue
         if not _SAYS_SOMETHING.search(raw):
             continue
-        turn = _turn(raw, ours)
+        turn = turn_of(raw, ours=ours)
         if turn is not None:
             speaker, words = turn
             tool, failed = "", False
@@ -96,7 +96,7 @@ def read(text: str) -> Iterator[Line]:
             if words.strip():
                 yield Line("words", speaker, words)
             continue
-        call = _call(raw) if ours else None
+        call = call_of(raw) if ours else None
         if call:
             tool, detail, failed = call
             yield Line("tool", speaker, detail, tool, failed)
@@ -105,8 +105,13 @@ def read(text: str) -> Iterator[Line]:
             yield Line("words", speaker, raw)
 
 
-def _call(line: str) -> tuple[str, str, bool] | None:
-    """Name, detail and outcome of a tool call's line; somebody may also have said a list item that looks like one."""
+def is_ours(text: str) -> bool:
+    """Whether a text has headings of turns as we write them."""
+    return _OURS.search(text) is not None
+
+
+def call_of(line: str) -> tuple[str, str, bool] | None:
+    """Name, detail and whether it failed, of a tool call's line; None for a list item that somebody said."""
     call = _CALL.fullmatch(line)
     if call is None:
         return None
@@ -130,7 +135,7 @@ def _lines(text: str) -> Iterator[str]:
         at = end + 1
 
 
-def _turn(line: str, ours: bool) -> tuple[Speaker, str] | None:
+def turn_of(line: str, *, ours: bool) -> tuple[Speaker, str] | None:
     """Whose turn a line begins, and what of it are their words already."""
     if ours:
         heading = _OURS.fullmatch(line)

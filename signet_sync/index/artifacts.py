@@ -363,6 +363,19 @@ def canonical_dump(database: Database) -> list[tuple[Any, ...]]:
     return dump
 
 
+def newest(database: Database, agent_id: str, before: str, limit: int) -> list[tuple[str, str, str, str]]:
+    """Path, kind, session and sentence of an agent's artifacts but for manifests, those of the newest names first.
+
+    `before` is the path that the one before ended with, "" to begin.
+    """
+    sql = (
+        "select source_path, source_kind, coalesce(session_key, session_id), coalesce(ledger_sentence, '')"
+        " from memory_artifacts where agent_id = ?1 and source_kind <> 'manifest' and (?2 = '' or source_path < ?2)"
+        " order by source_path desc limit ?3"
+    )
+    return list(database.execute(sql, (agent_id, before, limit)))
+
+
 def rows_by_path(database: Database, paths: Sequence[str]) -> Mapping[str, Row]:
     """The rows of some paths."""
     found: dict[str, Row] = {}

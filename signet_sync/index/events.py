@@ -25,6 +25,22 @@ class Found(NamedTuple):
     promoted: bool
 
 
+class Asked(NamedTuple):
+    """A query that found memories: the query as stored, its instant, each memory with its score, the first first."""
+
+    query: str
+    at_us: int
+    hits: list[tuple[str, float]]
+
+
+class Angle(NamedTuple):
+    """A query that found a memory: how often, and when last (µs)."""
+
+    query: str
+    hits: int
+    last_us: int
+
+
 def record(database: Database, agent_id: str, query: str, hits: Iterable[tuple[str, float]], at_us: int) -> bool:
     """One event for each hit (memory id, score in (0, 1]) on a memory that stands; `query` is sanitized.
 
@@ -54,21 +70,56 @@ def of_memory(database: Database, agent_id: str, memory_id: str) -> list[Event]:
     return [Event(*row) for row in rows]
 
 
+def latest(database: Database, agent_id: str, most: int) -> list[Asked]:
+    """The queries of an agent that found something last, the newest first, made of so many hits at most."""
+    found: dict[tuple[int, str], Asked] = {}
+    for query, at_us, memory_id, score in database.execute(
+        "select query, at_us, memory_id, score from recall_events where agent_id = ?"
+        " order by at_us desc, id desc limit ?",
+        (agent_id, most),
+    ):
+        found.setdefault((at_us, query), Asked(query, at_us, [])).hits.append((memory_id, score))
+    for one in found.values():
+        one.hits.sort(key=lambda hit: (-hit[1], hit[0]))
+    return list(found.values())
+
+
+def angles_of(database: Database, agent_id: str, memory_id: str, most: int) -> list[Angle]:
+    """The distinct queries that found a memory, those that did so last first."""
+    rows = database.execute(
+        "select query, count(*), max(at_us) from recall_events where agent_id = ? and memory_id = ?"
+        " group by query order by max(at_us) desc, query limit ?",
+        (agent_id, memory_id, most),
+    )
+    return [Angle(*row) for row in rows]
+
+
+def days_of(database: Database, agent_id: str, memory_id: str) -> dict[int, int]:
+    """How often a memory was found on each day (its first instant, µs), in order of the days."""
+    rows = database.execute(
+        f"select at_us / {DAY} * {DAY}, count(*) from recall_events where agent_id = ? and memory_id = ?"
+        f" group by at_us / {DAY} order by 1",
+        (agent_id, memory_id),
+    )
+    return dict(rows)
+
+
 def totals_of(database: Database, agent_id: str, memory_id: str) -> Totals | None:
     """The totals of all events of a memory; None where nothing has found it."""
     row = next(database.execute(f"select {_TOTALS} where agent_id = ? and memory_id = ?", (agent_id, memory_id)))
     return Totals(*row) if row[0] else None
 
 
-def found_since(database: Database, agent_id: str, since_us: int) -> list[Found]:
-    """The memories of an agent that were found at `since_us` or later, with the totals of those events; by id."""
+def found_since(database: Database, agent_id: str, since_us: int, memory_id: str | None = None) -> list[Found]:
+    """The memories of an agent (or one) that were found at `since_us` or later, with the totals of those; by id."""
+    one, bindings = ("", ()) if memory_id is None else (" and e.memory_id = ?", (memory_id,))
     return [
-        Found(memory_id, Totals(*totals), bool(promoted))
-        for memory_id, promoted, *totals in database.execute(
+        Found(found, Totals(*totals), bool(promoted))
+        for found, promoted, *totals in database.execute(
             "select e.memory_id, exists(select 1 from memory_promotions p"
             f" where p.agent_id = e.agent_id and p.memory_id = e.memory_id), {_TOTALS}"
-            " where e.agent_id = ? and e.at_us >= ? group by e.memory_id order by e.memory_id",
-            (agent_id, since_us),
+            f" where e.agent_id = ? and e.at_us >= ?{one} group by e.memory_id order by e.memory_id",
+            (agent_id, since_us, *bindings),
         )
     ]
 

@@ -130,12 +130,13 @@ def sessions_below(database: Database, agent_id: str, of: str, limit: int = SIBL
             " order by latest_us desc, session_token, session_id limit ?"
         )
     else:
+        # `cross`: from what lies below to its sessions; the other way round leads through all nodes of an agent.
         sql = """with recursive below(id) as (
             select ?2 union select c.child_id from below
             join session_summaries n on n.agent_id = ?1 and n.id = below.id and n.depth > 0
             join session_summary_children c on c.agent_id = ?1 and c.parent_id = n.id)
             select n.agent_id, n.session_token, n.session_id, null from below
-            join session_summaries n on n.agent_id = ?1 and n.id = below.id and n.depth = 0
+            cross join session_summaries n on n.agent_id = ?1 and n.id = below.id and n.depth = 0
             group by n.session_token, n.session_id
             order by max(n.latest_us) desc, n.session_token, n.session_id limit ?3"""
     return [SessionRef(*row) for row in database.execute(sql, (agent_id, of, limit))]

@@ -125,16 +125,6 @@ def counts_of(database: Database, agent_id: str) -> tuple[int, int]:
     return held, artifacts
 
 
-def violation_batches(database: Database) -> list[tuple[str, str, list[tuple[str, str, str]]]]:
-    """Open violations grouped by the pass that found them: batch, time, and (path, code, message) of each."""
-    batches: dict[str, tuple[str, list[tuple[str, str, str]]]] = {}
-    for batch, found_at, path, code, message in database.execute(
-        "select batch, found_at, path, code, message from violations order by found_at, batch, path"
-    ):
-        batches.setdefault(batch, (found_at, []))[1].append((path, code, message))
-    return [(batch, found_at, entries) for batch, (found_at, entries) in batches.items()]
-
-
 def nowhere_else(database: Database) -> dict[str, int]:
     """How much there is of what neither files nor harnesses could give again."""
     last_copies = "violations v join seals s on s.path = v.path where length(s.packed) > 0"

@@ -76,25 +76,48 @@ def of_memory(database: Database, agent_id: str, memory_id: str) -> tuple[int, f
     return next(iter(rows), None)
 
 
+_VIEW = (
+    "p.memory_id, m.content, p.score, p.recall_count, p.queries, p.unique_days, p.last_us,"
+    " p.frequency, p.relevance, p.recency, p.diversity, p.consolidation from memory_promotions p"
+    " join memories m on m.agent_id = p.agent_id and m.id = p.memory_id"
+)
+_BEST_FIRST = "order by p.score desc, p.last_us desc, p.memory_id"
+
+
 def sweeps(database: Database, agent_id: str) -> list[SweepView]:
     """Every sweep of an agent, oldest first, each with what it promoted and was not forgotten since, best first."""
     by_sweep: dict[str, list[DreamView]] = {}
     for sweep_id, *row in database.execute(
-        "select p.sweep_id, p.memory_id, m.content, p.score, p.recall_count, p.queries, p.unique_days, p.last_us,"
-        " p.frequency, p.relevance, p.recency, p.diversity, p.consolidation from memory_promotions p"
-        " join memories m on m.agent_id = p.agent_id and m.id = p.memory_id"
-        " where p.agent_id = ? order by p.score desc, p.last_us desc, p.memory_id",
-        (agent_id,),
+        f"select p.sweep_id, {_VIEW} where p.agent_id = ? {_BEST_FIRST}", (agent_id,)
     ):
         by_sweep.setdefault(sweep_id, []).append(DreamView(*row))
+    return [sweep._replace(dreams=by_sweep.get(sweep.id, [])) for sweep in numbers_of_sweeps(database, agent_id)]
+
+
+def numbers_of_sweeps(database: Database, agent_id: str) -> list[SweepView]:
+    """Every sweep of an agent, oldest first, without what it promoted: no text is read."""
+    rows = database.execute(
+        "select sweep_id, at_us, candidates, skipped, promoted from dream_sweeps where agent_id = ? order by sweep_id",
+        (agent_id,),
+    )
     return [
-        SweepView(sweep_id, at_us, candidates, skipped, promoted, by_sweep.get(sweep_id, []))
-        for sweep_id, at_us, candidates, skipped, promoted in database.execute(
-            "select sweep_id, at_us, candidates, skipped, promoted from dream_sweeps where agent_id = ?"
-            " order by sweep_id",
-            (agent_id,),
-        )
+        SweepView(sweep_id, at_us, candidates, skipped, promoted, [])
+        for sweep_id, at_us, candidates, skipped, promoted in rows
     ]
+
+
+def of_sweep(database: Database, agent_id: str, sweep_id: str) -> list[DreamView]:
+    """What a sweep promoted and was not forgotten since, best first."""
+    rows = database.execute(
+        f"select {_VIEW} where p.agent_id = ? and p.sweep_id = ? {_BEST_FIRST}", (agent_id, sweep_id)
+    )
+    return [DreamView(*row) for row in rows]
+
+
+def view_of(database: Database, agent_id: str, memory_id: str) -> DreamView | None:
+    """The promotion of a memory as it was; None where it has not risen."""
+    rows = database.execute(f"select {_VIEW} where p.agent_id = ? and p.memory_id = ?", (agent_id, memory_id))
+    return next((DreamView(*row) for row in rows), None)
 
 
 def risen_since(database: Database, sweep_id: str) -> dict[str, list[Promotion]]:

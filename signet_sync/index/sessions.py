@@ -101,6 +101,19 @@ def files(database: Database, ref: SessionRef) -> list[SessionFile]:
     ]
 
 
+def of_paths(database: Database, agent_id: str, paths: list[str]) -> dict[str, SessionRef]:
+    """Whose artifacts some paths are, by path; those of other agents and of nobody are left out."""
+    return {
+        path: SessionRef(*row)
+        for path in paths
+        for row in database.execute(
+            "select agent_id, session_token, session_id, session_key from memory_artifacts"
+            " where source_path = ? and agent_id = ?",
+            (path, agent_id),
+        )
+    }
+
+
 def verdicts(database: Database, paths: list[str]) -> dict[str, str]:
     """The verdict's code (`indexed` where all is well) of some paths."""
     return {

@@ -72,6 +72,25 @@ def score(signals: Signals, weights: Weights = WEIGHTS) -> float:
     )
 
 
+class Part(NamedTuple):
+    """What one signal adds to a score: its `value`, from 0 to 1, times its `weight`."""
+
+    name: str
+    value: float
+    weight: float
+
+    @property
+    def adds(self) -> float:
+        """What it adds."""
+        return self.value * self.weight
+
+
+def parts(signals: Signals, weights: Weights = WEIGHTS) -> tuple[Part, ...]:
+    """The parts of which `score` is the sum."""
+    values = (signals.frequency, signals.relevance, signals.recency, signals.diversity, consolidation(signals))
+    return tuple(map(Part, Weights._fields, values, weights))
+
+
 def passes(signals: Signals, queries: int, value: float, gates: Gates) -> bool:
     """Whether every gate holds; `queries` is the number of distinct queries, uncapped, `value` the score."""
     return (
@@ -106,8 +125,8 @@ def nearest(
     candidates: Iterable[Candidate], now_us: int, most: int, *, half_life_days: float, gates: Gates, weights: Weights
 ) -> list[Near]:
     """Of what a sweep at `now_us` leaves, the `most` that lack the fewest gates; equals as `choose` has them."""
-    weighed = [_weighed(one, now_us, half_life_days, weights) for one in candidates]
-    left = [Near(one, lacks) for one in weighed if (lacks := lacking(one, gates))]
+    found = (weighed(one, now_us, half_life_days, weights) for one in candidates)
+    left = [Near(one, lacks) for one in found if (lacks := lacking(one, gates))]
     return nsmallest(most, left, key=lambda near: (len(near.lacks), *_order(near.memory)))
 
 
@@ -119,12 +138,13 @@ def choose(
     Equal scores go by the last hit, the newest first, then by id, so that the order of the candidates never matters.
     """
 
-    weighed = (_weighed(one, now_us, half_life_days, weights) for one in candidates)
-    worthy = (one for one in weighed if passes(one.signals, one.queries, one.score, gates))
+    found = (weighed(one, now_us, half_life_days, weights) for one in candidates)
+    worthy = (one for one in found if passes(one.signals, one.queries, one.score, gates))
     return nsmallest(gates.most, worthy, key=_order)
 
 
-def _weighed(candidate: Candidate, now_us: int, half_life_days: float, weights: Weights) -> Promotion:
+def weighed(candidate: Candidate, now_us: int, half_life_days: float, weights: Weights) -> Promotion:
+    """A memory as a sweep at `now_us` would promote it, whether it passes the gates or not."""
     memory_id, totals = candidate
     found = signals(totals, now_us, half_life_days)
     return Promotion(memory_id, score(found, weights), found, totals.queries, totals.last_us)

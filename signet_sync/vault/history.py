@@ -20,7 +20,7 @@ from signet_sync.vault import files
 from signet_sync.vault.git import gitconfig, gitindex, gitlock, objects, repository, trees, worktree
 from signet_sync.vault.git.gathering import Gathered, Gathering, Known, Limits, Skipped
 from signet_sync.vault.git.packs import NewObjects
-from signet_sync.vault.git.past import Commit, Diff, Version, blob, diff, log
+from signet_sync.vault.git.past import Commit, Diff, Told, Version, blob, diff, log, presentable
 from signet_sync.vault.git.repository import Opened
 from signet_sync.vault.git.trees import Entry
 from signet_sync.vault.layout import folder
@@ -32,6 +32,7 @@ __all__ = [
     "Known",
     "Limits",
     "Skipped",
+    "Told",
     "Version",
     "begin",
     "blob",
@@ -39,6 +40,7 @@ __all__ = [
     "create",
     "diff",
     "log",
+    "presentable",
 ]
 
 SUBJECT_LENGTH = 200  # characters

@@ -36,7 +36,7 @@ def test_a_sweep_has_been_or_has_not_been(tmp_path: Path, scenario: str, fault: 
 
 @pytest.mark.parametrize(
     ("scenario", "fault", "every"),
-    [("dream", "kill", 41), pytest.param("first dream", "sqlite-kill", 47, marks=pytest.mark.slow)],
+    [("dream", "kill", 67), pytest.param("first dream", "sqlite-kill", 47, marks=pytest.mark.slow)],
 )
 def test_a_sweep_has_been_or_has_not_been_at_a_few_points(
     tmp_path: Path, scenario: str, fault: str, every: int

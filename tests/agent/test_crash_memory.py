@@ -207,7 +207,7 @@ def test_a_recovery_that_is_killed_leaves_no_words_either(tmp_path, scenario):
 @pytest.mark.parametrize(
     ("scenario", "fault", "every"),
     [
-        ("forget", "kill", 97),
+        ("forget", "kill", 149),
         pytest.param("schema 1", "kill", 23, marks=pytest.mark.slow),
         pytest.param("remember", "EIO", 17, marks=pytest.mark.slow),
     ],

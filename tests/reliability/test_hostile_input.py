@@ -19,7 +19,7 @@ from typing import Any
 
 import artifacts_fixture as made
 import pytest
-from workbench import NOW, Vault
+from workbench import NOW, Vault, sampled
 
 import signet_sync
 from benchmarks import fuzz
@@ -76,7 +76,9 @@ def test_a_few_bytes_that_stand_for_gigabytes_are_refused_before_they_are_made_i
     assert refused.value.code == "frontmatter-invalid" and min(took) < 0.05 and most < 1 << 20
 
 
-@pytest.mark.parametrize("number", ["9" * 5_000, "9223372036854775807", "-1", "1e400", "0x_", "1_000", "٣", "true"])
+@pytest.mark.parametrize(
+    "number", sampled(["9" * 5_000, "-1", "1e400", "0x_", "9223372036854775807", "1_000", "٣", "true"], 2)
+)
 def test_a_number_that_is_none_or_too_large_is_one_files_trouble(tmp_path: Path, number: str) -> None:
     vault = Vault(tmp_path / "vault")
     manifest = vault / vault.session(1)["manifest"]
@@ -244,20 +246,25 @@ ANCHORED = {
     "signet_sync.contracts.frontmatter._KEY_LINE",
     "signet_sync.contracts.frontmatter._QUOTED_LINE",
     "signet_sync.contracts.places.KEPT_COPY",
+    "signet_sync.contracts.sanitizer._LEAPING",
+    "signet_sync.contracts.secret_shapes._MAIL_ADDRESS",
+    "signet_sync.digest._LIST_ITEM",
+    "signet_sync.digest.findings._OPEN_HEADING",
 }
 
 
 @pytest.mark.slow
 def test_no_pattern_takes_longer_than_the_text(figure: Callable[..., None]) -> None:
     found = {pattern: where for where, pattern in patterns()}
+    anchored = {pattern for where, pattern in patterns() if where in ANCHORED}
     slow = []
     for pattern, where in found.items():
         for unit in UNITS:
 
-            def look(size: int, pattern: re.Pattern[Any] = pattern, unit: str = unit, where: str = where) -> None:
-                text: Any = "\n" * (where not in ANCHORED) + unit * (size // len(unit))
+            def look(size: int, pattern: re.Pattern[Any] = pattern, unit: str = unit) -> None:
+                text: Any = "\n" * (pattern not in anchored) + unit * (size // len(unit))
                 text = text.encode() if isinstance(pattern.pattern, bytes) else text
-                if where in ANCHORED:
+                if pattern in anchored:
                     pattern.match(text)
                     pattern.fullmatch(text)
                 else:

@@ -166,7 +166,7 @@ def lost(folder: Path, name: str, most: int, every: int = 1) -> list[dict[str, A
 
 
 def test_what_was_answered_outlasts_the_power_in_a_few_states(tmp_path):
-    assert {line["outcome"] for line in lost(tmp_path, "session end", 1, every=8)} <= {"all", "nothing"}
+    assert {line["outcome"] for line in lost(tmp_path, "session end", 1, every=16)} <= {"all", "nothing"}
 
 
 @pytest.mark.slow

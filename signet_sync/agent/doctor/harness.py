@@ -1,4 +1,4 @@
-"""Harnesses: are our hooks in place, and do they answer when they are called as a harness calls them."""
+"""Harnesses: are our hooks (and MCP server) in place, and do hooks answer when they are called as a harness does it."""
 
 from __future__ import annotations
 
@@ -33,12 +33,14 @@ def harness(patient: Patient) -> list[Finding]:
     except SignetSyncError as error:
         return [problem("hooks", error.message, error.hint)]
     feeding = [condition for condition in found if condition.events]
-    if not feeding:
+    serving = [condition for condition in found if condition.server is not None]
+    if not feeding and not serving:
         if any(condition.found for condition in found):
             install = patient.command("hooks install auto")
             return [warning("hooks", "no harness hands its sessions over", install)]
         return [fine("hooks", "no harness is on this machine")]
-    told = [_told(patient, condition, each) for condition in feeding for each in condition.problems]
+    plugged = [condition for condition in found if condition in feeding or condition in serving]
+    told = [_told(patient, condition, each) for condition in plugged for each in condition.problems]
     told += _switched_off(patient)
     tried = [each.harness for each in feeding if _OTHERS.isdisjoint(one.code for one in each.problems)]
     return [*told, *_tried(patient, tried)]
@@ -53,14 +55,16 @@ def broken(patient: Patient) -> list[str]:
 def _told(patient: Patient, condition: Condition, one: Problem) -> Finding:
     flags = _AGAIN.get(one.code)
     remedy = one.hint if flags is None else patient.command(f"hooks install {condition.harness}{flags}")
-    kind = problem if one.code == "python-gone" else warning
+    kind = problem if one.code in ("python-gone", "server-gone", "server-extra") else warning
     return kind("hooks", f"{condition.harness}: {one.message}", remedy, fix=_is_dead(condition, one))
 
 
 def _is_dead(condition: Condition, one: Problem) -> bool:
-    """Whether these hooks call a program, or feed a workspace, that is gone; any other way may be as a person wants."""
+    """Whether hooks or server call a program, or feed a workspace, that is gone; the rest may be as a person wants."""
+    if not condition.events:
+        return False  # installing once more would bring hooks that nobody has asked for
     astray = one.code == "other-workspace" and not hooks.feeds_a_folder(condition)
-    return one.code == "python-gone" or astray
+    return one.code in ("python-gone", "server-gone") or astray
 
 
 def _switched_off(patient: Patient) -> list[Finding]:

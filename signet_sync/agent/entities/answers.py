@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from signet_sync.contracts.gardens import File, Kind
 from signet_sync.entities.events import Event, Outcome
@@ -166,3 +166,49 @@ class Erased:
 
     files: tuple[str, ...]
     events: tuple[str, ...]
+
+
+# ── as documents ──
+
+
+def done_document(done: Done) -> dict[str, Any]:
+    """What an operation answers with where a program asks."""
+    return {
+        "id": done.id,
+        "event_id": done.event_id,
+        "section": done.section,
+        "before": done.before,
+        "after": done.after,
+        "warnings": list(done.warnings),
+        "path": done.path,
+        "token": done.token,
+        "replayed": done.replayed,
+        "redactions": dict(done.redactions),
+    }
+
+
+def shown_document(shown: Shown) -> dict[str, Any]:
+    """The document of `entity show --json`."""
+    return {
+        "id": shown.id,
+        "agent_id": shown.agent_id,
+        "kind": shown.kind,
+        "title": shown.title,
+        "path": shown.path,
+        "status": shown.status,
+        "type": shown.type,
+        "participants": list(shown.participants),
+        "sections": [_section_document(section) for section in shown.sections],
+        "pins": list(shown.pins),
+        "locks": list(shown.locks),
+        "proposals": [proposal._asdict() for proposal in shown.proposals],
+        "drifted": shown.drifted,
+    }
+
+
+def _section_document(section: ShownSection) -> dict[str, Any]:
+    """A list has `items`, anything else `text`."""
+    named = {"name": section.name, "anchor": section.anchor, "heading": section.heading}
+    if section.items is None:
+        return {**named, "text": section.text}
+    return {**named, "items": [item._asdict() for item in section.items]}

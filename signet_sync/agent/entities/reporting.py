@@ -4,27 +4,15 @@ from __future__ import annotations
 
 from signet_sync import state
 from signet_sync.agent import projection
-from signet_sync.agent.entities import observing, performing, proposing
-from signet_sync.agent.entities.answers import (
-    Listed,
-    Logged,
-    Proposal,
-    Remark,
-    Replay,
-    Shown,
-    ShownItem,
-    ShownSection,
-    Source,
-)
-from signet_sync.agent.entities.garden import Garden, Seen, parsed, words
+from signet_sync.agent.entities import observing, performing, proposing, viewing
+from signet_sync.agent.entities.answers import Listed, Logged, Proposal, Remark, Replay, Shown, Source
+from signet_sync.agent.entities.garden import Garden
 from signet_sync.agent.workspace import Workspace
-from signet_sync.contracts.gardens import FILES, File, Kind, kind_of, parse_path
-from signet_sync.entities import chain, linting
-from signet_sync.entities.documents import Document, Section, text_of
-from signet_sync.entities.edits import items
-from signet_sync.entities.events import Event, states_of
+from signet_sync.contracts.gardens import FILES, Kind, kind_of, parse_path
+from signet_sync.entities import chain
+from signet_sync.entities.events import Event
 from signet_sync.entities.evidence import read_token
-from signet_sync.errors import UsageError, WorkspaceError
+from signet_sync.errors import UsageError
 from signet_sync.index import gardens
 from signet_sync.index.gardens import GardenFile
 
@@ -33,25 +21,7 @@ def show(workspace: Workspace, agent_id: str, ref: str, *, now_us: int) -> Shown
     """An entity with its sections. Raises `UsageError` (`unknown-entity`, `ambiguous-entity`)."""
     with state.workspace_lock(workspace.state):
         garden, row = _looked_at(workspace, agent_id, ref, now_us)
-        seen = _files(garden, row)
-        drifted = any(one.entity_id == row.id for one in gardens.drift(workspace.database, agent_id))
-        profile = parsed(seen["profile"].text or "")
-        fields = profile.fields if isinstance(profile, Document) else {}
-        return Shown(
-            id=row.id,
-            agent_id=agent_id,
-            kind=row.kind,
-            title=row.title,
-            path=row.path,
-            status=row.status,
-            type=row.type,
-            participants=row.participants,
-            sections=tuple(one for file in FILES for one in _sections(garden, row, seen[file])),
-            pins=words(fields.get("pins")),
-            locks=words(fields.get("locks")),
-            proposals=tuple(proposing.waiting(garden, row.id)),
-            drifted=drifted,
-        )
+        return viewing.shown(garden, row)
 
 
 def listing(workspace: Workspace, agent_id: str, *, kind: Kind | None = None, now_us: int) -> list[Listed]:
@@ -60,12 +30,7 @@ def listing(workspace: Workspace, agent_id: str, *, kind: Kind | None = None, no
         garden = Garden(workspace, agent_id, now_us)
         observing.tend(garden)
         observing.look(garden, None)
-    rows = gardens.entities(workspace.database, agent_id)
-    return [
-        Listed(row.id, row.kind, row.title, row.status, row.type, row.path, row.line)
-        for row in rows
-        if kind in (None, row.kind)
-    ]
+        return viewing.listed(garden, kind)
 
 
 def lint(workspace: Workspace, agent_id: str, ref: str | None = None, *, now_us: int) -> list[Remark]:
@@ -79,9 +44,9 @@ def lint(workspace: Workspace, agent_id: str, ref: str | None = None, *, now_us:
         else:
             garden, row = _looked_at(workspace, agent_id, ref, now_us)
             rows = [row]
-        found = [remark for row in rows for file in FILES for remark in _untidy(garden, row, file)]
-    wanted = {row.id for row in rows}
-    return found + [remark for remark in _queued(workspace, agent_id) if remark.id in wanted or ref is None]
+        found = [remark for row in rows for remark in viewing.untidy(garden, row)]
+        wanted = {row.id for row in rows}
+        return found + [remark for remark in viewing.queued(garden) if remark.id in wanted or ref is None]
 
 
 def verify(workspace: Workspace, agent_id: str) -> list[Remark]:
@@ -145,23 +110,14 @@ def drift(workspace: Workspace, agent_id: str) -> list[Remark]:
         garden = _open(workspace, agent_id)
         observing.tend(garden)
         observing.look(garden, None)
-    return _queued(workspace, agent_id)
-
-
-def _queued(workspace: Workspace, agent_id: str) -> list[Remark]:
-    return [
-        Remark(one.entity_id, one.code, one.message, one.hint, one.path)
-        for one in gardens.drift(workspace.database, agent_id)
-    ]
+        return viewing.queued(garden)
 
 
 def log(workspace: Workspace, agent_id: str, ref: str | None = None, *, limit: int = 0) -> list[Logged]:
     """The events of an entity (None: of all), newest first; `limit` 0: every one. Raises as `show`."""
     with state.workspace_lock(workspace.state):
         garden = _open(workspace, agent_id)
-        entries = garden.ledger.entries() if ref is None else garden.ledger.of(_named(garden, ref)[0])
-    states = states_of(entries)
-    found = [Logged(entry, states[entry.id]) for entry in reversed(entries) if isinstance(entry, Event)]
+        found = viewing.logged(garden, None if ref is None else _named(garden, ref)[0])
     return found[:limit] if limit else found
 
 
@@ -212,44 +168,6 @@ def _named(garden: Garden, ref: str) -> tuple[str, GardenFile | None]:
         return ref.strip(), None
     row = row or performing.located(garden, ref)
     return row.id, row
-
-
-def _files(garden: Garden, row: GardenFile) -> dict[File, Seen]:
-    place = parse_path(row.path)
-    if place is None:
-        raise WorkspaceError("the index names a file that is none of an entity", path=row.path)
-    return garden.both(place)
-
-
-def _sections(garden: Garden, row: GardenFile, seen: Seen) -> list[ShownSection]:
-    document = parsed(seen.text) if seen.text is not None else None
-    if document is None:
-        return []
-    if not isinstance(document, Document):
-        return [ShownSection("", None, "", seen.text or "", None)]
-    forms = {shape.anchor: shape.form for shape in garden.shapes_of(row.kind, seen.place.file, document)}
-    return [
-        _shown(section, forms.get(section.anchor or "", "narrative"), seen.place.file) for section in document.sections
-    ]
-
-
-def _shown(section: Section, form: str, file: File) -> ShownSection:
-    name = section.anchor or section.heading
-    listed = None
-    if form != "narrative":
-        listed = tuple(ShownItem(item.number, item.key, item.text) for item in items(section))
-    return ShownSection(
-        f"notes/{name}" if file == "notes" else name, section.anchor, section.heading, text_of(section), listed
-    )
-
-
-def _untidy(garden: Garden, row: GardenFile, file: File) -> list[Remark]:
-    seen = _files(garden, row)[file]
-    document = parsed(seen.text) if seen.text is not None else None
-    if not isinstance(document, Document):
-        return []  # it stands in the queue
-    shapes = garden.shapes_of(row.kind, file, document)
-    return [Remark(row.id, one.code, one.message, one.hint, seen.path) for one in linting.lint(document, shapes)]
 
 
 def _difference(text: str | None, told: str | None) -> tuple[str, str, str]:

@@ -1,4 +1,4 @@
-"""Settings of coding agents on this machine: our hooks put in, taken out and looked at, one module a harness."""
+"""Settings of coding agents on this machine: our hooks and MCP server put in, taken out, looked at."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import Protocol
 from signet_sync.host.settings import claude_code, codex, gemini, openclaw, opencode
 from signet_sync.host.settings.condition import Condition, Plan
 from signet_sync.host.settings.program import Program
+from signet_sync.host.settings.server import Access
 
 
 class Harness(Protocol):
@@ -18,11 +19,16 @@ class Harness(Protocol):
     def folder(self, environ: Mapping[str, str]) -> str:
         """The folder that shows that the harness is used here."""
 
-    def install(self, program: Program, environ: Mapping[str, str], *, trust: bool = False) -> Plan:
-        """What puts our hooks in. Raises `ConfigError` for settings that cannot be edited safely."""
+    def install(
+        self, program: Program, environ: Mapping[str, str], *, trust: bool = False, access: Access | None = None
+    ) -> Plan:
+        """What puts our hooks in, and with `access` our MCP server; one of ours that is there is renewed either way.
+
+        Raises `ConfigError` for settings that cannot be edited safely.
+        """
 
     def uninstall(self, environ: Mapping[str, str]) -> Plan:
-        """What takes our hooks out. Raises `ConfigError` likewise."""
+        """What takes our hooks and our server out. Raises `ConfigError` likewise."""
 
     def look(self, program: Program, environ: Mapping[str, str]) -> Condition:
         """How it stands; raises nothing for damaged settings."""

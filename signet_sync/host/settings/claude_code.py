@@ -1,4 +1,7 @@
-"""Claude Code: hook groups in `settings.json` of `$CLAUDE_CONFIG_DIR`, else of `~/.claude`; times in seconds."""
+"""Claude Code: hook groups in `settings.json` of `$CLAUDE_CONFIG_DIR`, else of `~/.claude`; times in seconds.
+
+Its MCP servers stand in another file, which it keeps for itself and writes while it runs.
+"""
 
 from __future__ import annotations
 
@@ -6,11 +9,13 @@ import os
 import sys
 from collections.abc import Mapping, Sequence
 
-from signet_sync.host.settings import hook_file
+from signet_sync.host.settings import hook_file, server, server_member
 from signet_sync.host.settings.condition import Condition, Plan, Problem
 from signet_sync.host.settings.groups import Group
 from signet_sync.host.settings.places import home
 from signet_sync.host.settings.program import Program
+from signet_sync.host.settings.server import Access
+from signet_sync.host.settings.server_member import Shape
 from signet_sync.whereabouts import read_json
 
 NAME = "claude-code"
@@ -22,28 +27,33 @@ MANAGED = (
     else "/etc/claude-code/managed-settings.json"
 )
 
+_SHAPE = Shape(("mcpServers",), lambda words: {"type": "stdio", **server_member.split(words)})
+
 
 def folder(environ: Mapping[str, str]) -> str:
     """Where the person's settings are."""
     return environ.get("CLAUDE_CONFIG_DIR") or os.path.join(home(environ), ".claude")
 
 
-def install(program: Program, environ: Mapping[str, str], *, trust: bool = False) -> Plan:
+def install(program: Program, environ: Mapping[str, str], *, trust: bool = False, access: Access | None = None) -> Plan:
     """Our groups into the settings; Claude Code asks for no trust. Raises `ConfigError`."""
     del trust
-    return Plan((hook_file.merging(_path(environ), _wanted(program)),))
+    hooks = hook_file.merging(_path(environ), _wanted(program))
+    servers = server_member.registering(_servers(environ), _SHAPE, program, access, environ.get("PATH"))
+    return Plan((hooks, *servers))
 
 
 def uninstall(environ: Mapping[str, str]) -> Plan:
-    """Our groups out of the settings. Raises `ConfigError`."""
-    return Plan((hook_file.stripping(_path(environ)),))
+    """Our groups out of the settings, our server out of its list. Raises `ConfigError`."""
+    hooks = hook_file.stripping(_path(environ))
+    return Plan((hooks, *server_member.unregistering(_servers(environ), _SHAPE)))
 
 
 def look(program: Program, environ: Mapping[str, str]) -> Condition:
     """Which events call us, and what keeps them from it."""
     path = _path(environ)
     data, ours, problems = hook_file.look(path)
-    return hook_file.condition(
+    condition = hook_file.condition(
         NAME,
         path,
         found=os.path.isdir(folder(environ)),
@@ -52,10 +62,22 @@ def look(program: Program, environ: Mapping[str, str]) -> Condition:
         program=program,
         problems=(*problems, *_silenced(data, path), *_silenced(_managed(), MANAGED)),
     )
+    registered, _, told = server_member.look(_servers(environ), _SHAPE)
+    return server.with_server(condition, registered, program, environ.get("PATH"), told)
 
 
 def _path(environ: Mapping[str, str]) -> str:
     return os.path.join(folder(environ), "settings.json")
+
+
+def _servers(environ: Mapping[str, str]) -> str:
+    """The list of servers for all projects: beside the folder of settings, unless a variable names that one."""
+    older = os.path.join(folder(environ), ".config.json")
+    return (
+        older
+        if os.path.exists(older)
+        else os.path.join(environ.get("CLAUDE_CONFIG_DIR") or home(environ), ".claude.json")
+    )
 
 
 def _wanted(program: Program) -> dict[str, Group]:

@@ -1,4 +1,7 @@
-"""Codex: hook groups in `hooks.json` of `$CODEX_HOME`, else of `~/.codex`; times in seconds; nothing runs untrusted."""
+"""Codex: hook groups in `hooks.json` of `$CODEX_HOME`, else of `~/.codex`; times in seconds; nothing runs untrusted.
+
+What is trusted, and the MCP servers, stand in `config.toml`.
+"""
 
 from __future__ import annotations
 
@@ -7,13 +10,26 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from signet_sync.errors import ConfigError
-from signet_sync.host.settings import files, groups, hook_file, jsontext, trust_state
-from signet_sync.host.settings.condition import Condition, Edit, Plan, Problem
+from signet_sync.host.settings import (
+    document,
+    groups,
+    hook_file,
+    jsontext,
+    server,
+    server_member,
+    server_table,
+    tomltext,
+    trust_state,
+)
+from signet_sync.host.settings.condition import Condition, Edit, Plan, Problem, Server
 from signet_sync.host.settings.groups import Group, Place
 from signet_sync.host.settings.places import home
 from signet_sync.host.settings.program import Program
+from signet_sync.host.settings.server import Access
 
 NAME = "codex"
+# Codex starts a server with next to nothing of its own environment: without these it would look elsewhere than a hook.
+_HANDED_ON = ("SIGNET_CONFIG", "SIGNET_DB", "SIGNET_STATE", "XDG_CONFIG_HOME", "XDG_STATE_HOME")
 _LEFT_OUT = "Codex leaves the hooks out, without a word, until they are trusted"
 
 
@@ -23,7 +39,7 @@ def folder(environ: Mapping[str, str]) -> str:
     return os.path.realpath(moved) if moved else os.path.join(home(environ), ".codex")
 
 
-def install(program: Program, environ: Mapping[str, str], *, trust: bool = False) -> Plan:
+def install(program: Program, environ: Mapping[str, str], *, trust: bool = False, access: Access | None = None) -> Plan:
     """Our groups into `hooks.json`; with `trust` also what Codex writes once a person trusts them.
 
     Raises `ConfigError`.
@@ -32,26 +48,31 @@ def install(program: Program, environ: Mapping[str, str], *, trust: bool = False
     assert hooks.after is not None
     ours = groups.places(jsontext.parse(hooks.after.decode()))
     states = trust_state.wanted(_path(environ), ours)
+    path = _config(environ)
+    config = document.load(path)
+    after = trust_state.written(config, states, path) if trust else config
+    passed = [name for name in _HANDED_ON if environ.get(name)]
+    after = server_table.merged(after, program, access, passed=passed, path=path, search=environ.get("PATH"))
+    edits = (hooks, document.edit(path, config, after)) if trust or access or after != config else (hooks,)
     if not trust:
-        return Plan((hooks,), by_hand=() if _settled(environ, states) else (f"{_LEFT_OUT}: {_ask(program)}",))
-    config = _config_text(environ)
-    edit = _edit(environ, config, trust_state.written(config, states, _config(environ)))
+        return Plan(edits, by_hand=() if _settled(environ, states) else (f"{_LEFT_OUT}: {_ask(program)}",))
     told = [
         f"{place.event}: {place.own['command']} ({hash_})" for place, hash_ in zip(ours, states.values(), strict=True)
     ]
-    return Plan((hooks, edit), trusted=tuple(told))
+    return Plan(edits, trusted=tuple(told))
 
 
 def uninstall(environ: Mapping[str, str]) -> Plan:
-    """Our groups out of `hooks.json`, their trust out of `config.toml`. Raises `ConfigError`."""
+    """Our groups out of `hooks.json`, their trust and our server out of `config.toml`. Raises `ConfigError`."""
     path = _path(environ)
     hooks = hook_file.stripping(path)
     data, ours, _ = hook_file.look(path)
-    config = _config_text(environ)
+    config = document.load(_config(environ))
     edits = [hooks]
     if config is not None:
-        keys = trust_state.wanted(path, ours).keys()
-        edits.append(_edit(environ, config, trust_state.without(config, keys, _config(environ))))
+        # The trust first: where it was written after the server, the line end between them is its own.
+        rest = trust_state.without(config, trust_state.wanted(path, ours).keys(), _config(environ))
+        edits.append(_taken_out(environ, config, server_table.without(rest, _config(environ))))
     moved = _events_with_hooks_behind(data, ours)
     if not moved:
         return Plan(tuple(edits))
@@ -66,7 +87,8 @@ def look(program: Program, environ: Mapping[str, str]) -> Condition:
     path = _path(environ)
     _, ours, problems = hook_file.look(path)
     told = list(problems)
-    trusted = None
+    of_server: list[Problem] = []
+    trusted = registered = None
     try:
         config = _config_data(environ)
     except ConfigError as error:
@@ -78,7 +100,8 @@ def look(program: Program, environ: Mapping[str, str]) -> Condition:
         told += _silenced(config, _config(environ), bool(ours))
         if trusted is False:
             told.append(Problem("untrusted", _LEFT_OUT, _ask(program)))
-    return hook_file.condition(
+        registered, of_server = _server(config, _config(environ))
+    condition = hook_file.condition(
         NAME,
         path,
         found=os.path.isdir(folder(environ)),
@@ -88,6 +111,7 @@ def look(program: Program, environ: Mapping[str, str]) -> Condition:
         problems=told,
         trusted=trusted,
     )
+    return server.with_server(condition, registered, program, environ.get("PATH"), of_server)
 
 
 def _ask(program: Program) -> str:
@@ -114,13 +138,8 @@ def _wanted(program: Program) -> dict[str, Group]:
     }
 
 
-def _config_text(environ: Mapping[str, str]) -> str | None:
-    raw = files.read(_config(environ))
-    return None if raw is None else files.text(_config(environ), raw)
-
-
 def _config_data(environ: Mapping[str, str]) -> dict[str, Any]:
-    return trust_state.parsed(_config_text(environ) or "", _config(environ))
+    return tomltext.parsed(document.load(_config(environ)) or "", _config(environ))
 
 
 def _settled(environ: Mapping[str, str], states: Mapping[str, str]) -> bool:
@@ -130,11 +149,19 @@ def _settled(environ: Mapping[str, str], states: Mapping[str, str]) -> bool:
         return False
 
 
-def _edit(environ: Mapping[str, str], before: str | None, after: str) -> Edit:
-    raw = None if before is None else before.encode()
+def _taken_out(environ: Mapping[str, str], before: str, after: str) -> Edit:
     # Nothing but our tables was in it; one that was there before us, and empty, begins with a line feed of ours.
-    made_by_us = not after and before is not None and before[:1] == "["
-    return Edit(_config(environ), raw, None if made_by_us else after.encode())
+    made_by_us = not after and before[:1] == "["
+    return document.edit(_config(environ), before, None if made_by_us else after)
+
+
+def _server(config: Mapping[str, Any], path: str) -> tuple[Server | None, list[Problem]]:
+    entry = server_table.entry(config)
+    words = server_member.words_of(entry)
+    if not server.is_ours(words):
+        return None, []
+    off = [server.switched_off(f"enabled = false in {path}")] if entry.get("enabled") is False else []
+    return Server(path, tuple(words)), off
 
 
 def _silenced(config: Mapping[str, Any], path: str, installed: bool) -> list[Problem]:

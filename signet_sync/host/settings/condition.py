@@ -42,8 +42,20 @@ class Plan:
 
 
 @dataclass(frozen=True, slots=True)
+class Server:
+    """Our MCP server in a harness's settings: their path, and the words that start it."""
+
+    path: str
+    words: tuple[str, ...]
+
+    def flag(self, name: str) -> str | None:
+        """What follows a flag; None where it is not given."""
+        return self.words[self.words.index(name) + 1] if name in self.words[:-1] else None
+
+
+@dataclass(frozen=True, slots=True)
 class Condition:
-    """The state of our hooks at one harness.
+    """The state of our hooks at one harness, and of our MCP server where it is registered there.
 
     `found`: the harness's folder is there. `events` are those that call us, `missing` those that should. `workspace`
     is the root that the present hooks feed, None for the default one. `trusted` is None where nothing asks for trust.
@@ -57,6 +69,7 @@ class Condition:
     workspace: str | None = None
     problems: tuple[Problem, ...] = ()
     trusted: bool | None = None
+    server: Server | None = None
 
     @property
     def installed(self) -> bool:

@@ -12,12 +12,12 @@ from contextlib import suppress
 from signet_sync.errors import ConfigError, SignetSyncError
 from signet_sync.host.settings.condition import Edit
 
-LIMIT = 16 * 1024 * 1024  # bytes; settings are some kilobytes
+LIMIT = 16 * 1024 * 1024  # bytes; settings are some kilobytes, those of Claude Code's own keeping some megabytes
 _A_WRITE = 60.0  # seconds: no write takes as long, so what is older was left behind
 
 
 class Changed(SignetSyncError):
-    """Somebody else wrote the file between our look and our write; nothing was written."""
+    """Somebody else wrote the file between our look and our write, or right behind it: theirs is what is there."""
 
     code = "busy"
 
@@ -30,8 +30,11 @@ def read(path: str) -> bytes | None:
         return None
     try:
         status = os.fstat(handle)
-        if not stat.S_ISREG(status.st_mode) or status.st_size > LIMIT:
+        if not stat.S_ISREG(status.st_mode):
             raise ConfigError("this is no settings file", path=path, hint="move it away, then try again")
+        if status.st_size > LIMIT:
+            size = f"larger than {LIMIT >> 20} MiB, which no settings are"
+            raise ConfigError(size, path=path, hint="look what fills it, then try again; nothing was written")
         with open(handle, "rb", closefd=False) as file:
             return file.read()
     finally:
@@ -56,12 +59,13 @@ def apply(edit: Edit) -> None:
     """Makes an edit durable: temporary file beside the target, fsync, comparison, rename, fsync of the folder.
 
     Mode and owner are kept, a new file is the user's alone. Raises `Changed` where the file is not as it was when the
-    edit was made, `OSError` where it cannot be written; then nothing has changed.
+    edit was made, or somebody wrote over it at once: a harness that runs may know what was there before, and no more.
+    Raises `OSError` where it cannot be written; then nothing has changed.
     """
     target = os.path.realpath(edit.path)
     folder = os.path.dirname(target)
     if edit.after is None:
-        _compare(edit)
+        _compare(edit.path, edit.before)
         os.unlink(target)
     else:
         os.makedirs(folder, mode=0o700, exist_ok=True)
@@ -69,13 +73,14 @@ def apply(edit: Edit) -> None:
         temporary = os.path.join(folder, f".{os.path.basename(target)}.signet-{uuid.uuid4().hex}.tmp")
         try:
             _write(temporary, edit.after, target)
-            _compare(edit)
+            _compare(edit.path, edit.before)
             os.replace(temporary, target)
         except BaseException:
             with suppress(OSError):
                 os.unlink(temporary)
             raise
     _sync_folder(folder)
+    _compare(edit.path, edit.after)
 
 
 def remove_empty_folders(path: str, harness_folder: str) -> None:
@@ -89,9 +94,10 @@ def remove_empty_folders(path: str, harness_folder: str) -> None:
         where = os.path.dirname(where)
 
 
-def _compare(edit: Edit) -> None:
-    if read(edit.path) != edit.before:
-        raise Changed("another program has just changed this file", path=edit.path, hint="try again")
+def _compare(path: str, expected: bytes | None) -> None:
+    if read(path) != expected:
+        hint = "close the programs that write it (the harness itself), then try again"
+        raise Changed("another program has just changed this file", path=path, hint=hint)
 
 
 def _write(temporary: str, data: bytes, target: str) -> None:

@@ -1,18 +1,21 @@
-"""Gemini CLI: hook groups in `~/.gemini/settings.json`; times in milliseconds."""
+"""Gemini CLI: hook groups and MCP servers in `~/.gemini/settings.json`; times in milliseconds."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Mapping
 
-from signet_sync.host.settings import hook_file
+from signet_sync.host.settings import document, groups, hook_file, server, server_member
 from signet_sync.host.settings.condition import Condition, Plan, Problem
 from signet_sync.host.settings.groups import Group
 from signet_sync.host.settings.places import home
 from signet_sync.host.settings.program import Program
+from signet_sync.host.settings.server import Access
+from signet_sync.host.settings.server_member import Shape
 
 NAME = "gemini"
 _LABEL = "signet-sync"
+_SHAPE = Shape(("mcpServers",), server_member.split)
 
 
 def folder(environ: Mapping[str, str]) -> str:
@@ -20,22 +23,30 @@ def folder(environ: Mapping[str, str]) -> str:
     return os.path.join(home(environ), ".gemini")
 
 
-def install(program: Program, environ: Mapping[str, str], *, trust: bool = False) -> Plan:
+def install(program: Program, environ: Mapping[str, str], *, trust: bool = False, access: Access | None = None) -> Plan:
     """Our groups into the settings; hooks in a person's own settings need no trust. Raises `ConfigError`."""
     del trust
-    return Plan((hook_file.merging(_path(environ), _wanted(program)),))
+    path = _path(environ)
+    text = document.load(path)
+    hooked = groups.merged(text, _wanted(program), path)
+    after = server_member.merged(hooked, _SHAPE, program, access, path=path, search=environ.get("PATH"))
+    return Plan((document.edit(path, text, after),))
 
 
 def uninstall(environ: Mapping[str, str]) -> Plan:
-    """Our groups out of the settings. Raises `ConfigError`."""
-    return Plan((hook_file.stripping(_path(environ)),))
+    """Our groups and our server out of the settings. Raises `ConfigError`."""
+    path = _path(environ)
+    text = document.load(path)
+    rest = None if text is None else groups.stripped(text, path)
+    after = None if rest is None else server_member.stripped(rest, _SHAPE, path)
+    return Plan((document.edit(path, text, after),))
 
 
 def look(program: Program, environ: Mapping[str, str]) -> Condition:
     """Which events call us, and what keeps them from it."""
     path = _path(environ)
     data, ours, problems = hook_file.look(path)
-    return hook_file.condition(
+    condition = hook_file.condition(
         NAME,
         path,
         found=os.path.isdir(folder(environ)),
@@ -44,6 +55,9 @@ def look(program: Program, environ: Mapping[str, str]) -> Condition:
         program=program,
         problems=(*problems, *_silenced(data, path)),
     )
+    registered, _ = server_member.found(data, _SHAPE, path)
+    told = _switched_off(data, path) if registered else []
+    return server.with_server(condition, registered, program, environ.get("PATH"), told)
 
 
 def _path(environ: Mapping[str, str]) -> str:
@@ -73,4 +87,15 @@ def _silenced(data: object, path: str) -> list[Problem]:
             found.append(
                 Problem("hooks-disabled", f'"{key}.disabled" in {path} names {_LABEL}', "/hooks enable signet-sync")
             )
+    return found
+
+
+def _switched_off(data: object, path: str) -> list[Problem]:
+    rules = data.get("mcp") if isinstance(data, dict) else None
+    allowed, excluded = (rules.get(key) if isinstance(rules, dict) else None for key in ("allowed", "excluded"))
+    found = []
+    if isinstance(allowed, list) and server.NAME not in allowed:
+        found.append(server.switched_off(f'"mcp.allowed" in {path}, which does not name it,'))
+    if isinstance(excluded, list) and server.NAME in excluded:
+        found.append(server.switched_off(f'"mcp.excluded" in {path}'))
     return found

@@ -7,8 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from signet_sync.errors import ConfigError
-from signet_sync.host.settings import jsontext
+from signet_sync.host.settings import document, jsontext
 from signet_sync.host.settings.jsontext import Child
 from signet_sync.host.settings.program import OURS
 
@@ -70,33 +69,12 @@ def _handlers(group: object) -> list[Any]:
     return handlers if isinstance(handlers, list) else []
 
 
-def parsed(text: str, path: str) -> Any:
-    """The value of a settings file. Raises `ConfigError` with line and remedy where it cannot be edited safely."""
-    try:
-        data = jsontext.parse(text)
-    except jsontext.NotJson as error:
-        if not text.strip():
-            raise _unusable(path, "the file is empty", "delete it or write {} into it") from error
-        if error.comment:
-            what = "a comment; only JSON without comments can be edited safely"
-            raise _unusable(path, f"line {error.line}: {what}", "take the comments out") from error
-        raise _unusable(path, f"line {error.line}: {error.message}", "mend this") from error
-    _check_shape(data, path)
+def parsed(text: str, path: str) -> dict[str, Any]:
+    """The value of a file of hooks. Raises `ConfigError` with line and remedy where it cannot be edited safely."""
+    data = document.parsed(text, path)
+    if not isinstance(data.get("hooks", {}), dict):
+        raise document.unusable(path, '"hooks" is no object', "mend this")
     return data
-
-
-def _check_shape(data: object, path: str) -> None:
-    if not isinstance(data, dict):
-        raise _unusable(path, "the file holds no JSON object", "mend this")
-    hooks = data.get("hooks", {})
-    if not isinstance(hooks, dict):
-        raise _unusable(path, '"hooks" is no object', "mend this")
-
-
-def _unusable(path: str, message: str, hint: str) -> ConfigError:
-    return ConfigError(
-        message, path=path, hint=f"{hint}, then try again; nothing was written", code="settings-unparsable"
-    )
 
 
 def merged(text: str | None, wanted: Mapping[str, Group], path: str) -> str:
@@ -155,7 +133,7 @@ def _completed(text: str, lacking: Mapping[str, Group], path: str) -> str:
         elif isinstance(groups.data, list):
             text = jsontext.appended(text, groups.value, group)
         else:
-            raise _unusable(path, f'"hooks.{event}" is no list', "mend this")
+            raise document.unusable(path, f'"hooks.{event}" is no list', "mend this")
     return text
 
 
@@ -182,18 +160,4 @@ def _cut(text: str, place: Place) -> str | None:
         handlers = jsontext.member(text, group.value, "hooks")
         assert handlers is not None
         return jsontext.without(text, handlers.value, place.handler)
-    root = jsontext.root(text)
-    way = (
-        (groups.value, place.group),
-        (hooks.value, _index(text, hooks.value, groups)),
-        (root, _index(text, root, hooks)),
-    )
-    for start, index in way:
-        shorter = jsontext.without(text, start, index)
-        if shorter is not None:
-            return shorter
-    return None
-
-
-def _index(text: str, start: int, child: Child) -> int:
-    return next(i for i, other in enumerate(jsontext.children(text, start)) if other.start == child.start)
+    return jsontext.cut(text, [(jsontext.root(text), hooks), (hooks.value, groups), (groups.value, group)])

@@ -5,38 +5,28 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from signet_sync.errors import SignetSyncError
-from signet_sync.host.settings import files, groups
+from signet_sync.host.settings import document, groups
 from signet_sync.host.settings.condition import Condition, Edit, Problem
 from signet_sync.host.settings.groups import Group, Place
 from signet_sync.host.settings.program import Program, command_problems, workspace_of
 
 
-def load(path: str) -> str | None:
-    """The text of a settings file, None where there is none. Raises `ConfigError`."""
-    raw = files.read(path)
-    return None if raw is None else files.text(path, raw)
-
-
 def merging(path: str, wanted: Mapping[str, Group]) -> Edit:
     """The edit that puts exactly these groups of ours into a file. Raises `ConfigError`."""
-    text = load(path)
-    return Edit(path, _raw(text), groups.merged(text, wanted, path).encode())
+    text = document.load(path)
+    return document.edit(path, text, groups.merged(text, wanted, path))
 
 
 def stripping(path: str) -> Edit:
     """The edit that takes all groups of ours out of a file. Raises `ConfigError`."""
-    text = load(path)
-    return Edit(path, _raw(text), None if text is None else _raw(groups.stripped(text, path)))
-
-
-def _raw(text: str | None) -> bytes | None:
-    return None if text is None else text.encode()
+    text = document.load(path)
+    return document.edit(path, text, None if text is None else groups.stripped(text, path))
 
 
 def look(path: str) -> tuple[object, list[Place], tuple[Problem, ...]]:
     """The file's value, our handlers in it, and why it cannot be read, where it cannot."""
     try:
-        text = load(path)
+        text = document.load(path)
         data = {} if text is None else groups.parsed(text, path)
     except SignetSyncError as error:
         return {}, [], (unparsable(error.message),)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NoReturn
 
@@ -164,6 +165,19 @@ def without(text: str, start: int, index: int) -> str | None:
     newline = style(text).newline
     if lead.startswith(MARK + newline):
         return text[: start + 1] + rest.removeprefix(newline + _line_indent(text, start))
+    return None
+
+
+def cut(text: str, steps: Sequence[tuple[int, Child]]) -> str | None:
+    """The document without the last of these children, each in the object or list that begins at its place.
+
+    What we made to hold it goes, too; None where that is all of the document.
+    """
+    for start, child in reversed(steps):
+        index = next(i for i, other in enumerate(children(text, start)) if other.start == child.start)
+        shorter = without(text, start, index)
+        if shorter is not None:
+            return shorter
     return None
 
 

@@ -1,14 +1,21 @@
-"""OpenClaw: a hook folder of two files below `~/.openclaw/hooks`; OpenClaw loads it when it is told to."""
+"""OpenClaw: a hook folder of two files below `~/.openclaw/hooks`; OpenClaw loads it when it is told to.
+
+Its MCP servers stand in a file with comments, which only its own command edits: that is left to the person.
+"""
 
 from __future__ import annotations
 
+import json
 import os
+import shlex
 from collections.abc import Mapping
 
-from signet_sync.host.settings import script_file
+from signet_sync.errors import SignetSyncError
+from signet_sync.host.settings import files, script_file, server, server_member
 from signet_sync.host.settings.condition import Condition, Plan, Problem
 from signet_sync.host.settings.places import home
 from signet_sync.host.settings.program import Program, command_problems, workspace_of
+from signet_sync.host.settings.server import Access
 
 NAME = "openclaw"
 _EVENTS = ("agent:bootstrap", "command:new", "command:reset", "session:auto-reset", "session:compact:after")
@@ -21,16 +28,20 @@ def folder(environ: Mapping[str, str]) -> str:
     return os.path.join(home(environ), ".openclaw")
 
 
-def install(program: Program, environ: Mapping[str, str], *, trust: bool = False) -> Plan:
+def install(program: Program, environ: Mapping[str, str], *, trust: bool = False, access: Access | None = None) -> Plan:
     """Both files of our hook. Raises `ConfigError` where others of these names stand there."""
     del trust
     edits = tuple(script_file.writing(path, text) for path, text in _files(program, environ).items())
-    return Plan(edits, by_hand=(_ENABLE,))
+    return Plan(edits, by_hand=(_ENABLE, *_registering(program, access)))
 
 
 def uninstall(environ: Mapping[str, str]) -> Plan:
     """Both files of our hook away."""
-    return Plan(tuple(script_file.removing(path) for path in _paths(environ)))
+    left = f"openclaw mcp unset {server.NAME}"
+    return Plan(
+        tuple(script_file.removing(path) for path in _paths(environ)),
+        by_hand=(left,) if _may_be_registered(environ) else (),
+    )
 
 
 def look(program: Program, environ: Mapping[str, str]) -> Condition:
@@ -57,3 +68,19 @@ def _paths(environ: Mapping[str, str]) -> tuple[str, str]:
 def _files(program: Program, environ: Mapping[str, str]) -> dict[str, str]:
     about, handler = _paths(environ)
     return {about: script_file.template(_ABOUT), handler: script_file.script(_SCRIPT, program)}
+
+
+def _registering(program: Program, access: Access | None) -> list[str]:
+    if access is None:
+        return []
+    entry = json.dumps(server_member.split(program.server(access.flags)), ensure_ascii=False)
+    told = "(the MCP server; OpenClaw alone edits the list of them)"
+    return [f"{shlex.join(['openclaw', 'mcp', 'set', server.NAME, entry])}  {told}"]
+
+
+def _may_be_registered(environ: Mapping[str, str]) -> bool:
+    """Whether the words of our server are anywhere in its settings; those of the hook are not."""
+    try:
+        return b"signet_sync" in (files.read(os.path.join(folder(environ), "openclaw.json")) or b"")
+    except (SignetSyncError, OSError):
+        return False

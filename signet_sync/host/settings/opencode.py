@@ -1,18 +1,32 @@
-"""OpenCode: a plug-in file in `opencode/plugins` of the person's settings; OpenCode loads it without being told."""
+"""OpenCode: a plug-in file in `opencode/plugins` of the person's settings; OpenCode loads it without being told.
+
+Its MCP servers stand in `opencode.json`, which is read whether or not there is an `opencode.jsonc` beside it.
+"""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
-from signet_sync.host.settings import script_file
+from signet_sync.errors import SignetSyncError
+from signet_sync.host.settings import document, jsontext, script_file, server, server_member
 from signet_sync.host.settings.condition import Condition, Plan, Problem
 from signet_sync.host.settings.places import home
 from signet_sync.host.settings.program import Program, command_problems, workspace_of
+from signet_sync.host.settings.server import Access
+from signet_sync.host.settings.server_member import Shape
 
 NAME = "opencode"
 _EVENTS = ("session.created", "session.idle", "session.compacted", "dispose", "experimental.chat.system.transform")
 _SCRIPT = "opencode.js"
+
+
+def _entry(words: Sequence[str]) -> dict[str, object]:
+    return {"type": "local", "command": list(words)}
+
+
+_OLDER = Shape(("mcp",), _entry, (("enabled", True),))
+_NEWER = Shape(("mcp", "servers"), _entry)
 
 
 def folder(environ: Mapping[str, str]) -> str:
@@ -20,19 +34,31 @@ def folder(environ: Mapping[str, str]) -> str:
     return os.path.join(environ.get("XDG_CONFIG_HOME") or os.path.join(home(environ), ".config"), "opencode")
 
 
-def install(program: Program, environ: Mapping[str, str], *, trust: bool = False) -> Plan:
+def install(program: Program, environ: Mapping[str, str], *, trust: bool = False, access: Access | None = None) -> Plan:
     """Our plug-in into its folder. Raises `ConfigError` where another file of that name stands there."""
     del trust
-    return Plan((script_file.writing(_path(environ), script_file.script(_SCRIPT, program)),))
+    plugin = script_file.writing(_path(environ), script_file.script(_SCRIPT, program))
+    path = _servers(environ)
+    return Plan((plugin, *server_member.registering(path, _shape(path), program, access, environ.get("PATH"))))
 
 
 def uninstall(environ: Mapping[str, str]) -> Plan:
-    """Our plug-in away."""
-    return Plan((script_file.removing(_path(environ)),))
+    """Our plug-in away, our server out of the list. Raises `ConfigError`."""
+    path = _servers(environ)
+    return Plan((script_file.removing(_path(environ)), *server_member.unregistering(path, _shape(path))))
 
 
 def look(program: Program, environ: Mapping[str, str]) -> Condition:
-    """Whether our plug-in is there and calls this installation."""
+    """Whether our plug-in and our server are there and call this installation."""
+    path = _servers(environ)
+    shape = _shape(path)
+    registered, entry, told = server_member.look(path, shape)
+    if entry.get("enabled") is False or entry.get("disabled") is True:
+        told = [*told, server.switched_off(f'"{".".join((*shape.way, server.NAME))}" in {path}')]
+    return server.with_server(_plugged(program, environ), registered, program, environ.get("PATH"), told)
+
+
+def _plugged(program: Program, environ: Mapping[str, str]) -> Condition:
     path = _path(environ)
     text, problems = script_file.look(path)
     found = os.path.isdir(folder(environ))
@@ -47,3 +73,18 @@ def look(program: Program, environ: Mapping[str, str]) -> Condition:
 
 def _path(environ: Mapping[str, str]) -> str:
     return os.path.join(folder(environ), "plugins", "signet-sync.js")
+
+
+def _servers(environ: Mapping[str, str]) -> str:
+    return os.path.join(folder(environ), "opencode.json")
+
+
+def _shape(path: str) -> Shape:
+    """The shape that the file has: the newer one where it is there already, else the one that every version reads."""
+    try:
+        data = jsontext.parse(document.load(path) or "{}")
+    except (SignetSyncError, OSError, jsontext.NotJson):
+        return _OLDER
+    servers = data.get("mcp") if isinstance(data, dict) else None
+    newer = servers.get("servers") if isinstance(servers, dict) else None
+    return _NEWER if isinstance(newer, dict) and "type" not in newer else _OLDER

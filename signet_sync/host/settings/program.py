@@ -51,6 +51,10 @@ class Program:
         """The words of the hook."""
         return [*self.start, "hook", harness]
 
+    def server(self, flags: Sequence[str]) -> list[str]:
+        """The words of the MCP server."""
+        return [*self.start, "mcp", *flags]
+
     def again(self, harness: str, *flags: str) -> str:
         """What a person types to have our hooks written anew, for the workspace that they are meant for."""
         place = ["--workspace", self.workspace] if self.workspace else []

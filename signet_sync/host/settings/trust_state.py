@@ -9,13 +9,12 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-import tomllib
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from signet_sync.config import DOTS_LIMIT
 from signet_sync.errors import ConfigError
 from signet_sync.host.settings.groups import Place
+from signet_sync.host.settings.tomltext import loaded, newline, parsed, quoted
 
 _TIMEOUT = 600  # seconds: what Codex takes for a handler that names none
 
@@ -49,23 +48,6 @@ def wanted(hooks_path: str, ours: Sequence[Place]) -> dict[str, str]:
     }
 
 
-def parsed(text: str, path: str) -> dict[str, Any]:
-    """The settings as values. Raises `ConfigError` with file and line."""
-    try:
-        return _loaded(text)
-    except (ValueError, RecursionError) as error:
-        raise ConfigError(
-            f"{error}", path=path, hint="mend this, then try again; nothing was written", code="settings-unparsable"
-        ) from error
-
-
-def _loaded(text: str) -> dict[str, Any]:
-    # tomllib needs minutes for a key of some ten thousand parts, and numbers may be too long for Python.
-    if any(line.count(".") > DOTS_LIMIT for line in text.split("\n") if "[" in line or "=" in line):
-        raise ValueError("a key is nested too deeply")
-    return tomllib.loads(text)
-
-
 def all_trusted(config: Mapping[str, Any], states: Mapping[str, str]) -> bool:
     """Every hook may run: known by its place, unchanged since, and not switched off."""
     return all(_is_trusted(_states(config).get(key), value) for key, value in states.items())
@@ -82,11 +64,11 @@ def written(text: str | None, states: Mapping[str, str], path: str) -> str:
     known = _states(before)
     stale = [key for key, value in states.items() if key in known and not _is_trusted(known[key], value)]
     result = without(text, stale, path)
-    newline = "\r\n" if "\r\n" in text else "\n"
+    end = newline(text)
     for key, value in states.items():
         if key not in known or key in stale:
-            lines = (f"[hooks.state.{_quoted(key)}]", "enabled = true", f'trusted_hash = "{value}"', "")
-            result += ("" if fresh else newline) + newline.join(lines)
+            lines = (f"[hooks.state.{quoted(key)}]", "enabled = true", f'trusted_hash = "{value}"', "")
+            result += ("" if fresh else end) + end.join(lines)
             fresh = False
     _check(_others(before, states), result, states, path)
     return result
@@ -94,7 +76,7 @@ def written(text: str | None, states: Mapping[str, str], path: str) -> str:
 
 def without(text: str, keys: Iterable[str], path: str) -> str:
     """The settings without the tables of these keys. Raises `ConfigError` where they cannot be cut out safely."""
-    gone = [key for key in keys if key in text or _quoted(key)[1:-1] in text]
+    gone = [key for key in keys if key in text or quoted(key)[1:-1] in text]
     if not gone:
         return text
     before = parsed(text, path)
@@ -108,7 +90,7 @@ def without(text: str, keys: Iterable[str], path: str) -> str:
 def _check(expected: object, text: str, states: Iterable[str], path: str) -> None:
     """An edit must leave every other setting as it was, and bring nothing but what it was made for."""
     try:
-        after = _loaded(text)
+        after = loaded(text)
         safe = _others(after, states) == expected
     except (ValueError, RecursionError):
         safe = False
@@ -144,16 +126,11 @@ def _is_trusted(state: object, value: str) -> bool:
 
 
 def _table(key: str) -> re.Pattern[str]:
-    quoted = "|".join(re.escape(form) for form in (_quoted(key), f"'{key}'"))
+    written_as = "|".join(re.escape(form) for form in (quoted(key), f"'{key}'"))
     return re.compile(
-        rf"(?:\r?\n)?(?:(?<=\n)|\A)\[hooks\.state\.(?:{quoted})\][ \t]*(?:\r?\n|\Z)"
+        rf"(?:\r?\n)?(?:(?<=\n)|\A)\[hooks\.state\.(?:{written_as})\][ \t]*(?:\r?\n|\Z)"
         rf"(?:(?:enabled|trusted_hash)[ \t]*=[^\n]*(?:\n|\Z))*"
     )
-
-
-def _quoted(key: str) -> str:
-    """A basic string of TOML; JSON writes the same, except that it leaves DEL alone."""
-    return json.dumps(key, ensure_ascii=False).replace("\x7f", "\\u007f")
 
 
 def _snake(event: str) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import islice
 from typing import TYPE_CHECKING
@@ -159,7 +159,11 @@ def _named(place: Opened, folder: Entry) -> Iterator[tuple[str, Entry]]:
 # ── what changed ──
 
 
-def diff(place: Opened, oldest: str, *, limit: int = DIFF_LIMIT) -> Diff:
+# How much of a file's patch (path, patch) is shown to whoever asks; "" leaves it out.
+Told = Callable[[str, str], str]
+
+
+def diff(place: Opened, oldest: str, *, limit: int = DIFF_LIMIT, told: Told | None = None) -> Diff:
     """What changed from a commit's tree (`oldest` is a revision) to the newest one's, at most `limit` characters.
 
     Made of bytes alone: neither attributes nor drivers of the repository have a say. Secrets that somebody else
@@ -175,6 +179,7 @@ def diff(place: Opened, oldest: str, *, limit: int = DIFF_LIMIT) -> Diff:
         room = limit
         for number, (path, old, new) in enumerate(changes):
             patch = _patch(place, path, old, new)
+            patch = patch if told is None else told(path, patch)
             if len(patch) > room:
                 left = len(changes) - number
                 cut = f"cut after {limit:,} characters: {left:,} of {len(changes):,} changed files are not shown"
@@ -214,7 +219,12 @@ def _patch(place: Opened, path: str, old: Entry | None, new: Entry | None) -> st
     if isinstance(before, _TooLarge) or isinstance(after, _TooLarge):
         return f"diff --git a/{shown} b/{shown}\nlarge files differ\n"
     patch = pygit2.Patch.create_from(before, after, old_as_path=shown, new_as_path=shown)
-    return _CONTROL.sub(_escaped, redact(patch.data.decode("utf-8", "replace"))[0])
+    return presentable(patch.data)
+
+
+def presentable(raw: bytes) -> str:
+    """Text of a version as a diff shows it: without secrets, control characters as escapes."""
+    return _CONTROL.sub(_escaped, redact(raw.decode("utf-8", "replace"))[0])
 
 
 class _TooLarge:

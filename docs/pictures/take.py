@@ -1,0 +1,124 @@
+"""Takes the pictures of the page anew: `python docs/pictures/take.py`.
+
+Needs the extra `ui`, playwright and a Chromium. The sample workspace is made for it, in a home that goes again, so that
+nothing of the machine is in a picture.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+PROJECT = HERE.parents[1]
+sys.path[:0] = [str(PROJECT), str(HERE)]
+
+from playwright.sync_api import Browser, expect, sync_playwright  # noqa: E402 - after the paths
+from workspace import furnish  # noqa: E402 - after the paths
+
+WIDE, NARROW = (1440, 1000), (390, 844)
+LARGEST = 250_000  # bytes of a picture
+
+
+@dataclass(frozen=True)
+class Picture:
+    """One view: the links that lead to it from the overview, how it is looked at, words to search for there."""
+
+    name: str
+    links: tuple[str, ...] = ()
+    size: tuple[int, int] = WIDE
+    scheme: str = "light"
+    words: str = ""
+
+
+SESSIONS, GRAPH, PROBLEMS, RECALL, ENTITIES = (
+    f'.views a[href^="/{view}"]' for view in ("sessions", "graph", "violations", "recall", "entities")
+)
+SESSION = 'main a:text("Moved the view daily_extremes")'
+PICTURES = (
+    Picture("overview"),
+    Picture("overview-narrow", size=NARROW, scheme="dark"),
+    Picture("sessions", (SESSIONS,), words="priya"),
+    Picture("session", (SESSIONS, SESSION)),
+    Picture("session-narrow", (SESSIONS, SESSION), size=NARROW),
+    Picture("graph", (GRAPH,)),
+    Picture("thread", (GRAPH, 'main .who a:text("tidepool (codex)")'), scheme="dark"),
+    Picture("problems", (PROBLEMS,)),
+    Picture("violation", (PROBLEMS, 'main a[href^="/violations/show"]')),
+    Picture("recall", (RECALL,)),
+    Picture("memory", (RECALL, 'main a:text("A restore drill counts")'), scheme="dark"),
+    Picture("entity", (ENTITIES, 'main a:text-is("Mira")')),
+)
+
+
+def main() -> None:
+    """Makes the workspace, serves it, takes the pictures."""
+    with tempfile.TemporaryDirectory() as home, _ui(home) as address, sync_playwright() as playwright:
+        program = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+        root = ["--no-sandbox"] if os.geteuid() == 0 else []
+        browser = playwright.chromium.launch(executable_path=program, args=root)
+        for picture in PICTURES:
+            path = HERE / f"ui-{picture.name}.png"
+            path.write_bytes(_take(browser, address, picture))
+            sys.stdout.write(f"{path.relative_to(PROJECT)}: {path.stat().st_size:,} bytes\n")
+            if path.stat().st_size > LARGEST:
+                raise SystemExit(f"{path} is larger than {LARGEST:,} bytes")
+        browser.close()
+
+
+@contextmanager
+def _ui(home: str) -> Iterator[str]:
+    """The address of the page over the sample workspace, with an agent that runs."""
+    for name in [name for name in os.environ if name.startswith(("SIGNET_", "XDG_"))]:
+        del os.environ[name]
+    os.environ |= {"HOME": home, "SIGNET_WORKSPACE": f"{home}/notes", "TZ": "UTC", "PYTHONPATH": str(PROJECT)}
+    furnish(f"{home}/notes", datetime.now(UTC))
+    command = [sys.executable, "-m", "signet_sync"]
+    with (
+        subprocess.Popen([*command, "run"], stderr=subprocess.DEVNULL) as agent,
+        subprocess.Popen([*command, "ui", "--json"], stdout=subprocess.PIPE, text=True) as server,
+    ):
+        try:
+            assert server.stdout is not None
+            yield json.loads("".join(iter(server.stdout.readline, "}\n")) + "}")["url"]
+        finally:
+            server.terminate()
+            agent.terminate()
+
+
+def _take(browser: Browser, address: str, picture: Picture) -> bytes:
+    width, height = picture.size
+    context = browser.new_context(
+        viewport={"width": width, "height": height},
+        color_scheme="dark" if picture.scheme == "dark" else "light",
+        reduced_motion="reduce",
+        locale="en-GB",
+        timezone_id="UTC",
+    )
+    page = context.new_page()
+    page.goto(address)
+    expect(page.locator(".head .badge")).to_have_text("Agent: watching", timeout=60_000)
+    for link in picture.links:
+        with page.expect_navigation():
+            page.locator(link).locator("visible=true").first.click()
+    if picture.words:
+        page.get_by_role("searchbox").press_sequentially(picture.words)
+        expect(page.locator("#found mark").first).to_be_visible()
+        page.locator("h1").click()
+    page.mouse.move(0, height - 1)
+    taken = page.screenshot(animations="disabled", caret="hide")
+    context.close()
+    return taken
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,84 @@
+"""`mcp`: an agent's memory as tools and resources of the Model Context Protocol."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import sys
+from typing import TYPE_CHECKING
+
+import click
+
+from signet_sync.cli import Context, pass_context
+from signet_sync.errors import ConfigError, UsageError
+
+if TYPE_CHECKING:
+    from signet_sync.mcp_server.memory import Memory
+
+_INSTALL = "pip install 'signet-sync[mcp]'"
+_TOKEN = "SIGNET_MCP_TOKEN"  # noqa: S105 -- the name of a variable
+_SHORTEST = 16  # characters of a token that somebody chose
+
+
+@click.command()
+@click.option("--agent", metavar="ID", default="default", show_default=True, help="Whose memory is served.")
+@click.option(
+    "--scope",
+    type=click.Choice(["main", "shared"]),
+    default="main",
+    show_default=True,
+    help="shared: nothing private and no MEMORY.md, for a place that others read too.",
+)
+@click.option("--read-only", is_flag=True, help="Leave out the tools that write.")
+@click.option("--http", is_flag=True, help="Serve HTTP on 127.0.0.1 in place of stdin and stdout.")
+@click.option("--port", type=click.IntRange(1, 65535), help="The port of --http (else one that is free).")
+@pass_context
+def mcp(context: Context, agent: str, scope: str, read_only: bool, http: bool, port: int | None) -> int:
+    """Serve an agent's memory as MCP tools over stdin and stdout, for a coding agent that starts this command.
+
+    With --http the URL and a new token are printed to stderr; SIGNET_MCP_TOKEN names a token of yours. docs/mcp.md has
+    configurations to copy.
+    """
+    from signet_sync.contracts.identities import require_agent
+
+    require_agent(agent)
+    if port is not None and not http:
+        raise UsageError("--port is for --http", hint="give --http, too")
+    if context.chosen_database == ":memory:":
+        raise UsageError("a database in memory holds nothing to serve", hint="leave --db :memory: out")
+    try:
+        import mcp_types  # noqa: F401
+    except ImportError:
+        raise ConfigError("the server needs the extra `mcp`, which is not installed", hint=_INSTALL) from None
+    from signet_sync.mcp_server.memory import Memory
+    from signet_sync.mcp_server.server import made
+
+    context.log_to_person()
+    memory = Memory(context.place(), agent, shared=scope == "shared", read_only=read_only)
+    if http:
+        return _over_http(context, memory, port or 0)
+    from signet_sync.mcp_server import standard_streams
+
+    if sys.stdin.isatty():
+        context.say(f"serving the memory of agent {agent}; a coding agent starts this command, Ctrl-C ends it")
+    return standard_streams.serve(made(memory))
+
+
+def _over_http(context: Context, memory: Memory, port: int) -> int:
+    from signet_sync.mcp_server import loopback
+    from signet_sync.mcp_server.server import made
+
+    chosen = os.environ.get(_TOKEN)
+    if chosen is not None and (len(chosen) < _SHORTEST or not chosen.isascii() or not chosen.isprintable()):
+        raise UsageError(
+            f"{_TOKEN} is no token: it needs {_SHORTEST} letters and digits or more",
+            hint="leave it out, and one is made",
+            code="token-invalid",
+        )
+    token = chosen or secrets.token_urlsafe(32)
+    listening = loopback.bound(port)
+    url = f"http://{loopback.HOST}:{listening.getsockname()[1]}{loopback.PATH}"
+    click.echo(f"serving the memory of agent {memory.agent_id} at {url}", err=True)
+    if chosen is None:
+        click.echo(f"Authorization: Bearer {token}", err=True)
+    return loopback.serve(made(memory), listening, token)

@@ -1,0 +1,139 @@
+"""The tools that look: each takes a memory and typed arguments, and gives a document."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any
+
+from signet_sync.agent import own_history, told
+from signet_sync.agent import recall as agent_recall
+from signet_sync.agent.asking import count_artifacts, count_nodes, reading
+from signet_sync.agent.entities import viewing
+from signet_sync.agent.entities.answers import shown_document
+from signet_sync.agent.expand import expand as follow
+from signet_sync.agent.history import DISABLED, REMEDY, document
+from signet_sync.agent.opening import describe, newest_paths, running
+from signet_sync.agent.stats import stats as numbers
+from signet_sync.agent.workspace import require_root
+from signet_sync.contracts.timestamps import instant_of, parse_instant
+from signet_sync.errors import UsageError
+from signet_sync.index import search as full_text
+from signet_sync.mcp_server import shapes
+from signet_sync.mcp_server.answering import Document, answer
+from signet_sync.mcp_server.memory import Memory
+from signet_sync.recall.rank import TIERS
+
+_MOST_HITS = 50
+_MOST_COMMITS = 100
+
+
+def now_us() -> int:
+    """The present."""
+    return instant_of(datetime.now(UTC))
+
+
+def search(memory: Memory, asked: shapes.Search) -> Document:
+    """`memory_search`."""
+    since = None if asked.since is None else _instant(asked.since)
+    with reading(memory.place) as database:
+        hits = full_text.search(
+            database, asked.query, agent_id=memory.agent_id, kind=asked.kind, since_us=since, limit=asked.limit
+        )
+    if memory.counts:
+        count_artifacts(memory.place, [(hit.agent_id, hit.path) for hit in hits])
+    return answer({"query": asked.query, "hits": [hit._asdict() for hit in hits]}, _more(len(hits), asked.limit))
+
+
+def _instant(text: str) -> int:
+    instant = parse_instant(text) or parse_instant(f"{text}T00:00:00Z")
+    if instant is None:
+        raise UsageError("`since` is not a day or an ISO 8601 time", hint="2026-03-28", code="arguments-invalid")
+    return instant
+
+
+def _more(found: int, limit: int, most: int = _MOST_HITS) -> str | None:
+    if found < limit:
+        return None
+    return "there may be more: a larger `limit` shows it" if limit < most else "there may be more: ask more narrowly"
+
+
+def recall(memory: Memory, asked: shapes.Recall) -> Document:
+    """`memory_recall`: for others to read, of memories alone those that are not private."""
+    with reading(memory.place) as database:
+        hits = agent_recall.recall(
+            database,
+            asked.query,
+            agent_id=memory.agent_id,
+            limit=asked.limit,
+            tiers=("memory",) if memory.shared else TIERS,
+            private=not memory.shared,
+        )
+    if memory.counts:
+        agent_recall.note(memory.place, memory.agent_id, asked.query, hits, now_us())
+    return answer({"query": asked.query, "hits": [hit._asdict() for hit in hits]}, _more(len(hits), asked.limit))
+
+
+def expand(memory: Memory, asked: shapes.Expand) -> Document:
+    """`memory_expand`."""
+    with reading(memory.place) as database:
+        found = follow(database, memory.agent_id, asked.handle, asked.budget)
+    if memory.counts and found["node"]["kind"] != "live":
+        count_nodes(memory.place, memory.agent_id, [found["node"]["id"]])
+    left = found.get("children_left_out")
+    return answer(found, f"{left} more below are not listed" if left else None)
+
+
+def context(memory: Memory, asked: shapes.Context) -> Document:
+    """`memory_context`: for others to read without MEMORY.md and without anything private."""
+    require_root(memory.place.root)
+    given: dict[str, Any] = {"shared": memory.shared, "budget": asked.budget}
+    if asked.prompt is None:
+        composed = told.at_start(memory.place, memory.agent_id, **given)
+    else:
+        composed = told.at_prompt(memory.place, memory.agent_id, asked.prompt, **given, counted=memory.counts)
+    more = [f"not read: {trouble}" for trouble in composed.troubles]
+    if composed.crowded:
+        more.append("nothing of it fits into `budget`: a larger one shows more")
+    elif not composed.text:
+        more.append("there is nothing to tell" if asked.prompt is None else "memory holds nothing on this")
+    return answer(told.document(memory.agent_id, composed, shared=memory.shared), "; ".join(more) or None)
+
+
+def session(memory: Memory, asked: shapes.OpenSession) -> Document:
+    """`session_open`."""
+    with reading(memory.place) as database:
+        found = running(database, memory.agent_id, asked.session) or describe(database, memory.agent_id, asked.session)
+    if memory.counts:
+        paths = dict.fromkeys(newest_paths(found).values())
+        count_artifacts(memory.place, [(memory.agent_id, path) for path in paths])
+    return answer(found)
+
+
+def history(memory: Memory, asked: shapes.History) -> Document:
+    """`memory_history`."""
+    found = own_history.listed(memory.place, memory.agent_id, asked.limit, with_diff=asked.include_diff)
+    more = []
+    if not found.commits:
+        enabled = memory.place.settings().history_enabled
+        more.append("no commits yet" if enabled else f"{DISABLED}: {REMEDY}")
+    elif left := _more(len(found.commits), asked.limit, _MOST_COMMITS):
+        more.append(left)
+    if found.diff is not None and found.diff.cut:
+        more.append(found.diff.cut)
+    return answer({"diff": None, **document(found)}, "; ".join(more) or None)
+
+
+def stats(memory: Memory, asked: shapes.Nothing) -> Document:
+    """`memory_stats`."""
+    with reading(memory.place) as database:
+        return answer(numbers(database, memory.agent_id, now_us())._asdict())
+
+
+def entity(memory: Memory, asked: shapes.ReadEntity) -> Document:
+    """`entity_read`: one entity as its files stand; without an id a list of all."""
+    with viewing.looking(memory.place, memory.agent_id, now_us()) as garden:
+        if asked.id is None:
+            found = viewing.listed(garden, asked.kind)
+            return answer({"entity": None, "entities": [one._asdict() for one in found]})
+        shown = viewing.shown(garden, viewing.known(garden, asked.id))
+    return answer({"entity": shown_document(shown), "entities": None})

@@ -1,0 +1,104 @@
+"""The server over stdin and stdout, until stdin closes or a signal asks for its end."""
+
+from __future__ import annotations
+
+import contextvars
+import json
+import os
+import signal
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Self
+
+import anyio
+from mcp.server.lowlevel import Server
+from mcp.server.stdio import stdio_server
+from mcp.shared.message import SessionMessage
+from mcp_types import PARSE_ERROR, ErrorData, JSONRPCError
+from pydantic import ValidationError
+
+if TYPE_CHECKING:
+    from mcp.shared._stream_protocols import ReadStream, WriteStream
+
+
+def serve(server: Server[Any]) -> int:
+    """Serves until the end; gives the exit code."""
+    try:
+        anyio.run(_served, server)
+    except* BrokenPipeError:
+        pass  # nobody reads the answers any more
+    return 0
+
+
+async def _served(server: Server[Any]) -> None:
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(_leave_on_signal)
+        async with stdio_server() as (incoming, outgoing):
+            messages = _Messages(incoming, outgoing)
+            await server.run(messages, outgoing, server.create_initialization_options())
+        tasks.cancel_scope.cancel()
+
+
+async def _leave_on_signal() -> None:
+    """Ends the process: a thread that waits for stdin cannot be called back, and every write of ours can be cut off."""
+    with anyio.open_signal_receiver(signal.SIGTERM, signal.SIGINT) as signals:
+        async for number in signals:
+            os._exit(130 if number == signal.SIGINT else 0)
+
+
+class _Messages:
+    """What comes in; a line that cannot be read is answered with an error, so that nobody waits for it in vain.
+
+    A request may hold half of a surrogate pair, which some languages write and no UTF-8 text has.
+    """
+
+    def __init__(self, incoming: ReadStream[SessionMessage | Exception], outgoing: WriteStream[SessionMessage]) -> None:
+        self._incoming = incoming
+        self._outgoing = outgoing
+
+    @property
+    def last_context(self) -> contextvars.Context | None:
+        """What the SDK asks of its own streams."""
+        return getattr(self._incoming, "last_context", None)
+
+    async def receive(self) -> SessionMessage | Exception:
+        """The next message."""
+        while True:
+            item = await self._incoming.receive()
+            if not isinstance(item, ValidationError):
+                return item
+            error = ErrorData(code=PARSE_ERROR, message="this line is no message of JSON-RPC in UTF-8")
+            await self._outgoing.send(SessionMessage(JSONRPCError(jsonrpc="2.0", id=_id_in(item), error=error)))
+
+    async def aclose(self) -> None:
+        """Ends the stream."""
+        await self._incoming.aclose()
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> SessionMessage | Exception:
+        try:
+            return await self.receive()
+        except anyio.EndOfStream:
+            raise StopAsyncIteration from None
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.aclose()
+
+
+def _id_in(error: ValidationError) -> int | str | None:
+    """The id of the request that a line was meant to be, where Python's more patient parser finds one."""
+    line = error.errors()[0]["input"]
+    try:
+        told = json.loads(line) if isinstance(line, str) else line
+    except (ValueError, RecursionError):
+        return None
+    found = told.get("id") if isinstance(told, dict) else None
+    if isinstance(found, str):
+        return found if found.isprintable() else None
+    return found if isinstance(found, int) and not isinstance(found, bool) else None

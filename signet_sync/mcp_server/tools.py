@@ -1,0 +1,222 @@
+"""The tools as a client sees them: name, words for an agent, schemas, hints; and how one is called."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+from mcp_types import CallToolResult, TextContent, Tool, ToolAnnotations
+from pydantic import BaseModel
+
+from signet_sync.mcp_server import reading, shapes, writing
+from signet_sync.mcp_server.answering import Document, Failure, attempted, error_text, text_of
+from signet_sync.mcp_server.memory import Memory
+
+Act = Callable[[Memory, Any], Document]
+
+
+@dataclass(frozen=True)
+class Offer:
+    """A tool: what it takes and answers with, and what it does.
+
+    `shared` describes it where others read the answers, too; where it says nothing the tool is not offered there.
+    """
+
+    name: str
+    title: str
+    description: str
+    takes: type[shapes.Asked]
+    answers: type[shapes.Answer]
+    act: Act
+    shared: str = ""
+    writes: bool = False
+    destroys: bool = False
+    again: bool = True  # the same arguments once more change nothing further
+
+    @cached_property
+    def tool(self) -> Tool:
+        """The tool as it is listed."""
+        return Tool(
+            name=self.name,
+            title=self.title,
+            description=self.description,
+            input_schema=_schema(self.takes, "validation"),
+            output_schema=_or_error(_schema(self.answers, "serialization")),
+            annotations=ToolAnnotations(
+                title=self.title,
+                read_only_hint=not self.writes,
+                destructive_hint=self.destroys,
+                idempotent_hint=self.again,
+                open_world_hint=False,
+            ),
+        )
+
+
+def _schema(model: type[BaseModel], mode: Any) -> dict[str, Any]:
+    schema = model.model_json_schema(mode=mode)
+    # Docstrings and class names are for those who read the code.
+    for part in (schema, *schema.get("$defs", {}).values()):
+        part.pop("title", None)
+        part.pop("description", None)
+        for field in part.get("properties", {}).values():
+            field.pop("title", None)
+    return schema
+
+
+def _or_error(schema: dict[str, Any]) -> dict[str, Any]:
+    """A schema that errors fit, too: some clients hold them to it, and show nothing of one that does not fit."""
+    fields = schema["properties"] | {"error": _schema(shapes.Error, "serialization")}
+    either = [{"required": schema["required"]}, {"required": ["error"]}]
+    return {key: value for key, value in schema.items() if key != "required"} | {"properties": fields, "anyOf": either}
+
+
+OFFERS = (
+    Offer(
+        "memory_recall",
+        "Recall",
+        "Ask this agent's memory a question. Finds what answers it: remembered facts, decisions and preferences first, "
+        "then threads and summaries of past sessions, then places in transcripts; every hit says what it is and when. "
+        "Start here when you wonder whether something was decided, tried or said before; follow a hit's id with "
+        "memory_expand.",
+        shapes.Recall,
+        shapes.RecallAnswer,
+        reading.recall,
+        shared="Ask what this agent remembers and may tell others: decisions, preferences and notes that answer a "
+        "question.",
+    ),
+    Offer(
+        "memory_search",
+        "Search",
+        "Full-text search over the files of this agent's past sessions (summaries, transcripts, compactions), best "
+        "match first, with a snippet. For exact words: a file name, an error message, a person. For a question use "
+        "memory_recall.",
+        shapes.Search,
+        shapes.SearchAnswer,
+        reading.search,
+    ),
+    Offer(
+        "memory_expand",
+        "Expand",
+        "Follow an id, ^handle, path or session down to its source: the thing's own text, what stands above, below "
+        "and beside it, and its words in the transcript, within a budget of tokens.",
+        shapes.Expand,
+        shapes.ExpandAnswer,
+        reading.expand,
+    ),
+    Offer(
+        "memory_context",
+        "Context",
+        "What you are told at the start of a session (MEMORY.md and the workspace's identity files); with `prompt` "
+        "what memory holds on that, in a few lines.",
+        shapes.Context,
+        shapes.ContextAnswer,
+        reading.context,
+        shared="The workspace's identity files; with `prompt` what this agent remembers on that and may tell others, "
+        "and behind it the identity files.",
+    ),
+    Offer(
+        "memory_remember",
+        "Remember",
+        "Keep one thought for later sessions: a decision, a constraint, a preference, a fact about a person, a "
+        "blocker, a note. It stands in MEMORY.md from now on and memory_recall finds it. Secrets are taken out. The "
+        "same text again is kept once.",
+        shapes.Remember,
+        shapes.RememberAnswer,
+        writing.remember,
+        writes=True,
+    ),
+    Offer(
+        "memory_forget",
+        "Forget",
+        "Forget a memory (m-…) for good, to the last byte; this cannot be undone. For what was remembered in error or "
+        "what a person wants gone. What comes from a session's files is no memory and is not forgotten here.",
+        shapes.Forget,
+        shapes.ForgetAnswer,
+        writing.forget,
+        writes=True,
+        destroys=True,
+        again=False,
+    ),
+    Offer(
+        "memory_checkpoint",
+        "Checkpoint",
+        "Commit the workspace to its git history as it is now, before a risky change or after an instruction that "
+        "matters. Makes no commit where nothing changed or the history is off (`skipped`, `reason`).",
+        shapes.Checkpoint,
+        shapes.CheckpointAnswer,
+        writing.checkpoint,
+        writes=True,
+    ),
+    Offer(
+        "memory_history",
+        "History",
+        "The newest commits of the workspace's history, and with `include_diff` what was added to this agent's files "
+        "since the oldest of them and stands today. What was removed is never shown.",
+        shapes.History,
+        shapes.HistoryAnswer,
+        reading.history,
+    ),
+    Offer(
+        "memory_stats",
+        "Statistics",
+        "How much this agent remembers: memories, promotions, sessions, files, and what was recalled in the last seven "
+        "days.",
+        shapes.Nothing,
+        shapes.StatsAnswer,
+        reading.stats,
+    ),
+    Offer(
+        "session_open",
+        "Open a session",
+        "One past session by key, id or token: its sentence, its segments with the paths of summaries and "
+        "transcripts, what became of its files. Give a path to memory_expand to read it.",
+        shapes.OpenSession,
+        shapes.SessionAnswer,
+        reading.session,
+    ),
+    Offer(
+        "entity_read",
+        "Read an entity",
+        "Curated files about the user, parts of a subject and relationships: without an id a list of all, with one "
+        "its sections, list items with their keys, what is pinned or locked, and open proposals.",
+        shapes.ReadEntity,
+        shapes.EntityAnswer,
+        reading.entity,
+    ),
+    Offer(
+        "entity_edit",
+        "Edit an entity",
+        "Change one section of an entity: set its words, append a paragraph or an item, prune an item with a reason. "
+        "Every change is an event in a ledger; sections that a person pinned or locked are refused.",
+        shapes.EditEntity,
+        shapes.EditAnswer,
+        writing.edit,
+        writes=True,
+        again=False,
+    ),
+)
+
+
+def offered(memory: Memory) -> dict[str, Offer]:
+    """The tools of a memory by name.
+
+    Where others read the answers nothing writes: what they make an agent remember would stand in the MEMORY.md that it
+    alone reads. And sessions, files, entities, history and numbers tell of private things.
+    """
+    if memory.shared:
+        return {one.name: replace(one, description=one.shared) for one in OFFERS if one.shared and not one.writes}
+    return {one.name: one for one in OFFERS if not (one.writes and memory.read_only)}
+
+
+def call(memory: Memory, offer: Offer, arguments: dict[str, Any]) -> CallToolResult:
+    """Calls a tool; whatever goes wrong is an answer, too."""
+    done = attempted(lambda: offer.act(memory, offer.takes.model_validate(arguments)), memory.place)
+    if isinstance(done, Failure):
+        return _result(done.document, error_text(done.document), failed=True)
+    return _result(done, text_of(done), failed=False)
+
+
+def _result(document: Document, text: str, *, failed: bool) -> CallToolResult:
+    return CallToolResult(content=[TextContent(text=text)], structured_content=document, is_error=failed)

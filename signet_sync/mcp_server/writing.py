@@ -1,0 +1,86 @@
+"""The tools that write: what is remembered, forgotten, committed, or changed in an entity."""
+
+from __future__ import annotations
+
+from signet_sync.agent import history, memories
+from signet_sync.agent.asking import reading
+from signet_sync.agent.entities import operations
+from signet_sync.agent.entities.answers import Done, done_document
+from signet_sync.agent.readable import belongs
+from signet_sync.agent.workspace import Workspace
+from signet_sync.mcp_server import shapes
+from signet_sync.mcp_server.answering import Document, answer
+from signet_sync.mcp_server.memory import Memory
+from signet_sync.mcp_server.reading import now_us
+
+
+def remember(memory: Memory, asked: shapes.Remember) -> Document:
+    """`memory_remember`."""
+    with memory.place.opened() as workspace:
+        done = memories.remember(
+            workspace,
+            memory.agent_id,
+            asked.text,
+            kind=asked.type,
+            tags=tuple(asked.tags),
+            private=asked.private,
+            session=asked.session,
+            now_us=now_us(),
+        )
+        return answer(memories.remembered_document(done), _said(workspace, done.waiting))
+
+
+def forget(memory: Memory, asked: shapes.Forget) -> Document:
+    """`memory_forget`."""
+    with memory.place.opened() as workspace:
+        done = memories.forget(workspace, memory.agent_id, asked.id, now_us())
+        return answer(memories.forgotten_document(done), _said(workspace, done.waiting))
+
+
+def checkpoint(memory: Memory, asked: shapes.Checkpoint) -> Document:
+    """`memory_checkpoint`; of files that were left out those of other agents are not named."""
+    with memory.place.opened() as workspace:
+        done = history.checkpoint(workspace, memory.agent_id, asked.note, now_us())
+        said = _said(workspace, done.hint)
+    told = history.checkpoint_document(done)
+    with reading(memory.place) as database:
+        told["skipped_files"] = [path for path in done.skipped_files if belongs(database, memory.agent_id, path)]
+    return answer(told, said)
+
+
+def edit(memory: Memory, asked: shapes.EditEntity) -> Document:
+    """`entity_edit`: whoever asks over MCP is an agent, so what a person has locked or pinned stays."""
+    with memory.place.opened() as workspace:
+        done = _edited(workspace, memory.agent_id, asked)
+        return answer(done_document(done), _said(workspace, done.waiting))
+
+
+def _edited(workspace: Workspace, agent_id: str, asked: shapes.EditEntity) -> Done:
+    if asked.op == "prune":
+        return operations.prune(
+            workspace,
+            agent_id,
+            asked.id,
+            asked.section,
+            asked.item or "",
+            reason=asked.reason or "",
+            actor="agent",
+            now_us=now_us(),
+        )
+    act = operations.set_section if asked.op == "set" else operations.append
+    return act(
+        workspace,
+        agent_id,
+        asked.id,
+        asked.section,
+        asked.text or "",
+        actor="agent",
+        rationale=asked.rationale,
+        evidence=asked.evidence,
+        now_us=now_us(),
+    )
+
+
+def _said(workspace: Workspace, waiting: str) -> str | None:
+    """What happened on the way, and what waits."""
+    return "; ".join(line for line in (*workspace.events, waiting) if line) or None

@@ -1,0 +1,168 @@
+"""How two texts differ, line by line, as rows that a person reads; bounded, however long the texts are."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from difflib import SequenceMatcher
+from itertools import islice
+from typing import Literal, NamedTuple
+
+Kind = Literal["same", "gone", "new", "skipped", "more"]
+
+CONTEXT = 3  # lines around a change
+COMPARED = 1_000  # lines on either side that are held against each other; of more, all of the one gave way to the other
+ROWS = 600
+BLOCK = 200  # lines that went, and lines that came, in one place
+WIDE = 1_200  # characters of a line that are shown
+_AROUND = 120  # characters of a long line before and behind what changed in it
+_INTRALINE = 20_000
+_WORD = 40
+
+
+class Piece(NamedTuple):
+    """A part of a line; `changed` where the line of the other side has something else."""
+
+    text: str
+    changed: bool
+
+
+class Row(NamedTuple):
+    """A line with its numbers (from 1) in both texts.
+
+    `lines` says how many lines a row stands for: `skipped` ones are alike, `more` ones changed as those above.
+    """
+
+    kind: Kind
+    before: int | None
+    after: int | None
+    pieces: tuple[Piece, ...]
+    lines: int = 0
+
+
+class Differing(NamedTuple):
+    """Rows from top to bottom, how many lines went and came in all; `whole`: every change is shown."""
+
+    rows: list[Row]
+    gone: int
+    new: int
+    whole: bool
+
+
+def differing(before: str, after: str) -> Differing:
+    """What changed from one text to another; equal texts have no rows."""
+    old, new = before.split("\n"), after.split("\n")
+    blocks = [block for block in _blocks(old, new) if block[0] != "equal"]
+    gone = sum(block[2] - block[1] for block in blocks)
+    came = sum(block[4] - block[3] for block in blocks)
+    rows = [_narrowed(row) for row in islice(_rows(old, new, blocks), ROWS + 1)]
+    whole = len(rows) <= ROWS and all(row.kind != "more" for row in rows)
+    return Differing(rows[:ROWS], gone, came, whole)
+
+
+Block = tuple[str, int, int, int, int]
+
+
+def _blocks(old: Sequence[str], new: Sequence[str]) -> list[Block]:
+    """Opcodes as difflib has them; what is alike at both ends is left out before, for that costs next to nothing."""
+    top = _alike(old, new)
+    bottom = _alike(old[top:][::-1], new[top:][::-1])
+    left, right = old[top : len(old) - bottom], new[top : len(new) - bottom]
+    if not left and not right:
+        return []
+    if max(len(left), len(right)) > COMPARED:
+        return [("replace", top, top + len(left), top, top + len(right))]
+    matched = SequenceMatcher(None, left, right).get_opcodes()
+    return [(tag, top + a, top + b, top + c, top + d) for tag, a, b, c, d in matched]
+
+
+def _alike(one: Sequence[str], other: Sequence[str]) -> int:
+    """How many lines from the first on are the same."""
+    count = 0
+    for left, right in zip(one, other, strict=False):
+        if left != right:
+            break
+        count += 1
+    return count
+
+
+def _rows(old: Sequence[str], new: Sequence[str], blocks: Sequence[Block]) -> Iterator[Row]:
+    shown = 0  # lines of the old text that were told of
+    for place, (_, start, end, fresh, fresh_end) in enumerate(blocks):
+        first = max(shown, start - CONTEXT)
+        if first > shown:
+            yield Row("skipped", None, None, (), first - shown)
+        for line in range(first, start):
+            yield Row("same", line + 1, line + 1 + fresh - start, (Piece(old[line], False),))
+        yield from _changed(old, new, start, end, fresh, fresh_end)
+        following = blocks[place + 1][1] if place + 1 < len(blocks) else len(old)
+        shown = min(end + CONTEXT, following)
+        for line in range(end, shown):
+            yield Row("same", line + 1, line + 1 + fresh_end - end, (Piece(old[line], False),))
+    if blocks and shown < len(old):
+        yield Row("skipped", None, None, (), len(old) - shown)
+
+
+def _changed(old: Sequence[str], new: Sequence[str], start: int, end: int, fresh: int, fresh_end: int) -> Iterator[Row]:
+    """What went, then what came; lines that stand at the same place in both are held against each other."""
+    went, came = old[start : min(end, start + BLOCK)], new[fresh : min(fresh_end, fresh + BLOCK)]
+    marked = [_intraline(*pair) for pair in zip(went, came, strict=False)]
+    for at, line in enumerate(went):
+        pieces = marked[at][0] if at < len(marked) else (Piece(line, False),)
+        yield Row("gone", start + at + 1, None, pieces)
+    if end - start > len(went):
+        yield Row("more", None, None, (), end - start - len(went))
+    for at, line in enumerate(came):
+        pieces = marked[at][1] if at < len(marked) else (Piece(line, False),)
+        yield Row("new", None, fresh + at + 1, pieces)
+    if fresh_end - fresh > len(came):
+        yield Row("more", None, None, (), fresh_end - fresh - len(came))
+
+
+def _intraline(went: str, came: str) -> tuple[tuple[Piece, ...], tuple[Piece, ...]]:
+    """Both lines with what differs marked, where most of them is alike; words are not cut."""
+    plain = (Piece(went, False),), (Piece(came, False),)
+    if max(len(went), len(came)) > _INTRALINE:
+        return plain
+    shorter = min(len(went), len(came))
+    head = next((at for at in range(shorter) if went[at] != came[at]), shorter)
+    tail = next((at for at in range(shorter - head) if went[-1 - at] != came[-1 - at]), shorter - head)
+    head = _between_words(went, came, head)
+    tail = _between_words(went[::-1], came[::-1], tail)
+    if head + tail < shorter / 3:
+        return plain
+    return _marked(went, head, tail), _marked(came, head, tail)
+
+
+def _between_words(went: str, came: str, alike: int) -> int:
+    """How many letters at the beginning are alike and end between two words, where the word is no endless one."""
+    inside = any(line[alike : alike + 1].isalnum() for line in (went, came))
+    found = alike
+    while inside and found and went[found - 1].isalnum():
+        found -= 1
+    return found if alike - found <= _WORD else alike
+
+
+def _marked(line: str, head: int, tail: int) -> tuple[Piece, ...]:
+    end = len(line) - tail
+    pieces = Piece(line[:head], False), Piece(line[head:end], True), Piece(line[end:], False)
+    return tuple(piece for piece in pieces if piece.text)
+
+
+def _narrowed(row: Row) -> Row:
+    """A line that can be shown: of a long one what changed and a little around it, else its beginning."""
+    if sum(len(piece.text) for piece in row.pieces) <= WIDE:
+        return row
+    marked = any(piece.changed for piece in row.pieces)
+    pieces = []
+    for place, (text, changed) in enumerate(row.pieces):
+        if changed or not marked:
+            pieces.append(Piece(_cut(text, WIDE - 3 * _AROUND), changed))
+        elif place == 0:
+            pieces.append(Piece(text if len(text) <= _AROUND else f"…{text[-_AROUND:]}", False))
+        else:
+            pieces.append(Piece(_cut(text, _AROUND), False))
+    return row._replace(pieces=tuple(pieces))
+
+
+def _cut(text: str, most: int) -> str:
+    return text if len(text) <= most else f"{text[:most]}… ({len(text) - most:,} more characters)"

@@ -1,0 +1,204 @@
+"""Who may see the page: a browser of this machine that was given the token; and what every answer forbids it."""
+
+from __future__ import annotations
+
+import hmac
+import secrets
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from http.cookies import CookieError, SimpleCookie
+from typing import TYPE_CHECKING
+from urllib.parse import parse_qsl, quote, urlencode
+
+from signet_sync.ui import texts
+
+if TYPE_CHECKING:
+    from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+TOKEN = "token"  # noqa: S105 - what the parameter is called
+_CSP = (
+    "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self' data:; connect-src 'self'; "
+    "form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+)
+HEADERS = {
+    "Content-Security-Policy": _CSP,
+    "X-Content-Type-Options": "nosniff",
+    "X-Frame-Options": "DENY",
+    "Referrer-Policy": "no-referrer",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "X-DNS-Prefetch-Control": "off",
+    "Permissions-Policy": "camera=(), geolocation=(), microphone=()",
+}
+_METHODS = ("GET", "HEAD")
+_WAY_IN = "Open the whole address that signet-sync ui has printed, or start signet-sync ui again."
+_AS_BYTES = "surrogateescape"
+
+
+@dataclass(slots=True)
+class Keys:
+    """What opens the page: the token of its address, the one that a browser is started with, the cookie for either.
+
+    A program's arguments are there for every user of the machine to read, so what a browser is started with opens the
+    page once. Cookies are not kept apart by port: the one that is set is none of the tokens.
+    """
+
+    token: str = field(default_factory=lambda: secrets.token_urlsafe(32))
+    once: str = field(default_factory=lambda: secrets.token_urlsafe(32))
+    cookie: str = field(default_factory=lambda: secrets.token_urlsafe(32))
+
+    def open(self, given: str) -> bool:
+        """Whether a token opens the page; the one for a browser's start is used up by that."""
+        if self.once and _same(given, self.once):
+            self.once = ""
+            return True
+        return _same(given, self.token)
+
+    def known(self, given: str) -> bool:
+        """Whether a cookie is ours."""
+        return _same(given, self.cookie)
+
+
+class Guard:
+    """Stands before the page: refuses whoever was not let in, and puts the same headers on every answer."""
+
+    def __init__(self, page: ASGIApp, keys: Keys, port: int) -> None:
+        self._page = page
+        self._keys = keys
+        self._hosts = (f"127.0.0.1:{port}", f"localhost:{port}")
+        self._cookie = f"signet-sync-{port}"
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answers one request, or hands it on."""
+        if scope["type"] != "http":
+            return
+        answer = self._judge(_Request(scope))
+        if answer is None:
+            await self._page(scope, receive, _with_headers(send))
+        else:
+            await answer.send(scope["method"], _with_headers(send))
+
+    def _judge(self, request: _Request) -> _Answer | None:
+        """The answer to a request that goes no further; None for one that does."""
+        if request.method not in _METHODS:
+            return _refusal(405, "This page can only be looked at.", {"Allow": ", ".join(_METHODS)})
+        host = request.only("host")
+        if host is None or host not in self._hosts:
+            return _refusal(403, "This page answers to its own address alone.")
+        if request.only("origin") not in ("", *(f"http://{one}" for one in self._hosts)):
+            return _refusal(403, "Another page asked for this one.")
+        given = request.token()
+        if given is not None and self._keys.open(given):
+            if request.is_ours or request.is_visit:
+                return self._let_in(request, host)
+        elif self._keys.known(request.cookie(self._cookie)) and request.is_ours:
+            return None
+        return _refusal(403, "This page wants the token of its address.", hint=_WAY_IN)
+
+    def _let_in(self, request: _Request, host: str) -> _Answer:
+        """The cookie for the token, and the way to the same page without it.
+
+        A strict cookie does not go along with a redirect of a visit that began on another page: there a page of ours
+        leads on.
+        """
+        place = f"http://{host}{request.path_without_token()}"
+        headers = {"Set-Cookie": f"{self._cookie}={self._keys.cookie}; HttpOnly; SameSite=Strict; Path=/"}
+        if request.is_ours:
+            return _Answer(303, "", headers | {"Location": place})
+        body = f'<meta http-equiv="refresh" content="0; url={texts.escaped(place)}">'
+        return _Answer(200, texts.plain_page("signet-sync", [], head=body), headers)
+
+
+class _Request:
+    """What a guard looks at."""
+
+    def __init__(self, scope: Scope) -> None:
+        self.method: str = scope["method"]
+        self._scope = scope
+
+    def _all(self, name: str) -> Iterator[str]:
+        return (value.decode("latin-1") for key, value in self._scope["headers"] if key == name.encode())
+
+    def only(self, name: str) -> str | None:
+        """The one value of a header, empty without one; None where it comes twice: nobody can tell which one counts."""
+        found = [*self._all(name)] or [""]
+        return found[0] if len(found) == 1 else None
+
+    @property
+    def is_ours(self) -> bool:
+        """Whether a person or one of our own pages asked, as far as the browser says."""
+        return self.only("sec-fetch-site") in ("", "none", "same-origin")
+
+    @property
+    def is_visit(self) -> bool:
+        """Whether somebody goes to this page from another one; pictures, frames and scripts do not."""
+        return (self.only("sec-fetch-mode"), self.only("sec-fetch-dest")) == ("navigate", "document")
+
+    def token(self) -> str | None:
+        """The token of the address; None without one."""
+        return next((value for name, value in query_of(self._scope) if name == TOKEN), None)
+
+    def path_without_token(self) -> str:
+        """Path and query as they came, but for the token."""
+        path = quote(self._scope["path"], safe="/")
+        query = urlencode([(name, value) for name, value in query_of(self._scope) if name != TOKEN], errors=_AS_BYTES)
+        return f"{path}?{query}" if query else path
+
+    def cookie(self, name: str) -> str:
+        """The value of a cookie, empty without one."""
+        for header in self._all("cookie"):
+            with_one = _cookies(header)
+            if name in with_one:
+                return with_one[name]
+        return ""
+
+
+def query_of(scope: Scope) -> list[tuple[str, str]]:
+    """The query of a request; names of files in it may hold bytes that are not UTF-8, and keep them."""
+    return parse_qsl(scope["query_string"].decode("latin-1"), keep_blank_values=True, errors=_AS_BYTES)
+
+
+def _cookies(header: str) -> dict[str, str]:
+    try:
+        return {name: morsel.value for name, morsel in SimpleCookie(header).items()}
+    except CookieError:
+        return {}
+
+
+def _same(given: str, ours: str) -> bool:
+    return hmac.compare_digest(given.encode("utf-8", "replace"), ours.encode())
+
+
+@dataclass(frozen=True, slots=True)
+class _Answer:
+    """A whole answer of the guard itself."""
+
+    status: int
+    body: str
+    headers: Mapping[str, str] = field(default_factory=dict)
+
+    async def send(self, method: str, send: Send) -> None:
+        raw = self.body.encode()
+        headers = {"Content-Type": "text/html; charset=utf-8", "Content-Length": str(len(raw)), **self.headers}
+        pairs = [(name.lower().encode(), value.encode("latin-1")) for name, value in headers.items()]
+        await send({"type": "http.response.start", "status": self.status, "headers": pairs})
+        await send({"type": "http.response.body", "body": b"" if method == "HEAD" else raw})
+
+
+def _refusal(status: int, message: str, headers: Mapping[str, str] | None = None, *, hint: str = "") -> _Answer:
+    return _Answer(status, texts.plain_page("signet-sync", [message, hint]), headers or {})
+
+
+def _with_headers(send: Send) -> Send:
+    """Puts our headers on an answer; whether it may be kept is for the answer itself to say."""
+
+    async def sending(message: Message) -> None:
+        if message["type"] == "http.response.start":
+            headers = list(message.get("headers", ()))
+            ours = {name.lower().encode(): value.encode() for name, value in HEADERS.items()}
+            if all(name.lower() != b"cache-control" for name, _ in headers):
+                ours[b"cache-control"] = b"no-store"
+            message["headers"] = [pair for pair in headers if pair[0].lower() not in ours] + list(ours.items())
+        await send(message)
+
+    return sending

@@ -1,0 +1,37 @@
+"""Addresses of the page's own views, by name; the agent that is looked at goes along."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from urllib.parse import quote, urlencode
+
+_PARAMETER = re.compile(r"\{(\w+)(?::\w+)?\}")
+
+
+class Links:
+    """Given to templates as `url`: `url('session', session=token, page=2)`.
+
+    Parameters of the path by their names, the rest as query; without a value one is left out. `agent` chooses another
+    agent than the one that is looked at.
+    """
+
+    def __init__(self, paths: Mapping[str, str], agent: str, usual: str) -> None:
+        self._paths = paths
+        self._agent = agent
+        self._usual = usual
+
+    def __contains__(self, name: str) -> bool:
+        return name in self._paths
+
+    def __call__(self, name: str, /, **given: object) -> str:
+        """The address. Raises `KeyError` for a view or a parameter that is missing."""
+        path = _PARAMETER.sub(lambda match: quote(str(given.pop(match[1])), safe="", errors=_ERRORS), self._paths[name])
+        agent = given.pop("agent", self._agent)
+        if agent != self._usual and name != "static":
+            given["agent"] = agent
+        query = urlencode({key: str(value) for key, value in given.items() if value is not None}, errors=_ERRORS)
+        return f"{path}?{query}" if query else path
+
+
+_ERRORS = "surrogateescape"

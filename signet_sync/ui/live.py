@@ -1,0 +1,52 @@
+"""The live turns of a session: which buffers are its own, and the newest turns of them to read."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from signet_sync.contracts.tokens import derive_token
+from signet_sync.index import live
+from signet_sync.index.database import Database
+from signet_sync.index.live import LiveSession
+from signet_sync.index.sessions import SessionRef
+from signet_sync.ui import transcripts
+from signet_sync.ui.markdown import Block
+
+_CHARACTERS = 64_000
+
+
+class Said(NamedTuple):
+    """A turn of a session that still runs."""
+
+    role: str
+    at: str
+    blocks: list[Block]
+    shortened: bool
+
+
+def buffers(
+    database: Database, agent_id: str, token: str, session_id: str, ref: SessionRef | None
+) -> list[LiveSession]:
+    """The buffers of a session; where it has no files yet they are known by what its token is made of."""
+    key = ref.session_key if ref else None
+    return [
+        one
+        for one in live.sessions(database, agent_id)
+        if (session_id in (one.session_id, one.session_key) or (key and not one.session_id and one.session_key == key))
+        and (ref is not None or derive_token(agent_id, one.session_key, one.session_id) == token)
+    ]
+
+
+def said(database: Database, agent_id: str, of: Sequence[LiveSession]) -> list[Said]:
+    """The newest turns, as many as a page takes."""
+    every = [turn for one in of for turn in live.transcript(database, agent_id, one.session_key, one.session_id)]
+    room = _CHARACTERS
+    found: list[Said] = []
+    for turn in sorted(every, key=lambda turn: (turn.at, turn.turn), reverse=True):
+        if room <= 0:
+            break
+        words = turn.content[:room]
+        found.append(Said(turn.role, turn.at, transcripts.words(words), len(words) < len(turn.content)))
+        room -= max(len(words), 1)
+    return found[::-1]

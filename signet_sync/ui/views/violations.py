@@ -1,0 +1,204 @@
+"""What is wrong with files: sealed ones that changed or went and what heals them; all others that are left out."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+from itertools import groupby
+from typing import NamedTuple
+
+from signet_sync.agent import copies
+from signet_sync.agent.asking import reading
+from signet_sync.agent.report import hint_for, problem
+from signet_sync.agent.violations import Difference, difference
+from signet_sync.contracts.sentences import flatten
+from signet_sync.errors import UsageError
+from signet_sync.index import gardens, overview
+from signet_sync.index.database import Database
+from signet_sync.index.violations import Batch, OpenViolation, batches
+from signet_sync.ui.asked import Ask, Page, View
+from signet_sync.ui.commands import WORDS, told
+from signet_sync.ui.differing import Differing, differing
+from signet_sync.ui.paging import Portion, portion
+
+SEALED = 60  # sealed files on a page
+SHOWN = 8  # files of one code, unless that code is asked for
+OF_CODE = 200
+LONGEST = 4_000_000  # bytes of a text that is compared
+
+# What a person has to do something about comes first.
+_ORDER = ("invalid", "violation", "tombstoned", "ignored")
+# Nobody's trouble.
+_LEFT_ALONE = ("foreign-name", "temporary")
+_TONES = {"invalid": "bad", "violation": "bad", "tombstoned": "warn"}
+
+
+class Healing(NamedTuple):
+    """What a command comes to, and the command."""
+
+    does: str
+    command: str
+
+
+class Sealed(NamedTuple):
+    """An open violation and the commands that end it."""
+
+    violation: OpenViolation
+    healing: list[Healing]
+
+
+class Save(NamedTuple):
+    """Sealed files that one pass found together: how many these are, and those that stand on this page."""
+
+    found_at: str
+    in_all: int
+    files: list[Sealed]
+
+
+class Group(NamedTuple):
+    """Files that are left out for one reason, as many as are shown of them; `message` where it is that of all."""
+
+    verdict: str
+    code: str
+    tone: str
+    message: str
+    hint: str
+    files: Portion[dict[str, str]]
+
+
+def violations(ask: Ask) -> Page:
+    """Everything that is wrong; with `code` every file of one code."""
+    with reading(ask.site.place) as database:
+        found = batches(database, ask.agent)[::-1]
+        sealed = {one.path for batch in batches(database) for one in batch.files}
+        others = _others(database, ask, sealed)
+        drifted = len(gardens.drift(database, ask.agent))
+    code = ask.query.get("code")
+    shown = portion([one for batch in found for one in batch.files], ask.query.get("page"), SEALED)
+    return Page(
+        "violations",
+        "Problems",
+        {
+            "saves": [] if code else _saves(ask, found, shown),
+            "sealed": shown.total,
+            "portion": shown,
+            # It restores the files of all agents.
+            "restore_all": told(ask, "violations", "restore", "--all", own_agent=False)
+            if 1 < shown.total == len(sealed)
+            else "",
+            "groups": _groups(others, code, ask.query.get("page")),
+            "others": len(others),
+            "code": code,
+            "drifted": drifted,
+            "check": told(ask, "check"),
+        },
+    )
+
+
+def _saves(ask: Ask, found: list[Batch], shown: Portion[OpenViolation]) -> list[Save]:
+    wanted = {one.path for one in shown.rows}
+    saves = []
+    for batch in found:
+        files = [Sealed(one, healing(ask, one)) for one in batch.files if one.path in wanted]
+        if files:
+            saves.append(Save(batch.found_at, len(batch.files), files))
+    return saves
+
+
+def healing(ask: Ask, one: OpenViolation) -> list[Healing]:
+    """The commands that end a violation, the harmless one first."""
+    found = []
+    if one.restorable:
+        words = "writes the file back as it was sealed" if one.code == "vanished" else "puts back the sealed content"
+        found.append(Healing(words, told(ask, "violations", "restore", one.path, own_agent=False)))
+    if one.code == "vanished" and one.session_id:
+        command = told(ask, "remove", one.session_id, "--reason", WORDS)
+        found.append(Healing("makes it official: the whole session is removed, for good", command))
+    elif one.code != "vanished":
+        command = told(ask, "violations", "accept", one.path, "--reason", WORDS, own_agent=False)
+        found.append(Healing("seals what the file holds now", command))
+    return found
+
+
+def _others(database: Database, ask: Ask, sealed: Collection[str]) -> list[dict[str, str]]:
+    """All other files that are not indexed: those of the agent, and those of which nobody knows whose they are."""
+    found = [
+        problem(one.path, one.verdict, one.code, one.message)
+        for one in overview.problems(database)
+        if one.agent_id in (None, ask.agent) and one.path not in sealed
+    ]
+    return found + [
+        problem(one.path, "ignored", "conflict-copy", f"a copy of {one.original}, with words that are not in it")
+        for one in copies.standing(ask.site.place.root)
+        if one.agent_id == ask.agent
+    ]
+
+
+def _groups(others: Iterable[dict[str, str]], wanted: str | None, page: str | None) -> list[Group]:
+    """By reason, those first that a person has to do something about; with `wanted` one code alone, page by page."""
+
+    def reason(one: dict[str, str]) -> tuple[bool, int, str]:
+        place = _ORDER.index(one["verdict"]) if one["verdict"] in _ORDER else len(_ORDER)
+        return one["code"] in _LEFT_ALONE, place, one["code"]
+
+    groups = []
+    for _, same in groupby(sorted(others, key=lambda one: (*reason(one), one["path"])), key=reason):
+        files = list(same)
+        code, verdict = files[0]["code"], files[0]["verdict"]
+        if wanted in (None, code):
+            tone = "quiet" if code in _LEFT_ALONE else _TONES.get(verdict, "warn")
+            shown = portion(files, None, SHOWN) if wanted is None else portion(files, page, OF_CODE)
+            said = {one["message"] for one in files}
+            hint = "" if code in _LEFT_ALONE else hint_for(code, "PATH")
+            groups.append(Group(verdict, code, tone, said.pop() if len(said) == 1 else "", hint, shown))
+    return groups
+
+
+def show(ask: Ask) -> Page:
+    """One violation: what changed, line by line. Raises `UsageError` where the path holds none of the agent's."""
+    place = ask.site.place
+    path = ask.query.get("path", "")
+    with reading(place) as database:
+        found = next((one for batch in batches(database, ask.agent) for one in batch.files if one.path == path), None)
+        if found is None:
+            raise UsageError(
+                f"{path or 'nothing'} is no open violation of agent {ask.agent}",
+                hint="the list of problems shows those that are open",
+                code="unknown-violation",
+            )
+        changed = difference(database, place.root, path, place.settings().max_file_bytes) if found.restorable else None
+    compared = None if changed is None or _too_long(changed) else differing(changed.before(), changed.after())
+    return Page(
+        "violation",
+        path.rpartition("/")[2],
+        {
+            "violation": found,
+            "healing": healing(ask, found),
+            "changed": changed,
+            "differing": compared,
+            "why_not": _why_not(changed, compared),
+            "show": told(ask, "violations", "show", path, own_agent=False),
+        },
+    )
+
+
+def _too_long(changed: Difference) -> bool:
+    return max(len(changed.sealed), len(changed.present or b"")) > LONGEST
+
+
+def _why_not(changed: Difference | None, compared: Differing | None) -> str:
+    """Why there is nothing to compare, or nothing."""
+    if changed is None:
+        return "The sealed bytes are not there any more, so nobody knows what changed."
+    if changed.present is None:
+        return "" if changed.state == "gone" else f"The file cannot be read now: {flatten(changed.state, 200)}."
+    if compared is None:
+        return "The file is too long to be compared here."
+    if not compared.rows:
+        return "The texts are equal but for what is never shown: secrets, control characters, ends of lines."
+    return ""
+
+
+VIEWS: list[tuple[str, str, View]] = [
+    ("/violations", "violations", violations),
+    ("/violations/show", "violation", show),
+]

@@ -1,0 +1,117 @@
+"""A browser under test: the system's Chromium, a page on which all that goes wrong is written down, and what to see."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import pytest
+from playwright.sync_api import Browser, BrowserContext, Page, sync_playwright
+
+WIDE, NARROW = {"width": 1440, "height": 1000}, {"width": 390, "height": 844}
+_LOOK = Path(__file__).with_name("look.js").read_text("utf-8")
+_QUIET = (
+    "--disable-background-networking", "--disable-component-update", "--disable-sync", "--no-first-run",
+    "--disable-default-apps", "--disable-dev-shm-usage", "--disable-gpu",
+)  # fmt: skip
+# What somebody has to do something with needs a name, and so does a picture that is not hidden.
+_NAMED = {
+    "link", "button", "textbox", "searchbox", "combobox", "listbox", "checkbox", "radio", "Date", "DisclosureTriangle",
+    "image", "img", "SvgRoot", "dialog", "navigation", "table figure",
+}  # fmt: skip
+
+
+@contextmanager
+def browser() -> Iterator[Browser]:
+    """Chromium without windows; skips where there is none."""
+    program = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+    if program is None:
+        pytest.skip("there is no browser: install chromium")
+    root = ["--no-sandbox"] if os.geteuid() == 0 else []
+    with sync_playwright() as playwright:
+        found = playwright.chromium.launch(executable_path=program, args=[*root, *_QUIET])
+        try:
+            yield found
+        finally:
+            found.close()
+
+
+class Visit:
+    """A visit to one origin; `faults` is what a visitor should never meet."""
+
+    def __init__(self, browser: Browser, address: str, **given: Any) -> None:
+        self.address = address
+        self.origin = "{0.scheme}://{0.netloc}".format(urlsplit(address))
+        self.faults: list[str] = []
+        self.asked: list[str] = []
+        self.context: BrowserContext = browser.new_context(
+            viewport=WIDE, reduced_motion="reduce", locale="en-GB", timezone_id="UTC", **given
+        )
+        self.context.set_default_timeout(30_000)
+        self.page: Page = self.context.new_page()
+        self._listen(self.page)
+
+    def _listen(self, page: Page) -> None:
+        tell = self.faults.append
+        page.on("console", lambda said: said.type in ("error", "warning") and tell(f"console: {said.text}"))
+        page.on("pageerror", lambda error: tell(f"script: {error}"))
+        page.on("dialog", lambda dialog: (tell(f"dialog: {dialog.message}"), dialog.dismiss()))
+        page.on("popup", lambda other: tell(f"window: {other.url}"))
+        page.on("download", lambda one: tell(f"download: {one.url}"))
+        page.on("request", lambda one: self._asks(one.url))
+        page.on("response", lambda one: one.status >= 400 and tell(f"{one.status}: {one.url}"))
+        # A stream ends when its page is left.
+        page.on("requestfailed", lambda one: "/events" not in one.url and tell(f"{one.failure}: {one.url}"))
+
+    def _asks(self, url: str) -> None:
+        self.asked.append(url)
+        if not url.startswith((f"{self.origin}/", "data:")):
+            self.faults.append(f"foreign: {url}")
+
+    def enter(self) -> Page:
+        """Opens the page with its token."""
+        self.page.goto(self.address)
+        return self.page
+
+    def click(self, selector: str) -> None:
+        """Follows the first link that is seen."""
+        with self.page.expect_navigation():
+            self.page.locator(selector).locator("visible=true").first.click()
+
+    def nameless(self) -> list[str]:
+        """What a person who cannot see the page would not be told, as the browser tells it."""
+        session = self.context.new_cdp_session(self.page)
+        nodes = session.send("Accessibility.getFullAXTree")["nodes"]
+        session.detach()
+        return [
+            f"no name: {node['role']['value']} {node['nodeId']}"
+            for node in nodes
+            if not node.get("ignored")
+            and node.get("role", {}).get("value") in _NAMED
+            and not node.get("name", {}).get("value", "").strip()
+        ]
+
+    def look(self) -> list[str]:
+        """What is wrong with the page as it is shown now."""
+        return [*self.page.evaluate(_LOOK)]
+
+    def grid(self) -> list[str]:
+        """What is wrong with it wide and narrow, light and dark."""
+        found = self.nameless()
+        for size in (WIDE, NARROW):
+            self.page.set_viewport_size(size)
+            for scheme in ("light", "dark"):
+                self.page.emulate_media(color_scheme=scheme)
+                found += [f"{size['width']} {scheme}: {fault}" for fault in self.look()]
+        self.page.set_viewport_size(WIDE)
+        self.page.emulate_media(color_scheme="light")
+        return found
+
+    def words(self) -> str:
+        """What is read on the page."""
+        return self.page.locator("main").inner_text()
