@@ -158,7 +158,9 @@ def test_what_files_say_is_text_and_never_runs(world: World) -> None:
     for path in (f"/sessions?q={EVIL}", f"/graph?q={EVIL}", f"/recall?page={EVIL}", f"/?agent={EVIL}"):
         visit.page.goto(visit.origin + path)
         assert visit.page.evaluate("window.__pwned") is None
-    assert [fault for fault in visit.faults if not fault.startswith(("404", "console: Failed to load resource"))] == []
+    # An agent that is none is not found; else nothing happened.
+    unknown = [fault for fault in visit.faults if "404" in fault]
+    assert len(unknown) == 2 and visit.faults == unknown, visit.faults
 
 
 # ── what a person does ──
