@@ -100,14 +100,14 @@ class Visit:
         """What is wrong with the page as it is shown now."""
         return [*self.page.evaluate(_LOOK)]
 
-    def grid(self) -> list[str]:
-        """What is wrong with it wide and narrow, light and dark."""
+    def grid(self, *, whole: bool = False) -> list[str]:
+        """What is wrong with it wide and light, narrow and dark; `whole`: wide and dark, narrow and light, too."""
         found = self.nameless()
-        for size in (WIDE, NARROW):
+        looks = [(WIDE, "light"), (NARROW, "dark")] + ([(NARROW, "light"), (WIDE, "dark")] if whole else [])
+        for size, scheme in looks:
             self.page.set_viewport_size(size)
-            for scheme in ("light", "dark"):
-                self.page.emulate_media(color_scheme=scheme)
-                found += [f"{size['width']} {scheme}: {fault}" for fault in self.look()]
+            self.page.emulate_media(color_scheme=scheme)
+            found += [f"{size['width']} {scheme}: {fault}" for fault in self.look()]
         self.page.set_viewport_size(WIDE)
         self.page.emulate_media(color_scheme="light")
         return found

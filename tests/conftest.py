@@ -76,6 +76,7 @@ LONGEST = [
     "test_entity_command.py",
     "test_entities_stateful.py",
     "test_canary_dreams.py",
+    "test_ui_browser.py",
     "test_daemon_others.py",
     "test_hook.py",
     "test_watcher.py",

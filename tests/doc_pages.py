@@ -23,7 +23,7 @@ PAGES = [
 _FENCE = re.compile(r"^```(\w*)[^\n]*\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 _COMMENT = re.compile(r"^<!--.*?-->$", re.MULTILINE | re.DOTALL)
 _SPAN = re.compile(r"`([^`]+)`")
-_LINK = re.compile(r"(?<!!)\[[^\]]*\]\((?!\w+:)([^)#\s]*)(?:#([^)\s]+))?\)")
+_LINK = re.compile(r"\[[^\]]*\]\((?!\w+:)([^)#\s]*)(?:#([^)\s]+))?\)")
 _HEADING = re.compile(r"^#+ (.+)$", re.MULTILINE)
 # What may stand before a program's name without being one's argument.
 _BEFORE = {"sudo", "time", "exec", "if", "while", "!", "nohup"}

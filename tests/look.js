@@ -66,13 +66,19 @@ async () => {
     const found = contrast(over(parse(colour), behind, alpha), behind);
     if (found < 4.5) faults.add(`contrast ${found.toFixed(2)}: ${told(element)} ${text.trim().slice(0, 30)}`);
   };
+  // One of each kind: what has the same tags and classes all the way up looks the same.
+  const kinds = new Map([[document.body, '']]);
+  const kind = (element) => {
+    if (!kinds.has(element)) kinds.set(element, `${kind(element.parentElement)} ${told(element)}`);
+    return kinds.get(element);
+  };
   const judged = new Set();
   const texts = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
   while (texts.nextNode()) {
     const element = texts.currentNode.parentElement;
-    if (!texts.currentNode.data.trim() || judged.has(element)) continue;
-    judged.add(element);
+    if (!texts.currentNode.data.trim() || judged.has(kind(element))) continue;
     if (!element.checkVisibility({ visibilityProperty: true })) continue;
+    judged.add(kind(element));
     const style = getComputedStyle(element);
     judge(element, element instanceof SVGElement ? style.fill : style.color, texts.currentNode.data);
   }

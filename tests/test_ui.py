@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import re
@@ -166,8 +167,32 @@ def test_what_a_browser_is_started_with_opens_the_page_once(vault: Vault) -> Non
     assert client(vault.root, token=keys).get("/?token=the-token").status_code == 303
 
 
-def test_a_path_of_two_slashes_leads_to_no_other_host(vault: Vault) -> None:
-    assert client(vault.root).get(f"{ADDRESS}//evil.example/?token=the-token").headers["location"].startswith(ADDRESS)
+def test_a_path_leads_to_no_other_host(vault: Vault) -> None:
+    somebody = client(vault.root)
+    assert somebody.get(f"{ADDRESS}//evil.example/?token=the-token").headers["location"].startswith(f"{ADDRESS}//")
+    sent: list[Any] = []
+
+    async def ask_without_a_slash() -> None:
+        headers = [(b"host", f"127.0.0.1:{PORT}".encode())]
+        scope = {"type": "http", "method": "GET", "path": "@evil.example/", "query_string": b"token=the-token"}
+
+        async def send(message: Any) -> None:
+            sent.append(message)
+
+        await make(site(vault.root), TOKEN, PORT)(scope | {"headers": headers}, send, send)
+
+    asyncio.run(ask_without_a_slash())
+    assert sent[0]["status"] == 403 and b"location" not in dict(sent[0]["headers"])
+
+
+def test_cookies_of_other_servers_of_this_machine_lock_nobody_out(vault: Vault) -> None:
+    """They come along, for cookies know no ports; whatever they are called and hold."""
+    cookie = client(vault.root, token=(keys := Keys(TOKEN))).get("/?token=the-token").headers["set-cookie"]
+    name, ours = cookie.partition(";")[0].split("=")
+    for others in ('theme={"dark": [1, 2]}', f"{name}=tossed", f"{name}", 'a="b; c[]=d', "=;;"):
+        asking = client(vault.root, token=keys)
+        assert asking.get("/page", headers={"cookie": f"{others}; {name}={ours}"}).status_code == 200, others
+        assert asking.get("/page", headers={"cookie": others}).status_code == 403, others
 
 
 # ── what every answer carries ──
@@ -218,6 +243,12 @@ def test_the_page_can_only_be_looked_at(vault: Vault) -> None:
 
 
 # ── errors ──
+
+
+def test_what_is_no_utf_8_finds_nothing_and_breaks_nothing(vault: Vault) -> None:
+    someone = visitor(vault.root)
+    for name in ("q", "project", "harness", "from", "after", "agent"):
+        assert someone.get(f"/sessions?{name}=%ED%A0%80%ff").status_code in (200, 404), name
 
 
 def test_errors_say_what_happened_and_what_to_do(vault: Vault) -> None:
@@ -400,6 +431,9 @@ def test_a_line_of_a_page_comes_apart_into_words_links_and_handles() -> None:
         ("bold", "x", ""), ("text", " y ", ""), ("link", "summary", "memory/a.md"), ("handle", "t-abc", "t-abc"),
     ]  # fmt: skip
     assert (item.item, plain.item, plain.parts[0].text) == (True, False, "no [[open ^T-1")
+    warned, risen = sections("> [!warning] 1 file changed\n- a _b_ _(score=0.7)_ ^m-abc")[0].lines
+    assert [part.text for part in warned.parts] == ["1 file changed"]
+    assert [(part.kind, part.text) for part in risen.parts][:2] == [("text", "a _b_ "), ("em", "(score=0.7)")]
     for hostile in ("[[", "[[a|", "**", "**a", " ^", " ^t-a", "_(", " _(a"):
         assert sections(hostile * 50_000)  # each would take minutes if a mark looked for its end again and again
 

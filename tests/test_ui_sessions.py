@@ -6,6 +6,7 @@ import json
 import re
 from html.parser import HTMLParser
 from pathlib import Path
+from time import process_time
 from typing import Any
 
 import artifacts_fixture as made
@@ -415,6 +416,15 @@ def numbers_of(blocks: list[markdown.Block]) -> list[int]:
         found += [line.number for line in block.lines] + [row.number for row in block.rows]
         found += [line.number for item in block.items for line in item.lines]
     return found
+
+
+def test_no_line_keeps_the_reader_busy() -> None:
+    """Each of these needed seconds, or years, where a pattern could cut a blank in two ways or a list grew by copies."""
+    begun = process_time()
+    for text in (f"a|b\n-{'|   ' * 11}x", f"a|b\n{' ' * 1999}x|", "- a" + "\n  b" * 12_000):
+        assert words_of(markdown.blocks(markdown.numbered(text, 1)))
+    assert process_time() - begun < 2
+
 
 
 PIECES = [

@@ -1,4 +1,4 @@
-"""Takes the pictures of the page anew: `python docs/pictures/take.py`.
+"""Takes the pictures of the page anew: `python docs/pictures/take.py [NAME …]`.
 
 Needs the extra `ui`, playwright and a Chromium. The sample workspace is made for it, in a home that goes again, so that
 nothing of the machine is in a picture.
@@ -25,7 +25,7 @@ sys.path[:0] = [str(PROJECT), str(HERE)]
 from playwright.sync_api import Browser, expect, sync_playwright  # noqa: E402 - after the paths
 from workspace import furnish  # noqa: E402 - after the paths
 
-WIDE, NARROW = (1440, 1000), (390, 844)
+WIDE, FLAT, NARROW = (1440, 1000), (1440, 860), (390, 844)
 LARGEST = 250_000  # bytes of a picture
 
 
@@ -43,30 +43,30 @@ class Picture:
 SESSIONS, GRAPH, PROBLEMS, RECALL, ENTITIES = (
     f'.views a[href^="/{view}"]' for view in ("sessions", "graph", "violations", "recall", "entities")
 )
-SESSION = 'main a:text("Moved the view daily_extremes")'
+SESSION = 'main a:has-text("Moved the view daily_extremes")'
 PICTURES = (
     Picture("overview"),
     Picture("overview-narrow", size=NARROW, scheme="dark"),
     Picture("sessions", (SESSIONS,), words="priya"),
     Picture("session", (SESSIONS, SESSION)),
     Picture("session-narrow", (SESSIONS, SESSION), size=NARROW),
-    Picture("graph", (GRAPH,)),
-    Picture("thread", (GRAPH, 'main .who a:text("tidepool (codex)")'), scheme="dark"),
+    Picture("graph", (GRAPH,), scheme="dark"),
+    Picture("thread", (GRAPH, 'main .who a:has-text("tidepool (codex)")'), size=FLAT),
     Picture("problems", (PROBLEMS,)),
     Picture("violation", (PROBLEMS, 'main a[href^="/violations/show"]')),
     Picture("recall", (RECALL,)),
-    Picture("memory", (RECALL, 'main a:text("A restore drill counts")'), scheme="dark"),
-    Picture("entity", (ENTITIES, 'main a:text-is("Mira")')),
+    Picture("memory", (RECALL, 'main a:has-text("A restore drill counts")'), scheme="dark"),
+    Picture("entity", (ENTITIES, 'main a:has-text("Mira")')),
 )
 
 
-def main() -> None:
-    """Makes the workspace, serves it, takes the pictures."""
+def main(wanted: list[str]) -> None:
+    """Makes the workspace, serves it, takes the pictures; all, or those that are wanted."""
     with tempfile.TemporaryDirectory() as home, _ui(home) as address, sync_playwright() as playwright:
         program = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
         root = ["--no-sandbox"] if os.geteuid() == 0 else []
         browser = playwright.chromium.launch(executable_path=program, args=root)
-        for picture in PICTURES:
+        for picture in (one for one in PICTURES if not wanted or one.name in wanted):
             path = HERE / f"ui-{picture.name}.png"
             path.write_bytes(_take(browser, address, picture))
             sys.stdout.write(f"{path.relative_to(PROJECT)}: {path.stat().st_size:,} bytes\n")
@@ -121,4 +121,4 @@ def _take(browser: Browser, address: str, picture: Picture) -> bytes:
 
 
 if __name__ == "__main__":
-    main()
+    main(sys.argv[1:])

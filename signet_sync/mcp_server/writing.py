@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import logging
+
 from signet_sync.agent import history, memories
 from signet_sync.agent.asking import reading
 from signet_sync.agent.entities import operations
@@ -12,6 +14,8 @@ from signet_sync.mcp_server import shapes
 from signet_sync.mcp_server.answering import Document, answer
 from signet_sync.mcp_server.memory import Memory
 from signet_sync.mcp_server.reading import now_us
+
+_log = logging.getLogger(__name__)
 
 
 def remember(memory: Memory, asked: shapes.Remember) -> Document:
@@ -27,21 +31,21 @@ def remember(memory: Memory, asked: shapes.Remember) -> Document:
             session=asked.session,
             now_us=now_us(),
         )
-        return answer(memories.remembered_document(done), _said(workspace, done.waiting))
+        return answer(memories.remembered_document(done), _said(memory, workspace, done.waiting))
 
 
 def forget(memory: Memory, asked: shapes.Forget) -> Document:
     """`memory_forget`."""
     with memory.place.opened() as workspace:
         done = memories.forget(workspace, memory.agent_id, asked.id, now_us())
-        return answer(memories.forgotten_document(done), _said(workspace, done.waiting))
+        return answer(memories.forgotten_document(done), _said(memory, workspace, done.waiting))
 
 
 def checkpoint(memory: Memory, asked: shapes.Checkpoint) -> Document:
     """`memory_checkpoint`; of files that were left out those of other agents are not named."""
     with memory.place.opened() as workspace:
         done = history.checkpoint(workspace, memory.agent_id, asked.note, now_us())
-        said = _said(workspace, done.hint)
+        said = _said(memory, workspace, done.hint)
     told = history.checkpoint_document(done)
     with reading(memory.place) as database:
         told["skipped_files"] = [path for path in done.skipped_files if belongs(database, memory.agent_id, path)]
@@ -52,7 +56,7 @@ def edit(memory: Memory, asked: shapes.EditEntity) -> Document:
     """`entity_edit`: whoever asks over MCP is an agent, so what a person has locked or pinned stays."""
     with memory.place.opened() as workspace:
         done = _edited(workspace, memory.agent_id, asked)
-        return answer(done_document(done), _said(workspace, done.waiting))
+        return answer(done_document(done), _said(memory, workspace, done.waiting))
 
 
 def _edited(workspace: Workspace, agent_id: str, asked: shapes.EditEntity) -> Done:
@@ -81,6 +85,18 @@ def _edited(workspace: Workspace, agent_id: str, asked: shapes.EditEntity) -> Do
     )
 
 
-def _said(workspace: Workspace, waiting: str) -> str | None:
-    """What happened on the way, and what waits."""
-    return "; ".join(line for line in (*workspace.events, waiting) if line) or None
+def _said(memory: Memory, workspace: Workspace, waiting: str) -> str | None:
+    """What happened on the way, and what waits; a pass sees to all agents, and what is another's only the log tells."""
+    told = []
+    for line in workspace.events:
+        if _concerns(memory, workspace, line):
+            told.append(line)
+        else:
+            _log.warning(line)
+    return "; ".join([*told, *filter(None, [waiting])]) or None
+
+
+def _concerns(memory: Memory, workspace: Workspace, line: str) -> bool:
+    """Whether what happened is this agent's business: it names no file, or begins with one of its own."""
+    path, _, _ = line.partition(": ")
+    return not ("/" in line or ".md" in line) or belongs(workspace.database, memory.agent_id, path)

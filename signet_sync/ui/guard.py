@@ -6,7 +6,6 @@ import hmac
 import secrets
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from http.cookies import CookieError, SimpleCookie
 from typing import TYPE_CHECKING
 from urllib.parse import parse_qsl, quote, urlencode
 
@@ -83,7 +82,8 @@ class Guard:
         if request.method not in _METHODS:
             return _refusal(405, "This page can only be looked at.", {"Allow": ", ".join(_METHODS)})
         host = request.only("host")
-        if host is None or host not in self._hosts:
+        # A path that is no path could lead on from our own address to a host of somebody's choice.
+        if host is None or host not in self._hosts or not request.path.startswith("/"):
             return _refusal(403, "This page answers to its own address alone.")
         if request.only("origin") not in ("", *(f"http://{one}" for one in self._hosts)):
             return _refusal(403, "Another page asked for this one.")
@@ -91,7 +91,7 @@ class Guard:
         if given is not None and self._keys.open(given):
             if request.is_ours or request.is_visit:
                 return self._let_in(request, host)
-        elif self._keys.known(request.cookie(self._cookie)) and request.is_ours:
+        elif any(map(self._keys.known, request.cookies(self._cookie))) and request.is_ours:
             return None
         return _refusal(403, "This page wants the token of its address.", hint=_WAY_IN)
 
@@ -114,6 +114,7 @@ class _Request:
 
     def __init__(self, scope: Scope) -> None:
         self.method: str = scope["method"]
+        self.path: str = scope["path"]
         self._scope = scope
 
     def _all(self, name: str) -> Iterator[str]:
@@ -140,29 +141,22 @@ class _Request:
 
     def path_without_token(self) -> str:
         """Path and query as they came, but for the token."""
-        path = quote(self._scope["path"], safe="/")
+        path = quote(self.path, safe="/")
         query = urlencode([(name, value) for name, value in query_of(self._scope) if name != TOKEN], errors=_AS_BYTES)
         return f"{path}?{query}" if query else path
 
-    def cookie(self, name: str) -> str:
-        """The value of a cookie, empty without one."""
+    def cookies(self, name: str) -> Iterator[str]:
+        """The values of a cookie: servers of other ports can set one of our name, and some that no parser reads."""
         for header in self._all("cookie"):
-            with_one = _cookies(header)
-            if name in with_one:
-                return with_one[name]
-        return ""
+            for pair in header.split(";"):
+                given, _, value = pair.strip().partition("=")
+                if given == name:
+                    yield value
 
 
 def query_of(scope: Scope) -> list[tuple[str, str]]:
     """The query of a request; names of files in it may hold bytes that are not UTF-8, and keep them."""
     return parse_qsl(scope["query_string"].decode("latin-1"), keep_blank_values=True, errors=_AS_BYTES)
-
-
-def _cookies(header: str) -> dict[str, str]:
-    try:
-        return {name: morsel.value for name, morsel in SimpleCookie(header).items()}
-    except CookieError:
-        return {}
 
 
 def _same(given: str, ours: str) -> bool:

@@ -81,7 +81,8 @@ _HEADING = re.compile(r" {0,3}(#{1,6})[ \t]+(.*)", re.DOTALL)
 _RULE = re.compile(r" {0,3}(?:(?:\*[ \t]*){3,}|(?:-[ \t]*){3,}|(?:_[ \t]*){3,})")
 _QUOTE = re.compile(r" {0,3}> ?")
 _ITEM = re.compile(r"([ \t]*)([-*+]|\d{1,9}[.)])[ \t]+(?:\[([ xX])\][ \t]+)?(.*)", re.DOTALL)
-_DELIMITER = re.compile(r"[ \t]*\|?[ \t]*:?-+:?[ \t]*(?:\|[ \t]*:?-*:?[ \t]*)*")
+# No blank can belong to two parts of it: a line of a file could else keep the pattern busy for hours.
+_DELIMITER = re.compile(r"[ \t]*(?:\|[ \t]*)?:?-+:?[ \t]*(?:\|[ \t]*(?::?-+:?[ \t]*)?)*")
 _CELL_END = re.compile(r"(?<!\\)\|")
 
 _ESCAPED = re.compile(r"\\([\\`*_{}\[\]()#+\-.!|<>~$%=])")
@@ -223,21 +224,21 @@ class _Walk:
         self.found.append(Block(kind, tuple(held)))
 
     def _list(self) -> None:
-        items: list[Item] = []
+        items: list[tuple[Item, list[Line]]] = []  # each with the lines below its first
         while self.here < len(self.lines):
             number, raw = self.lines[self.here]
             item = None if _RULE.fullmatch(raw[:MARKED_UP]) else _ITEM.fullmatch(raw)
             if item is not None and not (self._call_of and raw.startswith("- ") and self._call_of(raw)):
-                items.append(_item(number, item))
+                items.append((_item(number, item), []))
             elif items and raw[:2].strip() == "" and raw.strip() and not _FENCE.fullmatch(raw):
-                last = items[-1]
-                items[-1] = last._replace(lines=(*last.lines, Line(number, spans(raw.strip()))))
+                items[-1][1].append(Line(number, spans(raw.strip())))
             elif not raw.strip() and self._next_is_item():
                 pass  # a loose list is one list
             else:
                 break
             self.here += 1
-        self.found.append(Block("list", items=tuple(items)))
+        every = tuple(first._replace(lines=(*first.lines, *below)) for first, below in items)
+        self.found.append(Block("list", items=every))
 
     def _next_is_item(self) -> bool:
         after = self.lines[self.here + 1][1] if self.here + 1 < len(self.lines) else ""

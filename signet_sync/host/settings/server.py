@@ -16,7 +16,7 @@ NAME = "signet-sync"
 INSTALL = "pip install 'signet-sync[mcp]'"
 
 # Every server of ours, of whatever version, Python and workspace, typed by a person or not.
-_OURS = re.compile(r"signet[_-]sync\b.*\smcp(?:\s|\Z)", re.DOTALL)
+_OURS = re.compile(r"(?<![\w-])signet[_-]sync(?![\w-]).*\smcp(?:\s|\Z)", re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True)

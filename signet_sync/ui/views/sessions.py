@@ -87,7 +87,9 @@ def sessions(ask: Ask) -> Page:
 
 
 def _asked(ask: Ask) -> Asked:
-    written = {name: ask.query.get(name, "").strip() for name in ("q", "project", "harness", "from", "to", "day")}
+    names = ("q", "project", "harness", "from", "to", "day")
+    # What is no UTF-8 is in no index, and cannot be asked for.
+    written = {name: ask.query.get(name, "").strip().encode("utf-8", "replace").decode() for name in names}
     written["q"] = written["q"][:_LONGEST]
     faults: list[str] = []
     days = {name: _day(written[name], faults) for name in ("from", "to", "day")}

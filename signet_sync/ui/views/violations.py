@@ -108,14 +108,14 @@ def healing(ask: Ask, one: OpenViolation) -> list[Healing]:
     """The commands that end a violation, the harmless one first."""
     found = []
     if one.restorable:
-        words = "writes the file back as it was sealed" if one.code == "vanished" else "puts back the sealed content"
+        words = "Writes the file back as it was sealed" if one.code == "vanished" else "Puts back the sealed content"
         found.append(Healing(words, told(ask, "violations", "restore", one.path, own_agent=False)))
     if one.code == "vanished" and one.session_id:
         command = told(ask, "remove", one.session_id, "--reason", WORDS)
-        found.append(Healing("makes it official: the whole session is removed, for good", command))
+        found.append(Healing("Makes it official: the whole session is removed, for good", command))
     elif one.code != "vanished":
         command = told(ask, "violations", "accept", one.path, "--reason", WORDS, own_agent=False)
-        found.append(Healing("seals what the file holds now", command))
+        found.append(Healing("Seals what the file holds now", command))
     return found
 
 
