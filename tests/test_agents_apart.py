@@ -97,7 +97,7 @@ def rows_of(vault: Vault, agent: str) -> dict[str, list[tuple[Any, ...]]]:
     for table in TABLES:
         if table in OF_NOBODY:
             continue
-        unlike = UNLIKE | ({"id"} if table == "memory_artifacts" else set())
+        unlike = UNLIKE | ({"id"} if table in ("memory_artifacts", "recall_events") else set())
         columns = [row[1] for row in vault.rows(f"pragma table_info({table})")]
         shown = [name for name in columns if name not in unlike]
         assert "agent_id" in shown, table
@@ -253,7 +253,8 @@ class Life:
         self.ask("expand", self.one(random))
 
     def recall(self, random: Random) -> None:
-        self.ask("recall", random.choice(("lantern queue", "what keeps src/queue.py", "run 3", "ask first")))
+        query = random.choice(("lantern queue", "what keeps src/queue.py", "run 3", "ask first"))
+        self.ask("recall", query, "--now", NOW)
 
     def stream(self, random: Random) -> None:
         options = random.choice(([], ["--session-id", self.who(random)["session_id"]]))

@@ -572,6 +572,19 @@ def test_no_text_is_lost_and_files_are_what_their_events_tell() -> None:
     run(settings.default.max_examples // 3, 12)
 
 
+def test_a_folder_called_by_what_is_removed_gets_another_name_while_its_files_wait() -> None:
+    """Found by the one below: the next look had taken the name for a person's wish, and told it in the ledger again."""
+    garden = Garden()
+    garden.start(kind="part")
+    garden.change(actor="person", at=5, how="whole", name="Mina", number=1, what="rename")
+    garden.edit(act="loses a section", file="profile.md", number=1, place=8, shape="{}")
+    garden.look()
+    assert gardens.drift(garden.work.database, ME)
+    garden.erase(at=4, how="whole", number=2)
+    assert not any("mark0003x" in str(path) for path in garden.pages())
+    garden.teardown()
+
+
 @pytest.mark.slow
 def test_the_same_for_longer() -> None:
     run(settings.default.max_examples * 5, 24)

@@ -24,6 +24,7 @@ from signet_sync.index import gardens
 from signet_sync.vault import files
 
 _TRIES = 3
+_NAMES = 10  # of folders of one entity: somebody may have copied it
 
 
 def erase(
@@ -116,6 +117,7 @@ def _clean_files(garden: Garden, told: _Told, gone: list[Event], tombstone: str)
                 path = _clean_file(garden, where, told, again=again, tombstone=tombstone)
                 if path is not None:
                     cleaned.append(path)
+            cleaned += _clean_name(garden, _standing(garden, place), told)
     return cleaned
 
 
@@ -123,6 +125,16 @@ def _standing(garden: Garden, place: Place) -> Place:
     """Where the folder is by now: a profile that loses its name takes the notes along."""
     now = garden.places([place.id]).get(place.id, [])
     return place if place in now or not now else now[0]
+
+
+def _clean_name(garden: Garden, place: Place, told: _Told) -> list[str]:
+    """A folder that is called by any of it is called by its kind, also where its files wait for a maintainer."""
+    if not told.holds(place.slug):
+        return []
+    for slug in (place.kind, *(f"{place.kind}-{number}" for number in range(2, _NAMES))):
+        if saga.move(garden, place, slug) == slug:
+            return [path_of(place._replace(slug=slug))]
+    raise WorkspaceError("its folder cannot be called otherwise", path=folder_of(place), hint="move its copies away")
 
 
 def _clean_file(garden: Garden, place: Place, told: _Told, *, again: bool, tombstone: str) -> str | None:
