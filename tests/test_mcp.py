@@ -38,6 +38,7 @@ from signet_sync.errors import SignetSyncError, UsageError
 from signet_sync.mcp_server import answering, loopback, resources, server, tools
 from signet_sync.mcp_server.memory import Memory
 from signet_sync.mcp_server.standard_streams import _Messages
+from signet_sync.mcp_server.writing import _said
 
 NAMES = {
     "memory_search", "memory_recall", "memory_expand", "memory_context", "memory_remember", "memory_forget",
@@ -436,21 +437,18 @@ def test_a_history_tells_of_another_agent_s_commits_only_when_and_what_kind(mach
     assert any(one["subject"] == "checkpoint: the walrus note" for one in commits)
 
 
-def test_what_happens_to_another_agent_s_files_on_the_way_is_not_told(machine: Machine) -> None:
-    """Forgetting sees to the pages of all agents; a person typed into the other's."""
-    page = machine.vault.root / "agents/other/MEMORY.md"
-    before = page.read_bytes()
-    memory = machine.memory()
-    page.write_bytes(before.replace(b"# Working Memory\n", b"# Working Memory\n\nTyped by a person.\n", 1))
-    kept = document(memory, "memory_remember", text="The heron stays for a moment only")["id"]
-    found = asked(memory, "memory_forget", id=kept)
-    assert not found.is_error and "other" not in found.content[0].text
-    assert page.read_bytes() == before, "it was seen to"
-    own = machine.vault.root / "MEMORY.md"
-    own.write_text(own.read_text().replace("# Working Memory\n", "# Working Memory\n\nTyped, too.\n", 1))
-    told = document(memory, "memory_remember", text="The heron comes back")
-    assert "what stood there is kept as MEMORY.user-" in told["more"]
-    document(memory, "memory_forget", id=told["id"])
+def test_what_happens_to_another_agent_s_files_on_the_way_is_not_told(
+    machine: Machine, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A pass that forgets sees to the pages of all agents, and to what a person typed into them."""
+    pages = {"default": "MEMORY.md", "other": "agents/other/MEMORY.md"}
+    events = {page: f"{page}: what stood there is kept as {page}.copy" for page in pages.values()}
+    for agent, page in pages.items():
+        memory = machine.memory(agent_id=agent)
+        with memory.place.opened() as workspace:
+            workspace.events += [*events.values(), "full text is built anew"]
+            assert _said(memory, workspace, "it waits") == f"{events[page]}; full text is built anew; it waits"
+    assert sorted(caplog.messages) == sorted(events.values())
 
 
 # ── who else reads it ──

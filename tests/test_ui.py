@@ -185,6 +185,32 @@ def test_a_path_leads_to_no_other_host(vault: Vault) -> None:
     assert sent[0]["status"] == 403 and b"location" not in dict(sent[0]["headers"])
 
 
+def test_of_many_streams_that_are_asked_for_at_once_a_few_are_given(vault: Vault) -> None:
+    """And when they have ended, as many again."""
+
+    async def asked_at_once() -> list[int]:
+        ending, keys, statuses = asyncio.Event(), Keys(TOKEN), []
+        app = make(site(vault.root), keys, PORT, ending=ending)
+        cookie = f"signet-sync-{PORT}={keys.cookie}"
+        headers = [(b"host", f"127.0.0.1:{PORT}".encode()), (b"cookie", cookie.encode())]
+        scope = {"type": "http", "method": "GET", "path": "/events", "query_string": b"", "headers": headers}
+
+        async def send(message: Any) -> None:
+            if message["type"] == "http.response.start":
+                statuses.append(message["status"])
+
+        for answered in (20, 40):
+            open_now = [asyncio.create_task(app(dict(scope), asyncio.Event().wait, send)) for _ in range(20)]
+            while len(statuses) < answered:
+                await asyncio.sleep(0.01)
+            for one in open_now:
+                one.cancel()
+            await asyncio.wait(open_now)
+        return statuses
+
+    assert sorted(asyncio.run(asked_at_once())) == [200] * 16 + [503] * 24
+
+
 def test_cookies_of_other_servers_of_this_machine_lock_nobody_out(vault: Vault) -> None:
     """They come along, for cookies know no ports; whatever they are called and hold."""
     cookie = client(vault.root, token=(keys := Keys(TOKEN))).get("/?token=the-token").headers["set-cookie"]

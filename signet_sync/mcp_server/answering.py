@@ -32,6 +32,7 @@ _TOOLS = {
     "signet-sync recall": "memory_recall",
     "signet-sync search": "memory_search",
     "signet-sync expand": "memory_expand",
+    "signet-sync entity list": "entity_read",
     "signet-sync entity show": "entity_read",
     "entity show": "entity_read",
 }

@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import AsyncIterator
-from contextlib import suppress
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, suppress
+from typing import TYPE_CHECKING, Any
 
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
 from signet_sync.agent.asking import Place
 from signet_sync.whereabouts import process_alive, read_heartbeat
+
+if TYPE_CHECKING:
+    from starlette.types import Receive, Scope, Send
 
 EVERY = 1.0  # seconds between two looks
 _QUIET = 15  # looks without news until a sign of life
@@ -33,25 +37,29 @@ class Events:
             return Response(status_code=503, headers={"Retry-After": "30"})
         if request.method == "HEAD":
             return Response(media_type=_TYPE)
-        return StreamingResponse(self._stream(), media_type=_TYPE)
+        return _Counted(self._counted, self._stream(), media_type=_TYPE)
 
-    async def _stream(self) -> AsyncIterator[str]:
+    @contextmanager
+    def _counted(self) -> Iterator[None]:
         self._open += 1
         try:
-            known = self._look()
-            yield "retry: 3000\n\n" + _event("hello")
-            quiet = 0
-            while not await self._rested():
-                found = self._look()
-                quiet += 1
-                if found != known:
-                    known, quiet = found, 0
-                    yield _event("changed")
-                elif quiet >= _QUIET:
-                    quiet = 0
-                    yield ": still here\n\n"
+            yield
         finally:
             self._open -= 1
+
+    async def _stream(self) -> AsyncIterator[str]:
+        known = self._look()
+        yield "retry: 3000\n\n" + _event("hello")
+        quiet = 0
+        while not await self._rested():
+            found = self._look()
+            quiet += 1
+            if found != known:
+                known, quiet = found, 0
+                yield _event("changed")
+            elif quiet >= _QUIET:
+                quiet = 0
+                yield ": still here\n\n"
 
     async def _rested(self) -> bool:
         """Waits until the next look; true where there shall be none."""
@@ -68,6 +76,19 @@ class Events:
         pid = said.get("pid")
         path = self._place.database
         return said, isinstance(pid, int) and process_alive(pid), _moved(path), _moved(f"{path}-wal")
+
+
+class _Counted(StreamingResponse):
+    """A stream that counts from the moment it is granted: of many that are asked for at once, none has begun yet."""
+
+    def __init__(self, counted: Callable[[], AbstractContextManager[None]], content: AsyncIterator[str], **given: Any):
+        super().__init__(content, **given)
+        self._counted = counted
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Sends it until it ends, or nobody reads it any more."""
+        with self._counted():
+            await super().__call__(scope, receive, send)
 
 
 def _moved(path: str) -> tuple[int, int] | None:
