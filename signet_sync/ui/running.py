@@ -49,7 +49,7 @@ def every(database: Database, agent_id: str) -> list[Running]:
     ]
 
 
-def running(
+def buffers(
     database: Database, agent_id: str, token: str, session_id: str, ref: SessionRef | None
 ) -> list[LiveSession]:
     """The live turns of a session; where it has no files yet they are known by what its token is made of."""

@@ -16,8 +16,8 @@ from signet_sync.index.sessions import SessionFile, SessionRef
 from signet_sync.ui import commands
 from signet_sync.ui.artifacts import Artifact, Wish, opened
 from signet_sync.ui.asked import Ask, Page, View
-from signet_sync.ui.live import buffers, said
 from signet_sync.ui.markdown import Block
+from signet_sync.ui.running import buffers, said
 from signet_sync.ui.surroundings import NOWHERE, lineage_of, resting
 from signet_sync.ui.targets import of_blocks
 
