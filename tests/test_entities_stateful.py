@@ -585,6 +585,16 @@ def test_a_folder_called_by_what_is_removed_gets_another_name_while_its_files_wa
     garden.teardown()
 
 
+def test_a_copy_of_an_entity_loses_what_is_removed_with_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(globals(), "note", print)
+    garden = Garden()
+    garden.start(kind="part")
+    garden.handle(act="is copied", number=0)
+    garden.sweep()
+    garden.erase(at=1, how="meanwhile", number=0)
+    garden.teardown()
+
+
 @pytest.mark.slow
 def test_the_same_for_longer() -> None:
     run(settings.default.max_examples * 5, 24)

@@ -110,21 +110,23 @@ def _clean_files(garden: Garden, told: _Told, gone: list[Event], tombstone: str)
     wanted = {(event.entity_id, event.file) for event in gone if event.file_after is not None}
     named = {event.entity_id for event in gone if "slug" in (event.payload or {})}
     for entity_id, places in garden.places().items():
+        known = set(places)
         for place in places:
             for file in FILES:
                 again = (entity_id, file) in wanted or (file == "profile" and entity_id in named)
-                where = _standing(garden, place)._replace(file=file)
+                where = _standing(garden, place, known)._replace(file=file)
                 path = _clean_file(garden, where, told, again=again, tombstone=tombstone)
                 if path is not None:
                     cleaned.append(path)
-            cleaned += _clean_name(garden, _standing(garden, place), told)
+            cleaned += _clean_name(garden, _standing(garden, place, known), told)
+            known.add(_standing(garden, place, known))
     return cleaned
 
 
-def _standing(garden: Garden, place: Place) -> Place:
-    """Where the folder is by now: a profile that loses its name takes the notes along."""
+def _standing(garden: Garden, place: Place, known: Collection[Place]) -> Place:
+    """Where the folder is by now: a profile that loses its name takes the notes along, and copies are not it."""
     now = garden.places([place.id]).get(place.id, [])
-    return place if place in now or not now else now[0]
+    return place if place in now else next((one for one in now if one not in known), place)
 
 
 def _clean_name(garden: Garden, place: Place, told: _Told) -> list[str]:
