@@ -576,6 +576,26 @@ def test_ledgers_that_were_written_at_once_become_one(walk: Walk) -> None:
     assert not list((one.root / "entities/ledger").glob("*conflict*"))
 
 
+def test_machines_that_join_the_same_ledgers_write_the_same_bytes(walk: Walk) -> None:
+    one, two = walk.machines
+    one.does(lambda work, now: operations.create(work, ME, "part", "Jo", now_us=now))
+    walk.settle()
+    two.now_us = one.now_us + 7 * MINUTE
+    for machine, said in ((one, "Reads."), (two, "Writes.")):
+        machine.does(lambda work, now, said=said: operations.append(work, ME, "Jo", "open-questions", said, now_us=now))
+    for machine in (one, two, two, one):
+        walk.service.sync(machine)
+    assert not walk.differences() and list((one.root / "entities/ledger").glob("*conflict*"))
+    for machine in walk.machines:
+        machine.passes()
+    ledger = one.read("entities/ledger/2026-03.jsonl") or b""
+    assert ledger == two.read("entities/ledger/2026-03.jsonl")
+    assert ledger.count(b'"op":"human_edit"') == 1, "the file won over the order of the lines"
+    copies = walk.service.copies
+    walk.rest()
+    assert walk.service.copies == copies
+
+
 def test_an_edit_that_both_machines_saw_is_told_once(walk: Walk) -> None:
     one, two = walk.machines
     one.does(lambda work, now: operations.create(work, ME, "part", "Jo", now_us=now))

@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
+from hashlib import sha256
+from itertools import count
 from typing import Any
 
 from signet_sync.agent.entities import merging, saga
@@ -15,12 +17,12 @@ from signet_sync.agent.workspace import Workspace
 from signet_sync.contracts.gardens import FILES, File, Place, kind_of, ledger_page, parse_ledger_page, parse_path
 from signet_sync.contracts.observed import Signature
 from signet_sync.contracts.places import DEFAULT_AGENT
-from signet_sync.contracts.timestamps import iso
+from signet_sync.contracts.timestamps import iso, parse_instant
 from signet_sync.entities.changes import apply, file_sha256, whole
 from signet_sync.entities.documents import Document, render
 from signet_sync.entities.drift import Judgement, judge
 from signet_sync.entities.events import Actor, Event, Operation, Outcome
-from signet_sync.entities.evidence import token_for
+from signet_sync.entities.evidence import ENTROPY, token_for, ulid_at
 from signet_sync.entities.replay import settle
 from signet_sync.errors import WorkspaceError
 from signet_sync.index import gardens
@@ -87,7 +89,7 @@ def tend(garden: Garden, found: _Found | None = None) -> None:
     found = found if found is not None else _Found()
     doubtful = _since(garden, known) if known is not None else None
     found.settled += _settle_open(garden, known.last_id if known is not None and doubtful is None else None)
-    look(garden, None, found, doubtful=doubtful)
+    look(garden, None, found, doubtful=doubtful, joined=True)
 
 
 def _since(garden: Garden, known: gardens.Chain) -> set[str] | None:
@@ -226,10 +228,12 @@ def look(
     found: _Found | None = None,
     *,
     doubtful: Collection[str] | None = frozenset(),
+    joined: bool = False,
 ) -> None:
     """Looks at some entities (None: all), and records what became of their files.
 
-    Files that stand as they were known are read only where their events are not (`doubtful`, None: all).
+    Files that stand as they were known are read only where their events are not (`doubtful`, None: all). `joined`: the
+    ledger has lines of others since the last look.
     """
     found = found if found is not None else _Found()
     database = garden.workspace.database
@@ -251,7 +255,7 @@ def look(
             now = {path: current[path] for path in paths if path in current}
             if now == expected:
                 continue
-        _Look(garden, each, standing, expected.keys(), found).walk()
+        _Look(garden, each, standing, expected.keys(), found, joined=joined).walk()
 
 
 def _rows(garden: Garden, ids: Collection[str] | None) -> dict[str, dict[str, Signature | None]]:
@@ -283,13 +287,21 @@ class _Look:
     """One look at one entity: `rows` are the paths that the index has of it."""
 
     def __init__(
-        self, garden: Garden, entity_id: str, standing: list[Place], rows: Collection[str], found: _Found
+        self,
+        garden: Garden,
+        entity_id: str,
+        standing: list[Place],
+        rows: Collection[str],
+        found: _Found,
+        *,
+        joined: bool = False,
     ) -> None:
         self.garden = garden
         self.id = entity_id
         self.standing = standing
         self.rows = rows
         self.found = found
+        self.joined = joined
         self.database = garden.workspace.database
         self.events: list[Event] = []
         self.put: list[GardenFile] = []
@@ -431,14 +443,34 @@ class _Look:
         file_after: str | None = None,
     ) -> None:
         """What stands in the file already needs no outcome."""
-        ulid = new_ulid(self.garden.now_us)
+        at, ulid = self._told_again(file, file_before, file_after) or (
+            iso(self.garden.now_us),
+            new_ulid(self.garden.now_us),
+        )
         self.events.append(
             Event(
-                id=ulid, token=token_for(ulid), at=iso(self.garden.now_us), agent_id=self.garden.agent_id,
+                id=ulid, token=token_for(ulid), at=at, agent_id=self.garden.agent_id,
                 entity_id=self.id, actor=actor, op=op, file=file, section=section, payload=payload, before=before,
                 after=after, file_before=file_before, file_after=file_after, state="committed",
             )
         )  # fmt: skip
+
+    def _told_again(self, file: File | None, before: str | None, after: str | None) -> tuple[str, str] | None:
+        """When, and under which id, a text is told again that the ledger has told before; None where it is news.
+
+        Lines of others may have put the events in another order than the file went through. Nobody did anything then:
+        every machine that sees it says the same, or each would have a line that the others lack, and so on.
+        """
+        if not self.joined or after is None:
+            return None
+        of = self.garden.ledger.of(self.id)
+        told = [e.at for e in of if isinstance(e, Event) and e.file == file and e.file_after == after]
+        if not told:
+            return None
+        first, known = min(told), {entry.id for entry in of}
+        seed, instant = f"{self.garden.agent_id} {self.id} {file} {before} {after}", parse_instant(first) or 0
+        ids = (ulid_at(instant, sha256(f"{seed} {number}".encode()).digest()[:ENTROPY]) for number in count())
+        return first, next(ulid for ulid in ids if ulid not in known)
 
     def _queue(self, place: Place, code: str, message: str, hint: str, sha256: str) -> None:
         path = path_of(place)
