@@ -190,6 +190,7 @@ def test_without_scripts_every_view_shows_the_same(world: World, shown: dict[str
         assert visit.faults == []
 
 
+@pytest.mark.slow
 def test_what_files_say_is_text_and_never_runs(world: World) -> None:
     with world.visit("mallory") as visit:
         for view in travel(visit):
@@ -212,6 +213,7 @@ def focused(page: Page, what: str) -> Any:
     return page.evaluate(f"(() => {{ const at = document.activeElement; return {what}; }})()")
 
 
+@pytest.mark.slow
 def test_keys_lead_through_the_page_and_the_focus_is_seen(world: World) -> None:
     with world.visit() as visit:
         page = visit.enter()
@@ -244,6 +246,7 @@ def test_keys_lead_through_the_page_and_the_focus_is_seen(world: World) -> None:
         assert visit.faults == []
 
 
+@pytest.mark.slow
 def test_searching_while_one_types_narrows_the_list_and_back_leads_back(world: World) -> None:
     with world.visit() as visit:
         visit.enter()
