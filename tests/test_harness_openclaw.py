@@ -201,6 +201,7 @@ def test_no_input_raises(lines):
     assert bool(conversation.remark) == (not conversation.entries)
 
 
+@pytest.mark.slow
 def test_a_deep_document_and_a_long_chain_are_read_soon():
     assert openclaw.read(iter([b"[" * 200_000, b'{"a":' * 100_000])).entries == ()
     began = time.process_time()

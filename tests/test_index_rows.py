@@ -252,7 +252,7 @@ def left_over(place, needles):
     return found
 
 
-@pytest.mark.parametrize(("rows", "bulk"), [(3, False), (60, False), (2000, True)])
+@pytest.mark.parametrize(("rows", "bulk"), [(3, False), (60, False), pytest.param(2000, True, marks=pytest.mark.slow)])
 def test_nothing_of_a_removed_session_is_left_in_any_byte(tmp_path, rows, bulk):
     words = canaries(rows)
     phrase = "海边灯塔看守人的秘密日记本"

@@ -130,6 +130,7 @@ def vault(tmp_path: Path) -> Iterator[Vault]:
     yield Vault(tmp_path / "vault")
 
 
+@pytest.mark.slow
 def test_every_line_of_a_real_vault(vault: Vault) -> None:
     if not SHARED.is_dir():
         pytest.skip("the reference folder is not beside this checkout")

@@ -264,6 +264,7 @@ def test_searching_while_one_types_narrows_the_list_and_back_leads_back(world: W
         assert visit.faults == []
 
 
+@pytest.mark.slow
 def test_a_session_that_ends_stands_on_the_open_page_at_once(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     for name, value in world.machine.items():
         monkeypatch.setenv(name, value)
