@@ -41,7 +41,9 @@ def leaves(command: click.Command, words: tuple[str, ...]) -> Iterator[tuple[tup
         return
     if command.invoke_without_command and words:
         yield words, command
-    context = click.Context(command, info_name=words[-1] if words else "signet-sync")
+    context = click.Context(
+        command, info_name=words[-1] if words else "signet-sync", help_option_names=["-h", "--help"]
+    )
     for name in command.list_commands(context):
         below = command.get_command(context, name)
         if below is not None and not below.hidden:
@@ -49,10 +51,10 @@ def leaves(command: click.Command, words: tuple[str, ...]) -> Iterator[tuple[tup
 
 
 def generated() -> str:
-    context = click.Context(cli.group, info_name="signet-sync")
+    context = click.Context(cli.group, info_name="signet-sync", help_option_names=["-h", "--help"])
     parts = [HEAD.format(options="\n".join(option_lines(cli.group, context)))]
     for words, command in leaves(cli.group, ()):
-        below = click.Context(command, info_name=words[-1])
+        below = click.Context(command, info_name=words[-1], help_option_names=["-h", "--help"])
         arguments = " ".join(
             parameter.make_metavar(below) for parameter in command.params if isinstance(parameter, click.Argument)
         )

@@ -26,7 +26,7 @@ def unknown(arguments: list[str], *, exact: bool) -> str | None:
     command: click.Command = cli.group
     words = ["signet-sync"]
     while True:
-        context = click.Context(command, info_name=words[-1])
+        context = click.Context(command, info_name=words[-1], help_option_names=["-h", "--help"])
         parser = command.make_parser(context)
         try:
             given, left, _ = parser.parse_args(list(arguments))
