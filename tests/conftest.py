@@ -107,6 +107,14 @@ def pytest_collection_modifyitems(config, items):
             item.add_marker(pytest.mark.skip(reason="slow: run with `pytest -m slow`"))
 
 
+@pytest.fixture
+def home():
+    """The home folder of whoever runs the commands, empty."""
+    folder = Path(os.environ["HOME"])
+    folder.mkdir(parents=True)
+    return folder
+
+
 @pytest.fixture(scope="session")
 def shared():
     """The folder with vectors, vaults and seeds; whoever has only the project skips what needs it."""

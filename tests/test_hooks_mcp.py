@@ -38,13 +38,6 @@ THEIRS = {
 
 
 @pytest.fixture
-def home() -> Path:
-    folder = Path(os.environ["HOME"])
-    folder.mkdir(parents=True)
-    return folder
-
-
-@pytest.fixture
 def vault(home: Path) -> Vault:
     """The default workspace."""
     return Vault(home / ".agents")

@@ -13,13 +13,13 @@ import sys
 import time
 from collections.abc import Iterator
 from datetime import date, timedelta
-from html.parser import HTMLParser
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import pytest
 from agents import seconds, until
+from ui_pages import Elements
 from workbench import NOW, ROOT, Vault, call, cast
 
 pytest.importorskip("starlette", reason="the extra `ui` is not installed")
@@ -322,22 +322,6 @@ def test_bad_options_are_refused_before_anything_is_served(vault: Vault) -> None
 
 
 # ── what is shown ──
-
-
-class Elements(HTMLParser):
-    """The elements of a page with their attributes, and its text."""
-
-    def __init__(self, page: str) -> None:
-        super().__init__()
-        self.found: list[tuple[str, dict[str, str | None]]] = []
-        self.text = ""
-        self.feed(page)
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.found.append((tag, dict(attrs)))
-
-    def handle_data(self, data: str) -> None:
-        self.text += data
 
 
 def test_a_hostile_workspace_is_shown_as_text(tmp_path: Path) -> None:

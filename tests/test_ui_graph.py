@@ -6,7 +6,6 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime, timedelta
-from html.parser import HTMLParser
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -16,6 +15,7 @@ import artifacts_fixture as made
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from ui_pages import Elements
 from workbench import Vault
 
 from signet_sync.agent.asking import Place
@@ -257,23 +257,11 @@ def test_no_agent_sees_a_node_of_another(shown: Shown) -> None:
 # ── pages as a browser gets them ──
 
 
-class Tags(HTMLParser):
-    """Every tag with its attributes, and all text."""
-
-    def __init__(self, text: str) -> None:
-        super().__init__()
-        self.found: list[tuple[str, dict[str, str | None]]] = []
-        self.text = ""
-        self.feed(text)
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.found.append((tag, dict(attrs)))
-
-    def handle_data(self, data: str) -> None:
-        self.text += data
+class Tags(Elements):
+    """A page of the graph."""
 
     @property
-    def links(self) -> list[str]:
+    def onward(self) -> list[str]:
         """Addresses, but for what lies before and behind, which may be empty for long."""
         return [attrs["href"] or "" for tag, attrs in self.found if tag == "a" and "rel" not in attrs]
 
@@ -292,7 +280,7 @@ def test_every_link_of_the_graph_leads_somewhere_and_no_label_becomes_markup(sho
         )
         assert "7007" not in tags.text, address
         hostile += "onerror=alert(1)" in tags.text
-        for link in tags.links:
+        for link in tags.onward:
             kind = re.sub(r"[a-z2-7]{12}|\d", "", link)
             if link.startswith("/graph") and link not in seen and kinds[kind] < ALIKE:
                 kinds[kind] += 1
@@ -310,7 +298,7 @@ def test_every_mark_of_the_picture_has_a_name_and_stands_in_the_list_too(shown: 
         assert all(attrs["aria-label"] for attrs in marks)
         for attrs in marks:
             if not (attrs["class"] or "").endswith(("period", "day")):
-                assert tags.links.count(attrs["href"] or "") >= 2, attrs
+                assert tags.onward.count(attrs["href"] or "") >= 2, attrs
 
 
 def test_a_removed_session_is_in_no_picture(tmp_path: Path) -> None:

@@ -26,13 +26,10 @@ def ui(context: Context, port: int, no_open: bool, agent: str, as_json: bool) ->
     The page only shows, answers on 127.0.0.1 alone, and opens with the address that is printed: whoever has that
     address, and an account on this machine, can read the workspace.
     """
-    from signet_sync.contracts.identities import AGENT_ID
+    from signet_sync.contracts.identities import require_agent
     from signet_sync.errors import UsageError
 
-    if AGENT_ID.fullmatch(agent) is None:
-        raise UsageError(
-            f"{agent!r} is no agent id", hint="lower-case letters, digits, - and _, at most 64", code="agent-invalid"
-        )
+    require_agent(agent)
     if context.chosen_database == ":memory:":
         raise UsageError("the page needs a database that stays", hint="leave --db and SIGNET_DB out, or name a file")
     try:
