@@ -42,9 +42,18 @@ def utf8(text: str) -> bytes:
         return well_formed(text).encode("utf-8")
 
 
+_PAIR = re.compile("[\ud800-\udbff][\udc00-\udfff]")
+_LONE = re.compile("[\ud800-\udfff]")
+
+
 def well_formed(text: str) -> str:
     """The text with every lone surrogate replaced by U+FFFD, which is what UTF-8 encoders of JavaScript write."""
-    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    return _LONE.sub("\ufffd", _PAIR.sub(_joined, text))
+
+
+def _joined(pair: re.Match[str]) -> str:
+    """The one character that two halves stand for."""
+    return pair[0].encode("utf-16", "surrogatepass").decode("utf-16")
 
 
 # JavaScript's String.trim and \s; Python's str.strip takes U+0085 and U+001C–1F too and leaves U+FEFF.

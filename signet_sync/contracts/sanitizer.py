@@ -30,7 +30,7 @@ import re
 import sys
 from collections.abc import Iterable, Iterator
 
-from signet_sync.contracts.bodies import normalize
+from signet_sync.contracts.bodies import normalize, well_formed
 from signet_sync.contracts.secret_rules import Rule, rules, table_digest
 from signet_sync.contracts.secret_shapes import AROUND, VALUE, Span, decoded_text, name_before, names_secret
 
@@ -271,7 +271,7 @@ def _without_controls(text: str) -> str:
     if not _has_controls(text):
         return text
     text = text.replace("\r\n", "\n").replace("\r", "\n")
-    return text.translate(_REPLACED).encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    return well_formed(text.translate(_REPLACED))
 
 
 def sanitize_counted(text: str) -> tuple[str, dict[str, int]]:

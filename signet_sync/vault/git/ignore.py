@@ -171,6 +171,8 @@ def _name(glob: str) -> str | None:
 
 def _bracket(glob: str, start: int) -> tuple[str, int] | None:
     """A set of characters and the place behind it; None where it is not closed."""
+    if "]" not in glob[start + 1 :]:
+        return None
     at = start + 1
     negated = glob[at : at + 1] in ("!", "^") and at < len(glob)
     at += negated
