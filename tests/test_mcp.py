@@ -31,7 +31,8 @@ from pydantic import TypeAdapter, ValidationError
 from starlette.testclient import TestClient
 from workbench import ROOT, Vault, call, contents
 
-from signet_sync.agent import readable
+from signet_sync.agent import own_history, readable
+from signet_sync.agent.own_history import SOMEBODY
 from signet_sync.cli import Context
 from signet_sync.contracts.marks import CLOSING, OPENING
 from signet_sync.errors import SignetSyncError, UsageError
@@ -435,6 +436,19 @@ def test_a_history_tells_of_another_agent_s_commits_only_when_and_what_kind(mach
     assert {"another"} < {one["author"] for one in commits}
     assert all(not one["body"] and ":" not in one["subject"] for one in commits if one["author"] == "another")
     assert any(one["subject"] == "checkpoint: the walrus note" for one in commits)
+
+
+def test_an_agent_that_is_alone_now_reads_no_words_of_one_that_was_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "config.toml").write_text("[history]\nenabled = true\n")
+    monkeypatch.setenv("SIGNET_CONFIG", str(tmp_path / "config.toml"))
+    vault = Vault(tmp_path / "vault")
+    vault.session(1)
+    vault.reindex()
+    assert vault.call("checkpoint", "the otter note", "--agent", "gone").code == 0
+    commits = own_history.listed(Context(str(vault.root)).place(), "default", 10).commits
+    assert SOMEBODY in {one.author for one in commits} and not any("otter" in one.subject for one in commits)
 
 
 def test_what_happens_to_another_agent_s_files_on_the_way_is_not_told(

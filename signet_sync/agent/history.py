@@ -276,10 +276,11 @@ def _cut(text: str, limit: int) -> str:
 
 def _promoted(promotion: Promotion) -> str:
     hits, days = promotion.signals.recall_count, promotion.signals.unique_days
-    return f"{promotion.memory_id} score {promotion.score:.2f}, {_counted(hits, 'hit')} on {_counted(days, 'day')}"
+    return f"{promotion.memory_id} score {promotion.score:.2f}, {counted(hits, 'hit')} on {counted(days, 'day')}"
 
 
-def _counted(number: int, noun: str) -> str:
+def counted(number: int, noun: str) -> str:
+    """`1 session`, `2 sessions`."""
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 from signet_sync.agent import history
 from signet_sync.agent.asking import Place, reading
-from signet_sync.agent.history import Listed
+from signet_sync.agent.history import Listed, counted
 from signet_sync.agent.readable import belongs
 from signet_sync.contracts.observed import Found
 from signet_sync.index import overview, sessions
@@ -25,9 +25,14 @@ def listed(place: Place, agent_id: str, limit: int, *, with_diff: bool = False) 
     A line that went is not shown: what was removed or forgotten does not come back through the history.
     Raises what `history.listed` and reading the index raise.
     """
+    settings = place.settings()
     with reading(place) as database:
-        seer = _Seer(database, place.root, agent_id, len(set(overview.agents(database)) - {agent_id}) == 0)
-        found = history.listed(place.root, place.settings(), limit, with_diff=with_diff, told=seer.patch)
+        authors = {agent_id}
+        # Under a name of the settings all agents commit. Of one that has gone nothing but its commits may be left.
+        if set(overview.agents(database)) <= authors and settings.history_author_name:
+            authors.add(settings.history_author_name)
+        seer = _Seer(database, place.root, agent_id, authors)
+        found = history.listed(place.root, settings, limit, with_diff=with_diff, told=seer.patch)
         commits = [seer.commit(commit) for commit in found.commits]
     diff = None if found.diff is None else Diff(found.diff.text, "; ".join(filter(None, (found.diff.cut, seer.left()))))
     return Listed(commits, diff)
@@ -35,19 +40,19 @@ def listed(place: Place, agent_id: str, limit: int, *, with_diff: bool = False) 
 
 @dataclass(slots=True)
 class _Seer:
-    """What an agent sees of commits and patches; `alone` says that the workspace has no other agent."""
+    """What an agent sees of commits and patches; `authors` are the names that its own commits have."""
 
     database: Database
     root: str
     agent_id: str
-    alone: bool
+    authors: set[str]
     files_left: int = 0
     lines_left: int = 0
 
     def commit(self, commit: Commit) -> Commit:
         """A commit of this agent with its words, without sessions that are gone or others'; of any other its kind."""
         kind, colon, _ = commit.subject.partition(": ")
-        if commit.author != self.agent_id and not self.alone:
+        if commit.author not in self.authors:
             return replace(commit, subject=kind if colon else "commit", body="", author=SOMEBODY)
         body = commit.body.partition(_NOT_COMMITTED)[0].strip()
         if kind != "session-close":
@@ -88,11 +93,7 @@ class _Seer:
         """What of the diff is not shown, in words."""
         told = []
         if self.lines_left:
-            told.append(f"{_counted(self.lines_left, 'line')} that stand no longer are not shown")
+            told.append(f"{counted(self.lines_left, 'line')} that stand no longer are not shown")
         if self.files_left:
-            told.append(f"{_counted(self.files_left, 'file')} that are gone or not this agent's are not shown")
+            told.append(f"{counted(self.files_left, 'file')} that are gone or not this agent's are not shown")
         return "; ".join(told)
-
-
-def _counted(number: int, noun: str) -> str:
-    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
