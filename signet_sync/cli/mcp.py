@@ -15,7 +15,6 @@ from signet_sync.errors import ConfigError, UsageError
 if TYPE_CHECKING:
     from signet_sync.mcp_server.memory import Memory
 
-_INSTALL = "pip install 'signet-sync[mcp]'"
 _TOKEN = "SIGNET_MCP_TOKEN"  # noqa: S105 -- the name of a variable
 _SHORTEST = 16  # characters of a token that somebody chose
 
@@ -49,7 +48,9 @@ def mcp(context: Context, agent: str, scope: str, read_only: bool, http: bool, p
     try:
         import mcp_types  # noqa: F401
     except ImportError:
-        raise ConfigError("the server needs the extra `mcp`, which is not installed", hint=_INSTALL) from None
+        from signet_sync.host.settings.server import INSTALL
+
+        raise ConfigError("the server needs the extra `mcp`, which is not installed", hint=INSTALL) from None
     from signet_sync.mcp_server.memory import Memory
     from signet_sync.mcp_server.server import made
 

@@ -47,11 +47,11 @@ def search(
 
 
 def _since(text: str | None) -> int | None:
-    from signet_sync.contracts.timestamps import parse_instant
+    from signet_sync.contracts.timestamps import parse_since
 
     if text is None:
         return None
-    instant = parse_instant(text) or parse_instant(f"{text}T00:00:00Z")
+    instant = parse_since(text)
     if instant is None:
         raise click.BadParameter(f"{text!r} is not a day or an ISO 8601 time", param_hint="--since")
     return instant

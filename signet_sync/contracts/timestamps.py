@@ -53,6 +53,12 @@ def parse_instant(text: str) -> int | None:
     return seconds * SECOND + (int((fraction + "00000")[:6]) if fraction else 0)
 
 
+def parse_since(text: str) -> int | None:
+    """As `parse_instant`, of a day alone its beginning in UTC."""
+    instant = parse_instant(text)
+    return parse_instant(f"{text}T00:00:00Z") if instant is None else instant
+
+
 def parse_name_stamp(stamp: str) -> set[int]:
     """The instants that a file name's stamp (`:` written as `-`) may mean; empty where it means none.
 

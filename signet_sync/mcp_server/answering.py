@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import apsw
 from pydantic import ValidationError
 
+from signet_sync.contracts.bodies import utf8
 from signet_sync.contracts.marks import CLOSING, OPENING, neutral
 from signet_sync.contracts.places import display
 from signet_sync.errors import SignetSyncError
@@ -62,7 +63,7 @@ def text_of(document: Document) -> str:
 
 def marked(text: str) -> str:
     """Stored text between our marks, behind the line that says what it is."""
-    return f"{OPENING}\n{NOTICE}\n{neutral(_encodable(text))}\n{CLOSING}"
+    return f"{OPENING}\n{NOTICE}\n{neutral(utf8(text).decode())}\n{CLOSING}"
 
 
 def _dumped(document: Any) -> str:
@@ -72,14 +73,10 @@ def _dumped(document: Any) -> str:
 def _harmless(value: Any) -> Any:
     """Every text of a document without our marks, and without halves of surrogate pairs, which JSON cannot carry."""
     if isinstance(value, str):
-        return neutral(_encodable(value))
+        return neutral(utf8(value).decode())
     if isinstance(value, dict):
         return {_harmless(key): _harmless(inner) for key, inner in value.items()}
     return [_harmless(inner) for inner in value] if isinstance(value, list | tuple) else value
-
-
-def _encodable(text: str) -> str:
-    return text.encode("utf-8", "replace").decode("utf-8")
 
 
 def _cut(value: Any, longest: int) -> Any:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
 from typing import Any
 
 from signet_sync.agent import own_history, told
@@ -13,9 +12,10 @@ from signet_sync.agent.entities.answers import shown_document
 from signet_sync.agent.expand import expand as follow
 from signet_sync.agent.history import DISABLED, REMEDY, document
 from signet_sync.agent.opening import describe, newest_paths, running
+from signet_sync.agent.projection import now_us
 from signet_sync.agent.stats import stats as numbers
 from signet_sync.agent.workspace import require_root
-from signet_sync.contracts.timestamps import instant_of, parse_instant
+from signet_sync.contracts.timestamps import parse_since
 from signet_sync.errors import UsageError
 from signet_sync.index import search as full_text
 from signet_sync.mcp_server import shapes
@@ -25,11 +25,6 @@ from signet_sync.recall.rank import TIERS
 
 _MOST_HITS = 50
 _MOST_COMMITS = 100
-
-
-def now_us() -> int:
-    """The present."""
-    return instant_of(datetime.now(UTC))
 
 
 def search(memory: Memory, asked: shapes.Search) -> Document:
@@ -45,7 +40,7 @@ def search(memory: Memory, asked: shapes.Search) -> Document:
 
 
 def _instant(text: str) -> int:
-    instant = parse_instant(text) or parse_instant(f"{text}T00:00:00Z")
+    instant = parse_since(text)
     if instant is None:
         raise UsageError("`since` is not a day or an ISO 8601 time", hint="2026-03-28", code="arguments-invalid")
     return instant

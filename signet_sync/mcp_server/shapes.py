@@ -7,6 +7,7 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
 
+from signet_sync.contracts import gardens, names
 from signet_sync.temporal.memories import LONGEST, MOST_TAGS
 
 
@@ -62,9 +63,7 @@ class Search(Asked):
     """Arguments of `memory_search`."""
 
     query: Words = Field(description="Words to look for: files that hold all of them, else any of them.")
-    kind: Literal["summary", "transcript", "compaction", "manifest"] | None = Field(
-        None, description="Only files of this kind."
-    )
+    kind: names.Kind | None = Field(None, description="Only files of this kind.")
     since: Name | None = Field(None, description="Only sessions from this day or time on, ISO 8601: 2026-03-28.")
     limit: int = Field(10, ge=1, le=50, description="Most hits.")
 
@@ -148,7 +147,7 @@ class ReadEntity(Asked):
     id: Name | None = Field(
         None, description="An entity's id or its beginning, its folder's name, or its title. Left out: all are listed."
     )
-    kind: Literal["user", "part", "relationship"] | None = Field(None, description="List only these (without an id).")
+    kind: gardens.Kind | None = Field(None, description="List only these (without an id).")
 
 
 class EditEntity(Asked):

@@ -32,16 +32,15 @@ def harness(patient: Patient) -> list[Finding]:
         found = hooks.conditions(patient.root, HARNESSES, patient.environ)
     except SignetSyncError as error:
         return [problem("hooks", error.message, error.hint)]
-    feeding = [condition for condition in found if condition.events]
-    serving = [condition for condition in found if condition.server is not None]
-    if not feeding and not serving:
+    plugged = [condition for condition in found if condition.events or condition.server is not None]
+    if not plugged:
         if any(condition.found for condition in found):
             install = patient.command("hooks install auto")
             return [warning("hooks", "no harness hands its sessions over", install)]
         return [fine("hooks", "no harness is on this machine")]
-    plugged = [condition for condition in found if condition in feeding or condition in serving]
     told = [_told(patient, condition, each) for condition in plugged for each in condition.problems]
     told += _switched_off(patient)
+    feeding = [condition for condition in plugged if condition.events]
     tried = [each.harness for each in feeding if _OTHERS.isdisjoint(one.code for one in each.problems)]
     return [*told, *_tried(patient, tried)]
 

@@ -45,7 +45,7 @@ def known(garden: Garden, ref: str) -> GardenFile:
 
 def shown(garden: Garden, row: GardenFile) -> Shown:
     """An entity with its sections, as its files have them at this moment."""
-    seen = _files(row, garden)
+    seen = _files(garden, row)
     drifted = any(one.entity_id == row.id for one in gardens.drift(garden.workspace.database, garden.agent_id))
     profile = parsed(seen["profile"].text or "")
     fields = profile.fields if isinstance(profile, Document) else {}
@@ -77,7 +77,7 @@ def listed(garden: Garden, kind: Kind | None = None) -> list[Listed]:
 
 def untidy(garden: Garden, row: GardenFile) -> list[Remark]:
     """What is untidy about an entity's files."""
-    seen = _files(row, garden)
+    seen = _files(garden, row)
     return [remark for file in FILES for remark in _untidy(garden, row, seen[file])]
 
 
@@ -102,7 +102,7 @@ def about(event: Event) -> str:
     return " ".join(filter(None, [event.op.replace("_", " "), what]))
 
 
-def _files(row: GardenFile, garden: Garden) -> dict[File, Seen]:
+def _files(garden: Garden, row: GardenFile) -> dict[File, Seen]:
     place = parse_path(row.path)
     if place is None:
         raise WorkspaceError("the index names a file that is none of an entity", path=row.path)

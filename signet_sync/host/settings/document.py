@@ -1,4 +1,4 @@
-"""A settings file that is one JSON object: its value, or why it cannot be edited safely."""
+"""A settings file: its text, an edit of it; of one that is JSON its value, or why it cannot be edited safely."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def _raw(text: str | None) -> bytes | None:
 
 
 def parsed(text: str, path: str) -> dict[str, Any]:
-    """The value of a settings file. Raises `ConfigError` with line and remedy where it cannot be edited safely."""
+    """The value of one that is a JSON object. Raises `ConfigError` with line and remedy where no edit is safe."""
     try:
         data = jsontext.parse(text)
     except jsontext.NotJson as error:
