@@ -34,7 +34,7 @@ NOTHING = "/nothing-stands-here"
 # Every view: what it is called, and its address or how the address looks on a page that was asked before.
 VIEWS: tuple[tuple[str, str, str], ...] = (
     ("overview", "/", ""),
-    ("a generated page", "/page?path=MEMORY.md", ""),
+    ("a generated page", "/page", ""),
     ("sessions", "/sessions", ""),
     ("sessions, searched", "/sessions?q=retry+loop", ""),
     ("a session", r"/sessions/[a-z2-7]{16}/[0-9a-f]{8}-[^\"#?]+", "/sessions"),

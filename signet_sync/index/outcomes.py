@@ -23,23 +23,21 @@ def exactly(database: Database, agent_id: str, token: str, session_id: str) -> S
 
 
 class Stray(NamedTuple):
-    """A file of a session, or of its token, that is not simply indexed; `restorable` where its seal has its bytes."""
+    """A file of a session, or of its token, that is not simply indexed."""
 
     path: str
     verdict: str
     code: str
     message: str
-    restorable: bool
 
 
 def strays(database: Database, ref: SessionRef) -> list[Stray]:
     """Files of a session that are not as they were written, and others that carry its token and are not indexed."""
     found = {
-        path: Stray(path, verdict, code, message, bool(packed))
-        for path, verdict, code, message, packed in database.execute(
-            "select f.path, f.verdict, f.code, f.message, coalesce(length(s.packed), 0) from seals s"
-            " join files f on f.path = s.path where s.agent_id = ? and s.session_token = ? and s.session_id = ?"
-            " and f.verdict <> 'indexed'",
+        row[0]: Stray(*row)
+        for row in database.execute(
+            "select f.path, f.verdict, f.code, f.message from seals s join files f on f.path = s.path"
+            " where s.agent_id = ? and s.session_token = ? and s.session_id = ? and f.verdict <> 'indexed'",
             ref[:3],
         )
     }
@@ -50,7 +48,7 @@ def strays(database: Database, ref: SessionRef) -> list[Stray]:
         (f"--{ref.session_token}--",),
     ):
         if carried_token(path.rpartition("/")[2]) == ref.session_token:
-            found.setdefault(path, Stray(path, verdict, code, message, restorable=False))
+            found.setdefault(path, Stray(path, verdict, code, message))
     return [found[path] for path in sorted(found)]
 
 
@@ -91,11 +89,9 @@ def before_and_after(database: Database, ref: SessionRef) -> tuple[str | None, B
 class Told(NamedTuple):
     """A fact that a session states, and where: the artifact and the line of its body, from 1."""
 
-    id: str
     aspect: str
     text: str
     status: str
-    entity: str
     path: str
     line: int
 
@@ -104,11 +100,10 @@ def facts(database: Database, ref: SessionRef, limit: int = 50) -> list[Told]:
     """What a session states, each fact where it does so first, in the order of its artifacts."""
     rows = database.execute(
         # Of the row with the least path, SQLite takes the other columns.
-        "select f.id, f.aspect, f.text, f.status, coalesce(e.name, ''), min(s.source_path), s.line"
+        "select f.aspect, f.text, f.status, min(s.source_path), s.line"
         " from attribute_sources s join entity_attributes f on f.agent_id = s.agent_id and f.id = s.attribute_id"
-        " left join entities e on e.agent_id = f.agent_id and e.id = f.entity_id"
         " where s.agent_id = ? and s.session_token = ? and s.session_id = ?"
-        " group by f.id order by 6, 7, f.id limit ?",
+        " group by f.id order by 4, 5, f.id limit ?",
         (*ref[:3], limit),
     )
     return [Told(*row) for row in rows]
@@ -117,7 +112,6 @@ def facts(database: Database, ref: SessionRef, limit: int = 50) -> list[Told]:
 class Mentioned(NamedTuple):
     """Something that a session speaks of, and where first."""
 
-    id: str
     kind: str
     name: str
     path: str
@@ -127,9 +121,9 @@ class Mentioned(NamedTuple):
 def mentioned(database: Database, ref: SessionRef, limit: int = 50) -> list[Mentioned]:
     """What a session speaks of, by kind and name."""
     rows = database.execute(
-        "select e.id, e.kind, e.name, min(m.source_path), m.line from entity_mentions m"
+        "select e.kind, e.name, min(m.source_path), m.line from entity_mentions m"
         " join entities e on e.agent_id = m.agent_id and e.id = m.entity_id"
-        " where m.agent_id = ? and m.session_token = ? and m.session_id = ? group by e.id order by 2, 3, 1 limit ?",
+        " where m.agent_id = ? and m.session_token = ? and m.session_id = ? group by e.id order by 1, 2, e.id limit ?",
         (*ref[:3], limit),
     )
     return [Mentioned(*row) for row in rows]

@@ -81,10 +81,11 @@ class _Pages:
         return answer
 
     def _answer(self, view: View, request: Request) -> Response:
+        frame = self._frame(request)
         try:
-            ask = self._ask(request)
+            ask = self._ask(request, frame)
         except SignetSyncError as error:
-            return self._shown(request, self._plain_ask(), _told(error))
+            return self._shown(frame, self._plain_ask(), _told(error))
         try:
             page = view(ask)
         except SignetSyncError as error:
@@ -92,13 +93,13 @@ class _Pages:
         except OSError as error:
             message = error.strerror or type(error).__name__
             page = _trouble(503, message, "check permissions and free space, then try again", str(error.filename or ""))
-        return self._shown(request, ask, page)
+        return self._shown(frame, ask, page)
 
-    def _ask(self, request: Request) -> Ask:
+    def _ask(self, request: Request, frame: Frame) -> Ask:
         """What is asked. Raises `UsageError` for an agent that has nothing here."""
         query = dict(query_of(request.scope))
         agent = query.get("agent") or self._site.agent
-        if agent != self._site.agent and agent not in Frame(self._site).agents:
+        if agent != self._site.agent and agent not in frame.agents:
             raise UsageError(
                 f"no agent here is called {agent}",
                 hint="the agents that have a memory stand in the menu of the page",
@@ -110,27 +111,29 @@ class _Pages:
     def _plain_ask(self) -> Ask:
         return Ask(self._site, self._site.agent, {}, {}, now_us())
 
-    def _shown(self, request: Request, ask: Ask, page: Page) -> Response:
+    def _shown(self, frame: Frame, ask: Ask, page: Page) -> Response:
         values: dict[str, Any] = {
             **page.data,
             "data": page.data,
             "page": page,
             "ask": ask,
-            "frame": Frame(self._site, self._section(request.url.path)),
+            "frame": frame,
             "url": Links(self._paths, ask.agent, self._site.agent),
         }
         text = self._templates.get_template(f"{page.template}.html").render(values)
         return Response(text.encode("utf-8", "backslashreplace"), page.status, media_type="text/html")
 
-    def _section(self, path: str) -> str:
-        """The view of the navigation whose path this one begins with."""
-        return next((name for name, at in self._paths.items() if at == f"/{path.split('/')[1]}"), "")
+    def _frame(self, request: Request) -> Frame:
+        """Shows the view of the navigation whose path this one begins with."""
+        first = f"/{request.url.path.split('/')[1]}"
+        return Frame(self._site, next((name for name, at in self._paths.items() if at == first), ""))
 
     async def _refused(self, request: Request, error: Exception) -> Response:
         """A path that leads nowhere."""
         status = error.status_code if isinstance(error, HTTPException) else 500
         page = _trouble(status, "There is nothing at this address.", "the links above lead to all there is")
-        return await anyio.to_thread.run_sync(self._shown, request, self._plain_ask(), page, limiter=self._limiter)
+        frame = self._frame(request)
+        return await anyio.to_thread.run_sync(self._shown, frame, self._plain_ask(), page, limiter=self._limiter)
 
     async def _unexpected(self, request: Request, error: Exception) -> Response:
         """What nobody has foreseen: a traceback in the log of the terminal, none on a page."""

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from datetime import datetime
 from typing import Literal, NamedTuple
 
 from signet_sync.contracts.timestamps import DAY, day_of, moment_of
 from signet_sync.temporal.weeks import WEEK, quarter_of, quarter_span, week_of, week_span
+from signet_sync.ui.dates import dated, in_year, weekday
 
 Level = Literal["quarters", "weeks", "days"]
 
@@ -151,7 +151,8 @@ def _quarter(key: str) -> Cell:
 def _week(first_us: int) -> Cell:
     first, last = moment_of(first_us), moment_of(first_us + WEEK - 1)
     key = week_of(first_us)
-    return Cell(key, first_us, first_us + WEEK - 1, _day(first), f"week {key[6:]}, {_day(first)} to {dated(last)}")
+    title = f"week {key[6:]}, {in_year(first)} to {dated(last)}"
+    return Cell(key, first_us, first_us + WEEK - 1, in_year(first), title)
 
 
 def _days(first_us: int) -> Iterator[Cell]:
@@ -162,20 +163,6 @@ def _days(first_us: int) -> Iterator[Cell]:
             moment.date().isoformat(),
             begin,
             begin + DAY - 1,
-            f"{_NAMES[day]} {moment.day}",
-            f"{_NAMES[day]}, {dated(moment)}",
+            f"{weekday(moment)} {moment.day}",
+            f"{weekday(moment)}, {dated(moment)}",
         )
-
-
-# Not `strftime`, which speaks the language of the machine.
-_NAMES = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
-_MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
-
-
-def dated(moment: datetime) -> str:
-    """`28 Mar 2026`."""
-    return f"{_day(moment)} {moment.year}"
-
-
-def _day(moment: datetime) -> str:
-    return f"{moment.day} {_MONTHS[moment.month - 1]}"

@@ -7,6 +7,8 @@ from datetime import date, timedelta
 from itertools import groupby
 from typing import NamedTuple
 
+from signet_sync.ui.dates import MONTHS, called, month
+
 WEEKS = 53
 LEVELS = 4
 SIDE, STEP = 11, 14  # of a square, and from one to the next
@@ -86,11 +88,7 @@ def _steps(counts: list[int]) -> list[int]:
 def _square(day: date, number: int, sessions: int, steps: list[int]) -> Square:
     week, weekday = divmod(number, 7)
     level = sum(1 for step in steps if sessions >= step) if sessions else 0
-    return Square(day.isoformat(), _told(day), sessions, min(level, LEVELS), LEFT + week * STEP, TOP + weekday * STEP)
-
-
-def _told(day: date) -> str:
-    return f"{day:%A}, {day.day} {day:%B %Y}"
+    return Square(day.isoformat(), called(day), sessions, min(level, LEVELS), LEFT + week * STEP, TOP + weekday * STEP)
 
 
 def _days() -> list[Label]:
@@ -104,10 +102,10 @@ def _months(shown: list[date]) -> list[Label]:
         monday = shown[0] + timedelta(days=7 * week)
         begins = monday.day <= 7
         if begins and week <= WEEKS - _NARROWEST:
-            found.append(Label(f"{monday:%b}", LEFT + week * STEP, TOP - 6))
+            found.append(Label(month(monday), LEFT + week * STEP, TOP - 6))
     return found
 
 
 def _month(days: list[Square]) -> Month:
     first = date.fromisoformat(days[0].day)
-    return Month(f"{first:%B %Y}", sum(square.sessions for square in days), days)
+    return Month(f"{MONTHS[first.month - 1]} {first.year}", sum(square.sessions for square in days), days)

@@ -65,11 +65,7 @@ def framed(axis: Axis, counts: Mapping[int, int], targets: Mapping[str, Target],
 
     `counts` are sessions by slot; a bar for `peak` of them is as high as can be.
     """
-    held: dict[str, int] = defaultdict(int)
-    by_slot = list(_cells_by_slot(axis))
-    for slot, sessions in counts.items():
-        if 0 <= slot < len(by_slot):
-            held[by_slot[slot].key] += sessions
+    held = by_cell(axis, counts)
     marks = [
         Mark(targets[cell.key], _between(axis, cell.first_us, cell.last_us + 1, 0.0, HEIGHT), held[cell.key])
         for cell in axis.cells
@@ -135,15 +131,19 @@ def summed(counts: Iterable[Mapping[int, int]]) -> dict[int, int]:
     return dict(total)
 
 
+def by_cell(axis: Axis, counts: Mapping[int, int]) -> dict[str, int]:
+    """The sessions of each cell, by its key."""
+    held = dict.fromkeys((cell.key for cell in axis.cells), 0)
+    for slot, sessions in counts.items():
+        if 0 <= slot < axis.slots:
+            held[axis.key_of(axis.first_us + slot * axis.slot_us)] += sessions
+    return held
+
+
 def spaced(cells: Sequence[Cell], most: int) -> set[str]:
     """The keys of at most so many cells whose names are shown, at equal distances."""
     step = -(-len(cells) // most)
     return {cell.key for cell in cells[::step]}
-
-
-def _cells_by_slot(axis: Axis) -> Iterable[Cell]:
-    for cell in axis.cells:
-        yield from [cell] * ((cell.last_us + 1 - cell.first_us) // axis.slot_us)
 
 
 def _edges(axis: Axis, slot: int) -> tuple[float, float]:

@@ -11,8 +11,10 @@ from signet_sync.index.database import Database
 from signet_sync.index.timeline import Spot
 from signet_sync.temporal.weeks import week_of
 from signet_sync.ui import drawing
-from signet_sync.ui.axis import WIDTH, Axis, Cell, dated
+from signet_sync.ui.axis import WIDTH, Axis, Cell
+from signet_sync.ui.dates import dated
 from signet_sync.ui.drawing import HEIGHT, Lane, Moment, Target
+from signet_sync.ui.texts import counted
 
 Counts = Mapping[int, int]
 
@@ -68,12 +70,12 @@ def lane(database: Database, agent_id: str, thread_id: str, label: str, axis: Ax
 
 def everything(axis: Axis, held: Counts) -> Lane:
     """The lane of all threads together: its marks lead to the picture of a quarter or week, to the list of a day."""
-    sessions = _by_cell(axis, held)
+    sessions = drawing.by_cell(axis, held)
     kind = "day" if axis.level == "days" else "period"
     targets = {
-        cell.key: Target(kind, f"{cell.title}: {_counted(sessions[cell.key])} of all threads", period=cell.key)
+        cell.key: Target(kind, f"{cell.title}: {counted(number, 'session')} of all threads", period=cell.key)
         for cell in axis.cells
-        if sessions[cell.key]
+        if (number := sessions[cell.key])
     }
     return drawing.framed(axis, held, targets, drawing.peak_of([held]))
 
@@ -95,17 +97,17 @@ def _targets(
         weeks = axis.cells[0].key, axis.cells[-1].key
         single = {week_of(spot.latest_us): spot for spot in timeline.alone(database, agent_id, thread_id, *weeks)}
     targets: dict[str, Target] = {}
-    by_cell = _by_cell(axis, held)
+    by_cell = drawing.by_cell(axis, held)
     for cell in axis.cells:
         key, sessions = cell.key, by_cell[cell.key]
         if key in condensed:
             told = condensed[key].label.partition(": ")[2]
-            title = f"{label}, {cell.title}: {_counted(sessions)}. {told}"
+            title = f"{label}, {cell.title}: {counted(sessions, 'session')}. {told}"
             targets[key] = Target(_CONDENSED[axis.level], title, node=condensed[key].id)
         elif key in single:
             targets[key] = _session(label, single[key])._replace(kind="one")
         elif sessions:
-            targets[key] = Target("some", f"{label}, {cell.title}: {_counted(sessions)}", period=key)
+            targets[key] = Target("some", f"{label}, {cell.title}: {counted(sessions, 'session')}", period=key)
     return targets
 
 
@@ -126,14 +128,3 @@ def _session(label: str, spot: Spot) -> Target:
 def _crowd(axis: Axis, label: str) -> Target:
     week = week_of(axis.first_us)
     return Target("crowd", f"{label}, within four hours", period=week)
-
-
-def _by_cell(axis: Axis, held: Counts) -> dict[str, int]:
-    sessions = dict.fromkeys((cell.key for cell in axis.cells), 0)
-    for slot, number in held.items():
-        sessions[axis.key_of(axis.first_us + slot * axis.slot_us)] += number
-    return sessions
-
-
-def _counted(sessions: int) -> str:
-    return "1 session" if sessions == 1 else f"{sessions} sessions"

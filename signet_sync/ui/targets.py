@@ -8,19 +8,20 @@ from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 from urllib.parse import unquote
 
-from signet_sync.contracts.gardens import parse_path
+from signet_sync.contracts.gardens import kind_of, parse_path
+from signet_sync.contracts.places import page_agent
 from signet_sync.contracts.wikilinks import leaves_workspace
 from signet_sync.index import sessions
 from signet_sync.index.database import Database
+from signet_sync.temporal.ids import HANDLE
 from signet_sync.ui.lines import Section
 from signet_sync.ui.markdown import Block
 from signet_sync.ui.markdown import targets as links_of
 
-_DAY = re.compile(r"(?:agents/[a-z0-9_-]+/)?ledger/(\d{4})/(\d\d)/(\d\d)\.md", re.ASCII)
-_MONTH = re.compile(r"(?:agents/[a-z0-9_-]+/)?ledger/(\d{4})-(\d\d)\.md", re.ASCII)
-_ENTITY = re.compile("[upr]-[a-z2-7]+", re.ASCII)
+# The end of a ledger page's path.
+_DAY = re.compile(r"ledger/(\d{4})/(\d\d)/(\d\d)\.md$", re.ASCII)
+_MONTH = re.compile(r"ledger/(\d{4})-(\d\d)\.md$", re.ASCII)
 _LONGEST = 500  # characters
-_HANDLE = re.compile("[a-z]-[a-z2-7]+", re.ASCII)
 
 
 class Target(NamedTuple):
@@ -79,17 +80,18 @@ def _file(ref: sessions.SessionRef, path: str) -> Target:
 
 
 def _place(name: str, agent_id: str) -> Target | None:
-    if match := _DAY.fullmatch(name):
+    ours = page_agent(name) == agent_id
+    if ours and (match := _DAY.search(name)):
         return Target("sessions", {"day": "-".join(match.groups())})
-    if match := _MONTH.fullmatch(name):
+    if ours and (match := _MONTH.search(name)):
         month = f"{match[1]}-{match[2]}"
         return Target("sessions", {"from": f"{month}-01", "to": f"{month}-{_length(int(match[1]), int(match[2]))}"})
     place = parse_path(name)
     if place is not None:
         return Target("entity", {"entity": place.id}) if place.agent_id == agent_id else None
-    if _ENTITY.fullmatch(name):
+    if kind_of(name) is not None:
         return Target("entity", {"entity": name})
-    return Target("node", {"node": name}) if _HANDLE.fullmatch(name) else None
+    return Target("node", {"node": name}) if HANDLE.fullmatch(name) else None
 
 
 def _length(year: int, month: int) -> int:

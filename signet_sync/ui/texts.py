@@ -40,6 +40,7 @@ def environment(templates: str) -> Environment:
     made.filters |= {
         "when": when,
         "day": day,
+        "clock": clock,
         "ago": ago,
         "size": human,
         "number": number,
@@ -83,6 +84,12 @@ def when(value: int | str | None) -> str:
 def day(value: int | str | None) -> str:
     """The local day of an instant."""
     return _time(value, "%Y-%m-%d")
+
+
+def clock(value: int | str) -> str:
+    """Hour and minute of an instant by UTC, as the ledger counts days."""
+    stamp = value if isinstance(value, str) else iso(value)
+    return Markup('<time datetime="{}">{}</time>').format(stamp, stamp[11:16])
 
 
 def _time(value: int | str | None, form: str) -> str:

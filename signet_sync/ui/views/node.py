@@ -17,6 +17,7 @@ from signet_sync.ui import axis as axes
 from signet_sync.ui import drawing, lanes, markdown
 from signet_sync.ui.asked import Ask, Page, View
 from signet_sync.ui.axis import Axis
+from signet_sync.ui.commands import told
 from signet_sync.ui.markdown import Block
 from signet_sync.ui.paging import portion
 from signet_sync.ui.periods import Period, Ways, ways
@@ -56,6 +57,7 @@ def node(ask: Ask) -> Page:
             "left_out": found.get("children_left_out", 0),
             "transcript": found["transcript"],
             "sources": found.get("sources", []),
+            "expand": told(ask, "expand", about["id"]),
             "thread": next((Link(one, labels.get(one, one)) for one in _thread(about)), None),
             **_along(database, ask, about),
         }

@@ -66,9 +66,9 @@ def show(ask: Ask) -> Page:
         "shown_wrong": WRONG,
     }
     if status["readable"]:
+        data["head"] = _head(read_page(ask))
         with reading(ask.site.place) as database:
             data["held"] = _held(database, ask)
-            data["head"] = _head(read_page(ask))
             data["targets"] = targets(database, ask.agent, data["head"])
     return Page("overview", "Overview", data)
 

@@ -9,21 +9,17 @@ from typing import Any, NamedTuple
 
 from signet_sync.agent.asking import reading
 from signet_sync.contracts.sentences import basename
-from signet_sync.contracts.timestamps import DAY, iso, parse_instant
+from signet_sync.contracts.timestamps import DAY, parse_instant
 from signet_sync.index import browse
 from signet_sync.index.browse import Cursor, Entry, Filter, Shown
 from signet_sync.index.database import Database
 from signet_sync.recall.snippets import WORDS
 from signet_sync.ui.asked import Ask, Page, View
+from signet_sync.ui.dates import called
 from signet_sync.ui.running import every
 
 _PAGE = 100
 _LONGEST = 1_000  # characters of a query
-_MONTHS = (
-    "January", "February", "March", "April", "May", "June", "July", "August", "September", "October", "November",
-    "December",
-)  # fmt: skip
-_WEEKDAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
 
 
 class Asked(NamedTuple):
@@ -77,8 +73,6 @@ def sessions(ask: Ask) -> Page:
             "invalid": browse.with_invalid_files(database, ask.agent),
             "live": {one.session_id for one in running},
             "import_command": ask.site.place.command_line("import claude-code"),
-            "clock": clock,
-            "iso": iso,
         }
     return Page("sessions", "Sessions", data)
 
@@ -127,21 +121,14 @@ def _days(database: Database, agent_id: str, asked: Asked, shown: Shown) -> list
     found = [(day, list(entries)) for day, entries in groupby(shown.entries, key=lambda entry: entry.day)]
     whole = asked.wanted._replace(since_us=None, until_us=None) == Filter()
     counts = browse.on_days(database, agent_id, [day for day, _ in found]) if whole else {}
-    return [Day(day, called(day), counts.get(day), entries) for day, entries in found]
+    return [Day(day, _name_of(day), counts.get(day), entries) for day, entries in found]
 
 
-def clock(value: int | str) -> str:
-    """Hour and minute of an instant."""
-    return (value if isinstance(value, str) else iso(value))[11:16]
-
-
-def called(day: str) -> str:
-    """`Saturday, 28 March 2026`."""
+def _name_of(day: str) -> str:
     try:
-        found = date.fromisoformat(day)
+        return called(date.fromisoformat(day))
     except ValueError:
         return day
-    return f"{_WEEKDAYS[found.weekday()]}, {found.day} {_MONTHS[found.month - 1]} {found.year}"
 
 
 def _project_options(database: Database, agent_id: str, chosen: str | None) -> list[Option]:
