@@ -6,12 +6,13 @@ hashes, so that whoever comes after a crash goes on where the flow stood.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Literal, Protocol
 
 from signet_sync.contracts.bodies import normalize
+from signet_sync.contracts.redactions import begins
 
 FlowKind = Literal["end", "compact"]
 Standing = Literal["absent", "ours", "other"]
@@ -156,40 +157,47 @@ def refusal_key(flow_key: str, captured_at: str) -> str:
     return f"{flow_key}@{captured_at}"
 
 
+def _exactly(whole: str, at: int, part: str) -> int:
+    return at + len(part) if whole.startswith(part, at) else -1
+
+
 def unheard(whole: str, segments: Sequence[str]) -> str | None:
     """What a whole transcript says beyond the segments that are kept of it; None where it does not begin with them.
 
-    All texts are normalised bodies. The rest begins at a line; it is empty where there is nothing new, also where the
-    whole says less than what is kept. The segments may come in any order (clocks do), and older ones may belong to
-    what the harness has rewritten since.
+    Where it does but for what was redacted in either, other rules of the sanitizer wrote the segments: it is the same
+    conversation. All texts are normalised bodies. The rest begins at a line; it is empty where there is nothing new,
+    also where the whole says less than what is kept. The segments may come in any order (clocks do), and older ones
+    may belong to what the harness has rewritten since.
     """
     # Between two segments the cut took away the empty lines; a tail may have brought some along.
     kept = [text for segment in segments if (text := segment.lstrip("\n"))]
-    for first in range(max(1, len(kept))):
-        rest = _beyond(whole, kept[first:])
-        if rest is not None:
-            return rest
+    for ends in (_exactly, begins):
+        for first in range(max(1, len(kept))):
+            rest = _beyond(whole, kept[first:], ends)
+            if rest is not None:
+                return rest
     return None
 
 
-def _beyond(whole: str, kept: list[str]) -> str | None:
+def _beyond(whole: str, kept: list[str], ends: Callable[[str, int, str], int]) -> str | None:
     at = 0
     while kept:
         start = _skipped(whole, at)
-        following = next((segment for segment in kept if whole.startswith(segment, start)), None)
+        found = ((segment, end) for segment in kept if (end := ends(whole, start, segment)) >= 0)
+        following, end = next(found, (None, at))
         if following is None:
-            return "" if _is_less(whole, start, kept) else None
+            return "" if _is_less(whole, start, kept, ends) else None
         kept.remove(following)
-        at = start + len(following)
+        at = end
     if at and whole[at : at + 1] not in ("", "\n"):
         return None
     return whole[_skipped(whole, at) :] if at else whole
 
 
-def _is_less(whole: str, start: int, kept: Sequence[str]) -> bool:
+def _is_less(whole: str, start: int, kept: Sequence[str], ends: Callable[[str, int, str], int]) -> bool:
     """Whether what is left of the whole is nothing, or the first lines of something that is kept."""
     left = whole[start:]
-    return not left or any(s.startswith(left) and s[len(left) : len(left) + 1] in ("", "\n") for s in kept)
+    return not left or any((end := ends(s, 0, left)) >= 0 and s[end : end + 1] in ("", "\n") for s in kept)
 
 
 def _skipped(text: str, at: int) -> int:

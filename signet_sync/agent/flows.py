@@ -21,7 +21,7 @@ from signet_sync.contracts.names import artifact_file_name, artifact_name
 from signet_sync.contracts.observed import Found, Signature
 from signet_sync.contracts.places import MEMORY, artifact_path
 from signet_sync.contracts.records import SENTENCE_VERSION, FieldProblem, manifest_fields
-from signet_sync.contracts.sanitizer import SANITIZER_VERSION
+from signet_sync.contracts.sanitizer import sanitize_line, sanitize_normalized, sanitizer_stamp
 from signet_sync.contracts.sentences import SessionContext, fallback, passes_strict
 from signet_sync.contracts.timestamps import iso, parse_instant, parse_name_stamp
 from signet_sync.contracts.wikilinks import targets, wikilink
@@ -43,6 +43,8 @@ from signet_sync.sessions import (
 from signet_sync.vault import files, manifests
 
 VERSION = 1
+# Those of journals that do not name any.
+_FIRST_RULES = "sanitize_transcript_v1"
 # A flow has seven steps; who needs more than these goes round in circles.
 _MOST_STEPS = 24
 _LINKS = re.compile(r"(?:\[\[[^\[\]\n]+\]\] *)+")
@@ -109,9 +111,19 @@ def flow_of(held: journal.Held) -> Flow:
     if not is_sound(document):
         raise ValueError("a journal of another version, or with fields that we did not write")
     flow = Flow(held)
+    if document.get("sanitizer") != sanitizer_stamp():
+        _sanitize_anew(document)
     flow.bodies = {kind: document["bodies"][kind] for kind in ARTIFACTS[flow.kind]}
     flow.generated_at = document["now"]
     return flow
+
+
+def _sanitize_anew(document: dict[str, Any]) -> None:
+    """Has the rules of today look at what was journalled under others: of it, no secret that they know is written."""
+    document["bodies"] = {kind: sanitize_normalized(body) for kind, body in document["bodies"].items()}
+    for name in _NULLABLE:
+        if isinstance(document.get(name), str) and name != "session_key":
+            document[name] = sanitize_line(document[name])
 
 
 def is_sound(document: Mapping[str, Any]) -> bool:
@@ -248,13 +260,26 @@ def _is_ours(flow: Flow, kind: str, raw: bytes) -> bool:
         return False
     document, fields = flow.document, source.fields
     same = all(fields.get(name) == document[name] for name in ("agent_id", "session_id", "session_key"))
-    if not same or fields.get("kind") != kind or normalize(source.body) != flow.bodies[kind]:
+    if not same or fields.get("kind") != kind:
+        return False
+    body = normalize(source.body)
+    # A flow that was begun under older rules may have written this file before they changed.
+    if body != flow.bodies[kind] and sanitize_normalized(body) != flow.bodies[kind]:
         return False
     quality = fields.get("memory_sentence_quality")
     if flow.sentence is None and quality in ("ok", "fallback") and fields.get("memory_sentence"):
         flow.sentence, flow.quality = fields["memory_sentence"], cast(Quality, quality)
         flow.generated_at = fields.get("memory_sentence_generated_at") or flow.generated_at
     return True
+
+
+def rules_of(workspace: Workspace, path: str) -> str:
+    """The sanitizer that a transcript names; empty where it cannot be read."""
+    found = files.read(workspace.root, path, workspace.settings.max_file_bytes)
+    try:
+        return str(parse(found.raw).fields.get("sanitizer_version") or "") if isinstance(found, Found) else ""
+    except FrontmatterProblem:
+        return ""
 
 
 def _linked(workspace: Workspace, flow: Flow) -> bool:
@@ -347,7 +372,8 @@ def _write_artifact(workspace: Workspace, flow: Flow, kind: str) -> None:
         "memory_sentence_generated_at": flow.generated_at,
     }
     if kind == "transcript":
-        fields["sanitizer_version"] = SANITIZER_VERSION
+        # The oldest that the words went through: whoever compares them later is told how.
+        fields["sanitizer_version"] = document.get("sanitizer", _FIRST_RULES).partition(" ")[0]
     left = files.look(workspace.root, flow.path(kind))
     if left is not None and not left.st_size:
         files.unlink(workspace.root, flow.path(kind))

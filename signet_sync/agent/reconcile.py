@@ -309,8 +309,8 @@ def _index(workspace: Workspace, request: Request) -> Outcome:
     if request.rebuild:
         # What is ignored for its name is not read again, so that nothing but the survey tells of it.
         known = {path: before for path, before in known.items() if before.verdict != "ignored"}
-    if outcome.full and known and artifacts.sanitizer_of_rows(database) != _rules(workspace):
-        # Another sanitizer or other settings made these rows: each is made anew, though no file changed.
+    if known and artifacts.sanitizer_of_rows(database) != _rules(workspace):
+        # Another sanitizer or other settings made these rows: each that is looked at is made anew, changed or not.
         request = replace(request, reread=request.reread.union(snapshot.files))
     stones, stone_judgements, aliases = _tombstones(
         workspace, snapshot, {} if request.rebuild else known, iso(request.now_us)

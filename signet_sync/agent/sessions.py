@@ -18,7 +18,14 @@ from signet_sync.contracts.bodies import body_sha256
 from signet_sync.contracts.inputs import CompactionInput, SessionInput
 from signet_sync.contracts.names import artifact_file_name, artifact_name
 from signet_sync.contracts.places import MEMORY, artifact_path
-from signet_sync.contracts.sanitizer import redact, sanitize_counted, sanitize_line_counted
+from signet_sync.contracts.redactions import alike
+from signet_sync.contracts.sanitizer import (
+    SANITIZER_VERSION,
+    redact,
+    sanitize_counted,
+    sanitize_line_counted,
+    sanitizer_stamp,
+)
 from signet_sync.contracts.sentences import SessionContext
 from signet_sync.contracts.timestamps import iso, parse_instant
 from signet_sync.errors import Halted, SignetSyncError, UsageError, WorkspaceError
@@ -119,7 +126,8 @@ def _request(
     identity |= {name: getattr(given, name) for name in ("captured_at", "started_at", "ended_at")}
     proposal = _clean_line(given.memory_sentence, counts)
     hashes = {name: body_sha256(body) if body is not None else None for name, body in bodies.items()}
-    content = _digest([kind, identity, hashes, proposal, tail])
+    # The digest is of sanitized text: it is the same for the same words under the same rules alone.
+    content = f"{_digest([kind, identity, hashes, proposal, tail])} {sanitizer_stamp()}"
     if given.idempotency_key is not None:
         flow_key = _digest(["key", kind, given.agent_id, given.idempotency_key])
     else:
@@ -175,7 +183,7 @@ def _answered(workspace: Workspace, request: _Request, now_us: int, propose: Pro
     while True:
         with _locked(workspace, held):
             answer = _finish_earlier(workspace, request, now_us) if held is None else None
-            answer = answer or _known_answer(workspace, request)
+            answer = answer or _known_answer(workspace, request, now_us)
             if answer is not None:
                 return answer
             _refresh(workspace, request.identity["agent_id"], request.token, now_us)
@@ -240,20 +248,55 @@ def _finish_earlier(workspace: Workspace, request: _Request, now_us: int) -> dic
     return answer
 
 
-def _known_answer(workspace: Workspace, request: _Request) -> dict[str, Any] | None:
+def _known_answer(workspace: Workspace, request: _Request, now_us: int) -> dict[str, Any] | None:
     """The recorded answer of this very request. Raises `UsageError` for its refusal, or its key with other content."""
     agent_id = request.identity["agent_id"]
     known = results.recorded(workspace.database, agent_id, request.flow_key)
     if known is None:
         _raise_refusal(workspace, request)
         return None
-    if known.request_sha256 != request.request:
+    if known.request_sha256 != request.request and not _is_kept(workspace, request, known, now_us):
         raise UsageError(
             "this idempotency key was used for other content",
             hint="nothing was written; give every ending a key of its own",
             code="idempotency-conflict",
         )
     return {**known.document, "idempotent_replay": True}
+
+
+def _is_kept(workspace: Workspace, request: _Request, known: results.Answer, now_us: int) -> bool:
+    """Whether an answer that older rules of the sanitizer gave is that of this request, as far as its files can tell.
+
+    Of the request they kept a digest of text as they sanitized it. So the words are compared with those that the
+    answer's files hold: nothing of the request may be new, and no field another one.
+    """
+    told = known.document
+    if known.request_sha256.partition(" ")[2] == sanitizer_stamp() or request.session != (
+        told.get("agent_id"), told.get("session_token"), told.get("session_id"),
+    ):  # fmt: skip
+        return False
+    _refresh(workspace, request.identity["agent_id"], request.token, now_us)
+    rows = _segments(workspace, request)
+    mine = {row.source_kind: row for row in rows if row.source_path in told.values()}
+    if any(kind not in mine for kind in ARTIFACTS[request.kind]):
+        return False
+    transcript = request.bodies.get("transcript")
+    kept = [row.content for row in rows if row.source_kind == "transcript"]
+    given = {kind: request.bodies[kind] for kind in ("summary", "compaction") if request.bodies.get(kind)}
+    return (
+        (not transcript or unheard(transcript, kept) == "")
+        and all(alike(mine[kind].content, body or "") for kind, body in given.items())
+        and all(_has_same_fields(mine[kind], request.identity) for kind in ARTIFACTS[request.kind])
+    )
+
+
+def _has_same_fields(row: Row, identity: dict[str, Any]) -> bool:
+    """Whether a file's fields are those of a request; a time that was not given was chosen for it."""
+    times = ((identity[name], getattr(row, name)) for name in ("captured_at", "started_at", "ended_at"))
+    names = ((identity[name] or "", getattr(row, name) or "") for name in ("project", "harness"))
+    return all(parse_instant(given) == parse_instant(kept or "") for given, kept in times if given) and all(
+        alike(given, kept) for given, kept in names
+    )
 
 
 def _raise_refusal(workspace: Workspace, request: _Request) -> None:
@@ -309,18 +352,27 @@ def _news(workspace: Workspace, request: _Request, rows: list[Row]) -> str | Non
     """The words that are to be written; None where every one of them is kept already."""
     if request.kind == "compact":
         body = request.bodies["compaction"] or ""
-        return None if any(row.source_kind == "compaction" and row.content == body for row in rows) else body
+        return None if any(row.source_kind == "compaction" and alike(row.content, body) for row in rows) else body
     transcript = request.bodies["transcript"] or ""
     kept = [row.content for row in rows if row.source_kind == "transcript"]
     rest = transcript
     if request.tail:
-        rest = "" if transcript in kept else transcript
+        rest = "" if transcript in kept or _is_told_again(workspace, transcript, rows) else transcript
     elif kept:
         beyond = unheard(transcript, kept)
         rest = transcript if beyond is None else beyond
     summary = request.bodies["summary"]
-    told = summary is None or any(row.source_kind == "summary" and row.content == summary for row in rows)
+    told = summary is None or any(row.source_kind == "summary" and alike(row.content, summary) for row in rows)
     return None if kept and not rest and told else rest
+
+
+def _is_told_again(workspace: Workspace, tail: str, rows: list[Row]) -> bool:
+    """Whether a segment that older rules of the sanitizer wrote is this tail.
+
+    Under the same rules the place of a mark is as good as any: what differs there is news.
+    """
+    same = (row for row in rows if row.source_kind == "transcript" and alike(row.content, tail))
+    return any(flows.rules_of(workspace, row.source_path) != SANITIZER_VERSION for row in same)
 
 
 def _unchanged(workspace: Workspace, request: _Request, rows: list[Row]) -> dict[str, Any]:
@@ -350,7 +402,7 @@ def _write(
     for left, piece in zip(range(len(pieces) - 1, -1, -1), pieces, strict=True):
         last = not left
         one = request if last else _earlier(request, piece, left)
-        if not last and _known_answer(workspace, one) is not None:
+        if not last and _known_answer(workspace, one, now_us) is not None:
             continue
         # Equal parts are as many segments: each has a moment of its own.
         at = now_us - left * 1000
@@ -389,6 +441,7 @@ def _begin(
     bodies, headline = _bodies(request, new, summary, captured_at)
     document = {
         "v": flows.VERSION,
+        "sanitizer": sanitizer_stamp(),
         "kind": request.kind,
         **identity,
         "token": request.token,

@@ -6,6 +6,7 @@ import re
 from bisect import bisect_left
 from collections.abc import Iterable, Sequence
 
+from signet_sync.contracts.redactions import begins, is_marked
 from signet_sync.contracts.sanitizer import sanitize_transcript_v1
 from signet_sync.contracts.timestamps import iso, parse_instant
 from signet_sync.harness.records import Entry
@@ -248,7 +249,11 @@ class _Body:
         return self._end(f"\n{excerpt}" if excerpt else "", call_end)
 
     def _find(self, look: str) -> int:
-        places = self._places.get(look.partition("\n")[0].removesuffix(_FAILED), [])
+        first = look.partition("\n")[0].removesuffix(_FAILED)
+        places = self._places.get(first, [])
+        # Other rules of the sanitizer may have written the body: then its line differs in what they redacted.
+        others = {} if places else self._places
+        places = places or sorted(at for line in others if is_marked(first) or is_marked(line) for at in others[line])
         for index in range(bisect_left(places, self._read), len(places)):
             if (end := self._end(look, places[index])) >= 0:
                 return end
@@ -256,9 +261,9 @@ class _Body:
 
     def _end(self, look: str, place: int) -> int:
         """Where the look ends if it stands here in whole lines, else -1."""
-        if not self.text.startswith(look, place):
+        end = begins(self.text, place, look)
+        if end < 0:
             return -1
-        end = place + len(look)
         end += len(_FAILED) if self.text.startswith(_FAILED, end) else 0
         return end if self.text[end : end + 1] in ("", "\n") else -1
 

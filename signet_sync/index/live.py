@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
+from signet_sync.contracts.redactions import alike
 from signet_sync.errors import UsageError
 from signet_sync.index.database import Database
 
@@ -76,7 +77,8 @@ def buffer(
 ) -> int:
     """Adds turns; gives how many were new, the others stand there as they are. Inside the caller's transaction.
 
-    A turn is the same where role and words are: it may be told again at another moment. Raises `UsageError`
+    A turn is the same where role and words are, but for what was redacted: it may be told again at another moment, and
+    to other rules of the sanitizer. Raises `UsageError`
     (`turn-conflict`) where the number stands for other words.
     """
     added = 0
@@ -85,7 +87,7 @@ def buffer(
         if known is None:
             _insert(database, agent_id, session_key, session_id, [turn])
             added += 1
-        elif known != (turn.role, turn.content):
+        elif not (alike(known[0], turn.role) and alike(known[1], turn.content)):
             raise UsageError(
                 f"turn {turn.turn} of this session was appended with other words",
                 hint="nothing was written; a turn never changes: append what is new under a number of its own",
@@ -112,7 +114,7 @@ def mirror(database: Database, agent_id: str, session_key: str, session_id: str,
 
 def _known(
     database: Database, agent_id: str, session_key: str, session_id: str, turn: int
-) -> tuple[object, object] | None:
+) -> tuple[str, str] | None:
     for role, content in database.execute(
         f"select role, content from session_transcripts where {_MINE} and turn = ?",
         (agent_id, session_key, session_id, turn),

@@ -64,6 +64,12 @@ def problems(database: Database) -> list[Problem]:
     ]
 
 
+def suspected(database: Database) -> list[str]:
+    """The files in which the sanitizer found something when they were last judged, by path."""
+    sql = """select path from files where notes like '%"secret-suspected"%' order by path"""
+    return [path for (path,) in database.execute(sql)]
+
+
 def notes(database: Database, now_us: int) -> list[StoredNote]:
     """Every note: those stored with a file, broken links, and files dated in the future."""
     found: list[StoredNote] = []
