@@ -1040,7 +1040,8 @@ def sampled(seed: int) -> Found:
 
 
 _SUFFIXES = """
-.py .pyi .pyx .md .rst .txt .json .toml .yaml .yml .js .ts .css .html .xml .c .h .cpp .hpp .cfg .ini .sh .am .in .tcl .pl
+.py .pyi .pyx .md .rst .txt .json .toml .yaml .yml .js .ts .css .html .xml
+.c .h .cpp .hpp .cfg .ini .sh .am .in .tcl .pl
 """
 _TEXTS = {"", *_SUFFIXES.split()}
 _LONGEST = 2 * MB
