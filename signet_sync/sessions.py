@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Literal, Protocol
 
+from signet_sync.contracts.alike import begins
 from signet_sync.contracts.bodies import normalize
-from signet_sync.contracts.redactions import begins
 
 FlowKind = Literal["end", "compact"]
 Standing = Literal["absent", "ours", "other"]

@@ -40,9 +40,9 @@ from signet_sync import journal as journals
 from signet_sync.agent.live import append
 from signet_sync.agent.workspace import opened
 from signet_sync.config import Settings
+from signet_sync.contracts.alike import alike, begins
 from signet_sync.contracts.bodies import body_sha256, normalize
 from signet_sync.contracts.frontmatter import parse, write
-from signet_sync.contracts.redactions import alike, begins
 from signet_sync.contracts.sanitizer import SANITIZER_VERSION, sanitize_line, sanitizer_stamp
 from signet_sync.contracts.turns import Turn
 from signet_sync.errors import UsageError

@@ -8,10 +8,10 @@ from dataclasses import dataclass, field
 
 from signet_sync.agent import sessions
 from signet_sync.agent.workspace import Workspace
+from signet_sync.contracts.alike import alike
 from signet_sync.contracts.bodies import utf8
 from signet_sync.contracts.identities import agent_for
 from signet_sync.contracts.inputs import CompactionInput, SessionInput, compaction_input, session_input
-from signet_sync.contracts.redactions import alike
 from signet_sync.contracts.sanitizer import sanitize_transcript_v1
 from signet_sync.contracts.timestamps import SECOND, iso
 from signet_sync.contracts.tokens import derive_token

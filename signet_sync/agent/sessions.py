@@ -14,11 +14,11 @@ from signet_sync import journal, state
 from signet_sync.agent import flows, projection, reconcile
 from signet_sync.agent.flows import Flow
 from signet_sync.agent.workspace import Workspace
+from signet_sync.contracts.alike import alike
 from signet_sync.contracts.bodies import body_sha256
 from signet_sync.contracts.inputs import CompactionInput, SessionInput
 from signet_sync.contracts.names import artifact_file_name, artifact_name
 from signet_sync.contracts.places import MEMORY, artifact_path
-from signet_sync.contracts.redactions import alike
 from signet_sync.contracts.sanitizer import (
     SANITIZER_VERSION,
     redact,

@@ -6,7 +6,7 @@ import re
 from bisect import bisect_left
 from collections.abc import Iterable, Sequence
 
-from signet_sync.contracts.redactions import begins, is_marked
+from signet_sync.contracts.alike import begins, is_marked
 from signet_sync.contracts.sanitizer import sanitize_transcript_v1
 from signet_sync.contracts.timestamps import iso, parse_instant
 from signet_sync.harness.records import Entry

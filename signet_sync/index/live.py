@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
-from signet_sync.contracts.redactions import alike
+from signet_sync.contracts.alike import alike
 from signet_sync.errors import UsageError
 from signet_sync.index.database import Database
 
