@@ -46,17 +46,13 @@ def test_marks_in_the_place_of_text_are_a_redaction(parts, end):
     assert not is_redaction(before, before) and not is_redaction(after, after)
 
 
-@given(
-    st.text(max_size=30), st.integers(0, 30), st.characters(blacklist_categories=("Cc", "Cs", "Cf", "Zl", "Zp", "Zs"))
-)
-def test_whatever_else_changed_is_none(text, place, letter):
+@given(st.text(max_size=30), st.characters(categories=["L", "N", "P"]))
+def test_whatever_else_changed_is_none(text, letter):
     """A letter more, a letter less, or a mark where nothing was taken away."""
     before = f"one {text} two secret three"
     after = f"one {text} two [REDACTED:x] three"
     assert is_redaction(before, after)
-    at = min(place, len(after))
-    if not 0 < after[:at].count("[") - after[:at].count("]"):
-        assert not is_redaction(before, f"{letter}{after}") and not is_redaction(before, f"{after}{letter}")
+    assert not is_redaction(before, f"{letter}{after}") and not is_redaction(before, f"{after}{letter}")
     assert not is_redaction("one two", "one [REDACTED:x]two")
     assert not is_redaction(before, after.replace("three", "thre"))
 
@@ -75,7 +71,7 @@ def test_what_the_sanitizer_made_of_a_body_is_known_for_a_redaction(text):
 @pytest.mark.parametrize("kind", ["summary", "transcript", "compaction"])
 def test_a_file_written_anew_is_valid_and_known_and_nothing_else_is_lost(kind):
     who = numbered(1) | {"body": f"# One\n\nkey: {SECRET}\n\nkept", "memory_sentence": f"It said {OTHER} once for all."}
-    name, raw = made.content(kind, **who, project=f"https://u:{some(Random(1), 12)}@host/x", mine=f"kept {SECRET}")
+    _, raw = made.content(kind, **who, project=f"https://u:{some(Random(1), 12)}@host/x", mine=f"kept {SECRET}")
     found = rewritten(kind, raw, SECRETS)
     assert found is not None and SECRET.encode() not in found.raw and OTHER.encode() not in found.raw
     assert redacts(raw, found.raw) and not redacts(found.raw, raw) and not redacts(raw, raw)
@@ -325,7 +321,7 @@ def test_a_sentence_that_was_answered_is_redacted_in_the_answer(vault):
 
 def test_a_cleaning_of_ones_own(vault):
     """What `remove --quoting redact` does: passages, and nothing else."""
-    name, raw = made.summary(**numbered(5))
+    _, raw = made.summary(**numbered(5))
     cleaning = Cleaning(lambda text: text.replace("number5x", "[REDACTED:removed]"), lambda text: text)
     found = rewritten("summary", raw, cleaning)
     assert found is not None and found.rules == {"removed": 1} and redacts(raw, found.raw)
