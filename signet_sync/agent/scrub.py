@@ -36,9 +36,7 @@ if TYPE_CHECKING:
     from signet_sync.index.database import Database
 
 
-_ARTIFACT = re.compile(
-    r"\d{4}-\d\d-\d\dT[^/]*?--[a-z2-7]{16}--(?:summary|transcript|compaction|manifest)", re.ASCII
-)
+_ARTIFACT = re.compile(r"\d{4}-\d\d-\d\dT[^/]*?--[a-z2-7]{16}--(?:summary|transcript|compaction|manifest)", re.ASCII)
 
 
 def scrub(workspace: Workspace, now_iso: str) -> None:

@@ -159,7 +159,6 @@ class _Reading:
             yield Entry("event", at, one_line(f"error: {text_of(message.get('errorMessage'))}".rstrip(": ")))
 
 
-
 def _result(at: int, text: str, *, name: str, call: str, failed: bool) -> Entry:
     kept, omitted = shortened(without_injected(text))
     return Entry("result", at, kept, name=name, call=call, failed=failed, omitted=omitted)
