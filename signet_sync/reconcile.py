@@ -25,6 +25,7 @@ from signet_sync.contracts.noise import NoiseRule
 from signet_sync.contracts.observed import STRANGE_NAME, Found, Signature, Snapshot, Trouble
 from signet_sync.contracts.places import MEMORY, TOMBSTONES
 from signet_sync.contracts.records import FieldProblem, Record, read_record
+from signet_sync.contracts.redactions import redacts
 from signet_sync.contracts.sanitizer import sanitize_line, sanitize_normalized
 from signet_sync.contracts.sentences import SessionContext, acceptable, fallback
 from signet_sync.contracts.timestamps import day_of, parse_name_stamp
@@ -131,7 +132,9 @@ class Judgement:
     """The verdict of one path and all that follows from it.
 
     `row` replaces the path's row; None drops it. `seal` is written where it is not None. `unlink` asks a writing pass
-    to delete the file. `links` are the link fields' targets by field name.
+    to delete the file. `links` are the link fields' targets by field name. `redacted`: the seal is that of a redaction
+    which the index did not know of. `sealed` asks a writing pass to put these bytes in the file's place: it is the one
+    of before its redaction.
     """
 
     path: str
@@ -146,6 +149,8 @@ class Judgement:
     links: tuple[tuple[str, str], ...] = ()
     unlink: bool = False
     found_sha256: str = ""
+    redacted: bool = False
+    sealed: bytes | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -312,6 +317,7 @@ class Bench:
     seal_of: Callable[[str], Seal | None]
     now_iso: str
     max_file_bytes: int = 64 * 1024 * 1024
+    was_redacted: Callable[[str], bool] = lambda _: False
 
 
 def judge(path: str, found: Found | Trouble, bench: Bench) -> Judgement:
@@ -350,11 +356,16 @@ def judge(path: str, found: Found | Trouble, bench: Bench) -> Judgement:
     actual = record.content_sha256 or ""
     notes: list[Note] = []
     new_seal: Seal | None = None
+    redacted = False
     if seal is not None:
         changed = _changes(seal, digest, actual)
-        if changed:
-            return _mutated(path, found, seal, bench, changed)
-        if seal.packed is None:  # these bytes are sealed from now on, in whatever form
+        redacted = bool(changed) and _is_redacted(seal, found.raw)
+        if changed and not redacted:
+            judgement = _mutated(path, found, seal, bench, changed)
+            return _came_back(judgement, seal, found.raw) if bench.was_redacted(path) else judgement
+        if redacted:
+            new_seal = seal._replace(digest=digest, body_sha256=actual, file_sha256=file_sha)
+        elif seal.packed is None:  # these bytes are sealed from now on, in whatever form
             new_seal = seal._replace(file_sha256=file_sha)
         elif seal.file_sha256 != file_sha:
             notes.append(Note("reformatted", "the same values in another formatting"))
@@ -382,6 +393,7 @@ def judge(path: str, found: Found | Trouble, bench: Bench) -> Judgement:
         raw=found.raw if new_seal is not None else None,
         links=_links(record),
         found_sha256=file_sha,
+        redacted=redacted,
     )
 
 
@@ -571,6 +583,20 @@ def _with_sealed_row(judgement: Judgement, seal: Seal | None, bench: Bench) -> J
     if sealed is None:
         return judgement
     return replace(judgement, row=sealed.row, links=sealed.links)
+
+
+def _is_redacted(seal: Seal, raw: bytes) -> bool:
+    """Whether a file is a redaction of what was sealed: made on another machine, or here by hand."""
+    sealed = unpack(seal)
+    return sealed is not None and redacts(sealed, raw)
+
+
+def _came_back(judgement: Judgement, seal: Seal, raw: bytes) -> Judgement:
+    """Whether a file that was redacted stands there as it was before: its hash fits its body, as no edit's does."""
+    sealed = unpack(seal)
+    if sealed is None or not redacts(raw, sealed):
+        return judgement
+    return replace(judgement, message="an older version of it came back, with what was redacted", sealed=sealed)
 
 
 def _changes(seal: Seal, digest: str, actual: str) -> str:

@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from signet_sync import state
 from signet_sync.agent.traces import Sieve
@@ -20,6 +20,7 @@ from signet_sync.errors import SignetSyncError
 from signet_sync.index import memories, tombstones, versions_cache
 from signet_sync.projection.markers import without_lines
 from signet_sync.vault import purge
+from signet_sync.vault.git.rewriting import Judge
 from signet_sync.vault.purge import Begun
 
 if TYPE_CHECKING:
@@ -50,6 +51,15 @@ class Done:
     def git_history(self) -> str:
         """`clean` or `contains`."""
         return "contains" if self.left or self.waiting else "clean"
+
+
+class HistoryRules(Judge, Protocol):
+    """What becomes of the history, and what of it has to be left: `left` are paths of people's files."""
+
+    left: set[str]
+
+    def unexpected(self, raw: bytes) -> bool:
+        """Whether an object still tells something, and is not one that was left on purpose."""
 
 
 class Verdicts:
@@ -169,12 +179,12 @@ def _is_by(fields: dict[str, object], agent_id: str) -> bool:
 # ── walking ──
 
 
-def preview(workspace: Workspace, verdicts: Verdicts) -> Begun:
+def preview(workspace: Workspace, verdicts: HistoryRules) -> Begun:
     """What a purge would change. Raises `RepositoryRefused`, `WorkspaceError`."""
     return purge.preview(workspace.root, workspace.state.key, verdicts)
 
 
-def begin(workspace: Workspace, verdicts: Verdicts, note: dict[str, str]) -> None:
+def begin(workspace: Workspace, verdicts: HistoryRules, note: dict[str, str]) -> None:
     """Records what has to go from the history, before the rows go that know it.
 
     Raises `RepositoryRefused`, `WorkspaceError`, `OSError` where the history cannot be purged; then nothing happened.
@@ -184,7 +194,7 @@ def begin(workspace: Workspace, verdicts: Verdicts, note: dict[str, str]) -> Non
         purge.begin(workspace.root, workspace.state.key, verdicts, note)
 
 
-def finish(workspace: Workspace, verdicts: Verdicts, note: dict[str, str]) -> Done:
+def finish(workspace: Workspace, verdicts: HistoryRules, note: dict[str, str]) -> Done:
     """Takes up what was committed since `begin`, rewrites the history, and looks at all that is left of it."""
     root, key = workspace.root, workspace.state.key
     try:
@@ -244,6 +254,8 @@ def note_of_memory(agent_id: str, memory_id: str) -> dict[str, str]:
 
 
 def _came_about(workspace: Workspace, note: purge.Note) -> bool:
+    if "redacted" in note:
+        return True  # what is a secret goes, whatever became of the files
     agent_id = note.get("agent_id", "")
     if "memory_id" in note:
         return memories.get(workspace.database, agent_id, note["memory_id"]) is None

@@ -46,8 +46,8 @@ from signet_sync.contracts.places import MEMORY, TOMBSTONES
 from signet_sync.contracts.sanitizer import sanitizer_stamp
 from signet_sync.contracts.timestamps import iso
 from signet_sync.contracts.tokens import token_of
-from signet_sync.errors import DatabaseCorrupt, DatabaseError, Interrupted, RevisionConflict, WorkspaceError
-from signet_sync.index import artifacts, captures, events, lines, overview, pages, tombstones
+from signet_sync.errors import DatabaseCorrupt, DatabaseError, Interrupted, RevisionConflict, WorkspaceError, reason
+from signet_sync.index import artifacts, captures, events, lines, overview, pages, redactions, tombstones
 from signet_sync.index.database import is_odd, translate
 from signet_sync.index.schema import native_tables
 from signet_sync.projection.ledger import LedgerRow, compose
@@ -383,6 +383,7 @@ def _bench(workspace: Workspace, request: Request, stones: Tombstones) -> Bench:
         (lambda path: artifacts.seal_of(database, path)) if sealed else (lambda _: None),
         iso(request.now_us),
         workspace.settings.max_file_bytes,
+        lambda path: redactions.is_redacted(database, path),
     )
 
 
@@ -681,6 +682,8 @@ def _read_and_write(
                 if settle_ns and young and judgement.verdict in ("invalid", "violation"):
                     unsettled.add(path)
                     continue
+                if judgement.sealed is not None and not workspace.touch_nothing:
+                    judgement = _redacted_again(workspace, judgement, found, bench, outcome)
                 if judgement.unlink and not workspace.touch_nothing and _unlink(workspace, judgement, outcome):
                     judgement = replace(judgement, row=None)
                 outcome.read += 1
@@ -690,6 +693,22 @@ def _read_and_write(
                 request.progress(min(start + BATCH, len(paths)), len(paths))
         perils.all_read()
         writer.finish()
+
+
+def _redacted_again(
+    workspace: Workspace, judgement: Judgement, found: Found | Trouble, bench: Bench, outcome: Outcome
+) -> Judgement:
+    """Puts the redacted file in the place of the one of before: from another machine, a copy, or a flow cut off."""
+    path, sealed = judgement.path, judgement.sealed
+    assert sealed is not None and isinstance(found, Found)
+    try:
+        replaced = files.replace(workspace.root, path, sealed, found.raw)
+    except (OSError, WorkspaceError) as error:
+        outcome.trouble.append(f"{path}: what was redacted came back, and cannot be taken out now: {reason(error)}")
+        return judgement
+    if replaced.displaced is not None:
+        return judgement  # it was saved again meanwhile: the next pass looks at it
+    return desk.judge(path, Found(sealed, replaced.signature), bench)
 
 
 def _read(descriptor: int | None, path: str, limit: int) -> Found | Trouble:
@@ -774,6 +793,10 @@ class _Writer:
             database,
             [j.seal._replace(packed=desk.pack(j.raw)) for j in judgements if j.seal is not None and j.raw is not None],
         )
+        for judgement in judgements:
+            if judgement.redacted and judgement.row is not None:
+                told = f"{iso(self._request.now_us)} redacted on another machine"
+                redactions.record(database, judgement.row.agent_id, [judgement.path], told)
         if self._threaded:
             self._thread = threading.Thread(target=self._beside, args=(first, self._next_id), name="full-text")
             self._thread.start()

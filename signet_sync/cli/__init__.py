@@ -39,6 +39,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "graph": ("graph", "Draw the temporal graph: Mermaid, DOT or JSON."),
     "violations": ("violations", "Sealed files that changed or went: show, restore, accept."),
     "remove": ("remove", "Remove a session for good, to the last byte."),
+    "redact": ("redact", "Take secrets out of sealed files, to the last byte."),
     "checkpoint": ("history", "Commit the workspace as it is now."),
     "history": ("history", "What happened to the workspace: list, compare, restore."),
     "hook": ("hook", "Take an event of a harness's hook (harnesses call this)."),

@@ -83,7 +83,7 @@ def remove(
         if undo:
             return _undo(context, workspace, agent, session, dry_run=dry_run, yes=yes, as_json=as_json)
         if not dry_run:
-            _refresh(workspace, instant)
+            refresh(workspace, instant)
         plans = removal.plan(workspace, agent, session, purge_history=purge_history)
         if dry_run:
             _dry(plans, [removal.preview(workspace, plan, instant) for plan in plans] if purge_history else [], as_json)
@@ -209,7 +209,7 @@ def say_purged(done: Done) -> None:
 _NO_REASON = "give a --reason; it stands in the tombstone"
 
 
-def _refresh(workspace: Workspace, instant: int) -> None:
+def refresh(workspace: Workspace, instant: int, what: str = "removed") -> None:
     """The index as the disk is now: nobody agrees to yesterday's list. Raises `Halted` where the files are away."""
     from signet_sync.agent.reconcile import Request, run_pass
     from signet_sync.errors import Halted
@@ -217,9 +217,9 @@ def _refresh(workspace: Workspace, instant: int) -> None:
     outcome = run_pass(workspace, Request(now_us=instant, project=False))
     if outcome.cliff is not None:
         raise Halted(
-            f"nothing can be removed while files are away: {outcome.cliff.message}",
+            f"nothing can be {what} while files are away: {outcome.cliff.message}",
             path="memory",
-            hint="bring memory/ back, then remove; or first: signet-sync reindex --accept-removals",
+            hint="bring memory/ back, then try again; or first: signet-sync reindex --accept-removals",
         )
 
 

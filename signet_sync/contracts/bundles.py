@@ -250,9 +250,9 @@ class Chain(_Strict):
 
 
 class Mark(_Strict):
-    """That a memory was forgotten (its hash), or why a changed file was accepted."""
+    """That a memory was forgotten (its hash), or why a changed file was accepted, or one redacted."""
 
-    key: Annotated[str, StringConstraints(pattern=r"^(?:gone:[0-9a-f]{32}|accepted:memory/[^/]+)$")]
+    key: Annotated[str, StringConstraints(pattern=r"^(?:gone:[0-9a-f]{32}|(?:accepted|redacted):memory/[^/]+)$")]
     value: Said
 
 

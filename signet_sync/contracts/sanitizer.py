@@ -274,6 +274,11 @@ def _without_controls(text: str) -> str:
     return well_formed(text.translate(_REPLACED))
 
 
+def without_controls(text: str) -> str:
+    """The text as its secrets are looked for: without control characters, newlines as LF."""
+    return _without_controls(text)
+
+
 def sanitize_counted(text: str) -> tuple[str, dict[str, int]]:
     """What `sanitize_transcript_v1` gives, and how often each rule replaced something."""
     clean, counts = redact(_without_controls(text))

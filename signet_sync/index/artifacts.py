@@ -70,6 +70,14 @@ def known_files(database: Database, paths: Iterable[str] | None = None) -> dict[
     return found
 
 
+def forget_signatures(database: Database, paths: Sequence[str]) -> None:
+    """Has some files read again by the next pass that looks at them, though nothing about them moves."""
+    database.executemany(
+        "update files set size = null, mtime_ns = null, ctime_ns = null, inode = null where path = ?",
+        [(path,) for path in paths],
+    )
+
+
 def next_row_id(database: Database) -> int:
     """The first id that no row has ever had while this table stood."""
     top: int | None = database.value("select max(id) from memory_artifacts")

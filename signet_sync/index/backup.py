@@ -1,7 +1,7 @@
 """Backups of native rows: a small SQLite file, written whole, its checksum in its header.
 
-With the rows go marks of what was forgotten and accepted. Those that are written by themselves stand beside the
-database and hold no bytes of seals: they stand in the files. One that a person asks for holds these, too.
+With the rows go marks of what was forgotten, accepted and redacted. Those that are written by themselves stand beside
+the database and hold no bytes of seals: they stand in the files. One that a person asks for holds these, too.
 """
 
 from __future__ import annotations
@@ -32,7 +32,9 @@ _BY_ROW = {
 }
 MARKS = "marks"
 _ABOUT = "about"
-MARKED = "(key >= 'gone:' and key < 'gone;' or key >= 'accepted:' and key < 'accepted;')"  # `;` comes right behind `:`
+_MARKS = ("gone:", "accepted:", "redacted:")
+# `;` comes right behind `:`.
+MARKED = "(" + " or ".join(f"key >= '{mark}' and key < '{mark[:-1]};'" for mark in _MARKS) + ")"
 _WAIT_MS = 1000
 # In SQLite's header: who made the file, and the place of the number in which we keep the checksum of all other bytes.
 _SEALED = 0x5349534B
@@ -250,9 +252,8 @@ def restore(database: Database, source: str) -> dict[str, int]:
 
 
 def marks(kept: Kept) -> list[tuple[str, str]]:
-    """Keys and values of the marks of what was forgotten and accepted; other keys are none of a backup's."""
-    ours = ("gone:", "accepted:")
-    return [(key, value) for key, value in kept.texts(MARKS) if key.startswith(ours)]
+    """Keys and values of the marks of what was forgotten, accepted and redacted; other keys are none of a backup's."""
+    return [(key, value) for key, value in kept.texts(MARKS) if key.startswith(_MARKS)]
 
 
 def news(

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from signet_sync.contracts.names import artifact_name, names_in
 from signet_sync.contracts.places import MEMORY
 from signet_sync.contracts.tokens import token_of
-from signet_sync.index import captures, live, memories, nodes, telemetry, wordings
+from signet_sync.index import captures, live, memories, nodes, redactions, telemetry, wordings
 from signet_sync.index.artifacts import delete_rows, forget_files
 from signet_sync.index.database import Database, damaged
 
@@ -231,7 +231,7 @@ def _forget_paths(database: Database, agent_id: str, paths: Sequence[str]) -> No
         database.execute("delete from seals where path = ?", (path,))
         database.execute("delete from artifact_telemetry where agent_id = ? and source_path = ?", (agent_id, path))
         database.execute("delete from violations where path = ?", (path,))
-        database.execute("delete from meta where key = ?", (f"accepted:{path}",))
+        database.executemany("delete from meta where key = ?", [(f"accepted:{path}",), (redactions.key_of(path),)])
 
 
 def _forget_returned(database: Database) -> int:
@@ -339,14 +339,15 @@ def half_enforced(database: Database) -> bool:
 
 
 def unscrubbed(database: Database) -> bool:
-    """Whether a removal, of sessions or of memories, has not yet been followed by its scrub."""
+    """Whether a removal, of sessions, memories or redacted text, has not yet been followed by its scrub."""
     waiting = database.value(f"select exists(select 1 from memory_artifact_tombstones where scrubbed <> {_DONE})")
-    return bool(waiting) or bool(memories.forgotten(database))
+    return bool(waiting) or bool(memories.forgotten(database)) or redactions.is_due(database)
 
 
 def mark_scrubbed(database: Database) -> None:
     """Remembers that no byte of the removed sessions and forgotten memories is left in our files."""
     memories.mark_scrubbed(database)
+    redactions.mark_scrubbed(database)
     database.execute(f"update memory_artifact_tombstones set scrubbed = {_DONE} where scrubbed <> {_DONE}")
 
 
