@@ -220,6 +220,20 @@ def test_a_tail_told_again_is_known_and_one_under_the_same_rules_is_news(vault: 
     assert len(segments(vault)) == 2
 
 
+@pytest.mark.parametrize("tail", [False, True], ids=["whole", "tail"])
+def test_what_was_redacted_since_is_known_too(vault: Vault, tail: bool) -> None:
+    given = {"transcript": LEAKY, **({"transcript_is": "tail"} if tail else {})}
+    end(vault, captured_at=moment(0), **given)
+    age(vault)
+    assert vault.call("redact", "--all", "--yes", "--reason", "newer rules").code == 0
+    kept = segments(vault)
+    assert SECRET not in kept[0] and kept[0] != normalize(LEAKY)
+    end(vault, captured_at=moment(1), **given)
+    assert segments(vault) == kept
+    end(vault, captured_at=moment(2), transcript=LEAKY + SECOND)
+    assert segments(vault) == [*kept, normalize(SECOND).lstrip("\n")]
+
+
 # ── what was cut off ──
 
 
@@ -352,3 +366,5 @@ def test_the_doctor_counts_files_in_which_something_is_found_now(vault: Vault) -
     (finding,) = told()
     assert finding["message"].startswith("files that seem to hold a secret: 2 (memory/2026-03-20T10-00-00.000Z--")
     assert "redact --all --reason REASON" in finding["remedy"]
+    assert vault.call("redact", "--all", "--yes", "--reason", "newer rules").code == 0
+    assert told() == []

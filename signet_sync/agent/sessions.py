@@ -29,7 +29,7 @@ from signet_sync.contracts.sanitizer import (
 from signet_sync.contracts.sentences import SessionContext
 from signet_sync.contracts.timestamps import iso, parse_instant
 from signet_sync.errors import Halted, SignetSyncError, UsageError, WorkspaceError
-from signet_sync.index import artifacts, overview, pages
+from signet_sync.index import artifacts, overview, pages, redactions
 from signet_sync.index import flows as results
 from signet_sync.reconcile import Row
 from signet_sync.sessions import ARTIFACTS, FlowKind, Proposals, Propose, parts, refusal_key, unheard
@@ -367,12 +367,15 @@ def _news(workspace: Workspace, request: _Request, rows: list[Row]) -> str | Non
 
 
 def _is_told_again(workspace: Workspace, tail: str, rows: list[Row]) -> bool:
-    """Whether a segment that older rules of the sanitizer wrote is this tail.
+    """Whether a segment that older rules of the sanitizer wrote, or that was redacted since, is this tail.
 
-    Under the same rules the place of a mark is as good as any: what differs there is news.
+    Else the place of a mark is as good as any: what differs there is news.
     """
-    same = (row for row in rows if row.source_kind == "transcript" and alike(row.content, tail))
-    return any(flows.rules_of(workspace, row.source_path) != SANITIZER_VERSION for row in same)
+    same = (row.source_path for row in rows if row.source_kind == "transcript" and alike(row.content, tail))
+    return any(
+        flows.rules_of(workspace, path) != SANITIZER_VERSION or redactions.is_redacted(workspace.database, path)
+        for path in same
+    )
 
 
 def _unchanged(workspace: Workspace, request: _Request, rows: list[Row]) -> dict[str, Any]:
