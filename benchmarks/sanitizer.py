@@ -14,7 +14,7 @@ import string
 import time
 from collections.abc import Callable, Iterable
 
-from signet_sync.contracts.sanitizer import sanitize_transcript_v1
+from signet_sync.contracts.sanitizer import sanitize_transcript_v2
 
 MB = 1_000_000
 SIZES = (1, 4, 16, 64)
@@ -98,7 +98,7 @@ def seconds(text: str) -> float:
     best = float("inf")
     for _ in range(3 if len(text) < 16 * MB else 1):
         start = time.process_time()
-        sanitize_transcript_v1(text)
+        sanitize_transcript_v2(text)
         best = min(best, time.process_time() - start)
     return best
 
@@ -118,7 +118,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description="MB/s of the sanitizer, by size of the text")
     parser.add_argument("--largest", type=int, default=SIZES[-1], help="MB (default: %(default)s)")
     sizes = [size for size in SIZES if size <= parser.parse_args().largest] or [SIZES[0]]
-    sanitize_transcript_v1("password=" + "hunter2hunter2")  # the table is read now
+    sanitize_transcript_v2("password=" + "hunter2hunter2")  # the table is read now
     ends = sorted({sizes[0], sizes[-1]})
     _table("Transcripts and files, MB/s", REALISTIC.items(), sizes)
     _table("Hostile: beginnings of rules, MB/s", HOSTILE.items(), ends)
