@@ -34,7 +34,7 @@ from signet_sync.contracts.names import artifact_file_name, artifact_name, ignor
 from signet_sync.contracts.noise import NoiseRule
 from signet_sync.contracts.observed import Found, Signature
 from signet_sync.contracts.records import FieldProblem, manifest_fields
-from signet_sync.contracts.sanitizer import sanitize_line, sanitize_transcript_v1
+from signet_sync.contracts.sanitizer import sanitize_line, sanitize_transcript_v2
 from signet_sync.contracts.tokencount import estimate_tokens, rough_tokens
 from signet_sync.contracts.tokens import derive_token
 from signet_sync.contracts.wikilinks import leaves_workspace, targets
@@ -116,7 +116,7 @@ def _fields(kind: str, body: str) -> dict[str, Any]:
     common |= {"content_sha256": body_sha256(normalize(body)), "hash_scope": HASH_SCOPE, "memory_sentence": sentence}
     common |= {"memory_sentence_version": "memory_sentence_v1", "memory_sentence_quality": "ok"}
     common |= {"memory_sentence_generated_at": _AT}
-    return common | ({"sanitizer_version": "sanitize_transcript_v1"} if kind == "transcript" else {})
+    return common | ({"sanitizer_version": "sanitize_transcript_v2"} if kind == "transcript" else {})
 
 
 def _path(kind: str) -> str:
@@ -252,14 +252,14 @@ def _answers() -> Sequence[bytes]:
 
 def _read_text(raw: bytes) -> object:
     text = raw.decode("utf-8", "surrogateescape")
-    clean = sanitize_transcript_v1(text)
-    assert sanitize_transcript_v1(clean) == clean, "the sanitizer changes what it wrote"
+    clean = sanitize_transcript_v2(text)
+    assert sanitize_transcript_v2(clean) == clean, "the sanitizer changes what it wrote"
     return clean
 
 
 def _read_words(raw: bytes) -> object:
     text = raw.decode("utf-8", "surrogateescape")
-    return query.read(text), concepts.derive(sanitize_transcript_v1(text))
+    return query.read(text), concepts.derive(sanitize_transcript_v2(text))
 
 
 def _read_answer(raw: bytes) -> object:

@@ -261,9 +261,9 @@ def _word(value: object) -> str | None:
 def _summary(value: object) -> str | None:
     if not isinstance(value, str) or not value.strip():
         return None
-    from signet_sync.contracts.sanitizer import sanitize_transcript_v1
+    from signet_sync.contracts.sanitizer import sanitize_transcript_v2
 
-    return sanitize_transcript_v1(value)
+    return sanitize_transcript_v2(value)
 
 
 def _rules(root: str) -> tuple[str, ...]:

@@ -73,7 +73,7 @@ TOMBSTONE = {
 WHOLE = {
     "summary": CONTENT,
     "compaction": {**CONTENT, "kind": "compaction"},
-    "transcript": {**CONTENT, "kind": "transcript", "sanitizer_version": "sanitize_transcript_v1"},
+    "transcript": {**CONTENT, "kind": "transcript", "sanitizer_version": "sanitize_transcript_v2"},
     "manifest": MANIFEST,
     "tombstone": TOMBSTONE,
 }

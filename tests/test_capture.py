@@ -21,7 +21,7 @@ from signet_sync.agent.capture import Captured, Handed
 from signet_sync.agent.workspace import Workspace, opened
 from signet_sync.config import Settings
 from signet_sync.contracts.marks import CLOSING, OPENING
-from signet_sync.contracts.sanitizer import sanitize_transcript_v1
+from signet_sync.contracts.sanitizer import sanitize_transcript_v2
 from signet_sync.contracts.timestamps import SECOND
 from signet_sync.errors import HarnessError, UsageError
 from signet_sync.harness.markdown import render
@@ -49,7 +49,7 @@ class Desk:
     def whole(self, talk: Talk) -> str:
         """What the transcript says, all of it, as it would be written."""
         (source,) = stores.sources(talk.harness, where=str(talk.path))
-        return sanitize_transcript_v1(render(capturing.read(source).entries))
+        return sanitize_transcript_v2(render(capturing.read(source).entries))
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from signet_sync.contracts.sanitizer import sanitize_transcript_v1
+from signet_sync.contracts.sanitizer import sanitize_transcript_v2
 from signet_sync.contracts.sentences import SessionContext, fallback, flatten, passes_strict
 from signet_sync.digest import LIMIT, digest, findings
 from signet_sync.facts.items import items
@@ -259,8 +259,8 @@ def test_every_line_stands_in_the_text(turns):
 
 
 def test_it_stays_as_the_sanitizer_left_it():
-    page = made(sanitize_transcript_v1(SESSION + "\nAssistant used TOKEN=ghp_" + "a1B2" * 9 + "\n"))
-    assert sanitize_transcript_v1(page).strip() == page.strip() and "ghp_" not in page
+    page = made(sanitize_transcript_v2(SESSION + "\nAssistant used TOKEN=ghp_" + "a1B2" * 9 + "\n"))
+    assert sanitize_transcript_v2(page).strip() == page.strip() and "ghp_" not in page
 
 
 def seconds(text: str) -> float:
@@ -314,7 +314,7 @@ def test_every_reference_transcript_is_digested(shared):
 
     with (shared / "transcripts/openclaw-pi/pi-before-compaction-head.jsonl").open("rb") as file:
         conversation = openclaw.read(file)
-    text = sanitize_transcript_v1(render(conversation.entries))
+    text = sanitize_transcript_v2(render(conversation.entries))
     page = digest(text, project=conversation.project, harness="openclaw")
     assert 1_500 < len(page) <= LIMIT
     for name in ("Requests", "Files", "Commands", "Errors", "Last state"):

@@ -31,7 +31,7 @@ from signet_sync.agent.workspace import opened
 from signet_sync.cli import transcript as command
 from signet_sync.config import Settings
 from signet_sync.contracts.inputs import session_input
-from signet_sync.contracts.sanitizer import sanitize_transcript_v1
+from signet_sync.contracts.sanitizer import sanitize_transcript_v2
 from signet_sync.contracts.timestamps import SECOND, iso
 from signet_sync.contracts.turns import turn_of
 from signet_sync.host import stores
@@ -155,7 +155,7 @@ def test_nothing_is_lost(texts: list[str]) -> None:
     with database.transaction():
         live.buffer(database, "default", KEY, told)
     kept = live.transcript(database, "default", KEY)
-    assert "".join(turn.content for turn in kept) == "".join(map(sanitize_transcript_v1, texts))
+    assert "".join(turn.content for turn in kept) == "".join(map(sanitize_transcript_v2, texts))
     assert [turn.turn for turn in kept] == list(range(len(texts)))
 
 

@@ -23,7 +23,7 @@ from signet_sync.contracts.sanitizer import (
     sanitize_line,
     sanitize_line_counted,
     sanitize_normalized,
-    sanitize_transcript_v1,
+    sanitize_transcript_v2,
     suspects,
 )
 from signet_sync.contracts.secret_rules import Rule, rules
@@ -263,7 +263,7 @@ def test_only_the_secret_part_goes(rule: str, frame: str, secret: str) -> None:
 def test_every_rule_is_tried() -> None:
     assert {*TOKENS, *IN_PLACE} == set(RULE)
     assert len(RULE) == len(RULES)
-    assert SANITIZER_VERSION == "sanitize_transcript_v1"
+    assert SANITIZER_VERSION == "sanitize_transcript_v2"
 
 
 @pytest.mark.parametrize("text", LOOK_ALIKES)
@@ -308,21 +308,21 @@ def test_the_mark_tells_nothing_about_the_secret() -> None:
 )
 def test_private_keys_in_every_disguise(write: Callable[[str], str]) -> None:
     block = pem()
-    clean = sanitize_transcript_v1(f"before\n{write(block)}\nafter")
+    clean = sanitize_transcript_v2(f"before\n{write(block)}\nafter")
     assert all(line[:30] not in clean for line in block.split("\n")[1:-1])
     assert clean.startswith("before\n")
     assert clean.endswith("after")
-    assert sanitize_transcript_v1(clean) == clean
+    assert sanitize_transcript_v2(clean) == clean
 
 
 @pytest.mark.parametrize("joint", ["\n", "\n    ", "\\\n", "\n+", "  \n  ", "\r\n", "\n> "])
 def test_tokens_broken_over_two_lines(joint: str) -> None:
     for secret in ("gh" + "p_" + some(36), "sk-" + f"ant-api03-{some(93)}AA"):
         half = len(secret) // 2
-        clean = sanitize_transcript_v1(f"a {secret[:half]}{joint}{secret[half:]}\nand then prose goes on")
+        clean = sanitize_transcript_v2(f"a {secret[:half]}{joint}{secret[half:]}\nand then prose goes on")
         assert secret[half:] not in clean
         assert clean.endswith("]\nand then prose goes on")
-        assert sanitize_transcript_v1(clean) == clean
+        assert sanitize_transcript_v2(clean) == clean
 
 
 def test_several_secrets_are_counted_by_rule() -> None:
@@ -337,7 +337,7 @@ def test_several_secrets_are_counted_by_rule() -> None:
 def test_the_counted_forms_say_the_same_and_count() -> None:
     secret = "gh" + "p_" + some(36)
     text = f"{secret}\r\npassword:\nhunt" + "er22 \n"
-    assert sanitize_counted(text) == (sanitize_transcript_v1(text), {"github": 1})
+    assert sanitize_counted(text) == (sanitize_transcript_v2(text), {"github": 1})
     assert sanitize_line_counted(text) == (sanitize_line(text), {"github": 1, "assignment": 1})
     assert sanitize_line_counted(text)[0] == "[REDACTED:github] password: [REDACTED:assignment]"
     assert sanitize_counted("clean") == ("clean", {}) == sanitize_line_counted("clean")
@@ -347,20 +347,20 @@ def test_the_counted_forms_say_the_same_and_count() -> None:
 
 
 def test_controls_go_and_separators_become_blanks() -> None:
-    assert sanitize_transcript_v1("a\r\nb\rc\n\td") == "a\nb\nc\n\td"
-    assert sanitize_transcript_v1("a\x00b\x07c\x7fd\x9be\x1b[31mf") == "abcde[31mf"
-    assert sanitize_transcript_v1("a\vb\fc\x85d\u2028e\u2029f\x1cg") == "a b c d e f g"
-    assert sanitize_transcript_v1("a\u202eb\u202ac\u2066d\u2069e") == "abcde"
-    assert sanitize_transcript_v1("a\ud800b\udfff") == "a\ufffdb\ufffd"
-    assert sanitize_transcript_v1("\ufeffa\ud800") == "\ufeffa\ufffd"
-    assert sanitize_transcript_v1("naïve\u00a0—\u200d👍🏽 ") == "naïve\u00a0—\u200d👍🏽"
-    assert sanitize_transcript_v1("gh\x00p_\u202e" + "a1" * 18) == "[REDACTED:github]"
+    assert sanitize_transcript_v2("a\r\nb\rc\n\td") == "a\nb\nc\n\td"
+    assert sanitize_transcript_v2("a\x00b\x07c\x7fd\x9be\x1b[31mf") == "abcde[31mf"
+    assert sanitize_transcript_v2("a\vb\fc\x85d\u2028e\u2029f\x1cg") == "a b c d e f g"
+    assert sanitize_transcript_v2("a\u202eb\u202ac\u2066d\u2069e") == "abcde"
+    assert sanitize_transcript_v2("a\ud800b\udfff") == "a\ufffdb\ufffd"
+    assert sanitize_transcript_v2("\ufeffa\ud800") == "\ufeffa\ufffd"
+    assert sanitize_transcript_v2("naïve\u00a0—\u200d👍🏽 ") == "naïve\u00a0—\u200d👍🏽"
+    assert sanitize_transcript_v2("gh\x00p_\u202e" + "a1" * 18) == "[REDACTED:github]"
 
 
 def test_bodies_come_out_normalized_and_clean_ones_untouched() -> None:
-    assert sanitize_transcript_v1("\n a  \nb\t\n\n \n") == "\n a\nb"
+    assert sanitize_transcript_v2("\n a  \nb\t\n\n \n") == "\n a\nb"
     clean = "A body.\n\nWith two paragraphs."
-    assert sanitize_transcript_v1(clean) is clean
+    assert sanitize_transcript_v2(clean) is clean
     assert sanitize_normalized(clean) is clean
 
 
@@ -396,8 +396,8 @@ TEXTS = st.lists(FRAGMENTS, max_size=8).map("".join)
 @given(TEXTS)
 def test_total_idempotent_and_free_of_controls(text: str) -> None:
     settled(text)
-    body = sanitize_transcript_v1(text)
-    assert sanitize_transcript_v1(body) == body == normalize(body) == sanitize_normalized(body)
+    body = sanitize_transcript_v2(text)
+    assert sanitize_transcript_v2(body) == body == normalize(body) == sanitize_normalized(body)
     line = sanitize_line(text)
     assert sanitize_line(line) == line == line.strip(" ")
     for clean in (body, line):
@@ -412,7 +412,7 @@ def test_total_idempotent_and_free_of_controls(text: str) -> None:
 @given(TEXTS, TEXTS)
 def test_what_is_normalized_gets_the_same_from_both(before: str, after: str) -> None:
     text = normalize(before + "\n" + after)
-    assert sanitize_normalized(text) == sanitize_transcript_v1(text)
+    assert sanitize_normalized(text) == sanitize_transcript_v2(text)
 
 
 # ── encodings within encodings ──
@@ -497,7 +497,7 @@ def test_secrets_at_the_seams_of_long_texts_are_found(at: int) -> None:
     for secret in secrets:
         filler = ("plain words and no more " * 41_700)[: 1_000_000 + at - 1]
         assert secret not in redact(f"{filler} {secret} and on {filler[:1000]}")[0]
-    assert sanitize_transcript_v1("a" * (1_000_000 + at) + "\x1bb") == "a" * (1_000_000 + at) + "b"
+    assert sanitize_transcript_v2("a" * (1_000_000 + at) + "\x1bb") == "a" * (1_000_000 + at) + "b"
 
 
 # ── vaults that another program wrote ──
@@ -517,7 +517,7 @@ def test_planted_secrets_disappear_and_nothing_else(name: str) -> None:
     marks = copies = 0
     for _, text in vault_bodies(VAULTS / name):
         text = normalize(text)
-        clean = sanitize_transcript_v1(text)
+        clean = sanitize_transcript_v2(text)
         for secret in planted:
             if secret in text:
                 found.add(secret)

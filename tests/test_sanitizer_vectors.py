@@ -10,7 +10,7 @@ import pytest
 from secrets_made_up import DISGUISES, FORMATS, LOOK_ALIKES, make
 
 from signet_sync.contracts import sanitizer
-from signet_sync.contracts.sanitizer import redact, sanitize_transcript_v1
+from signet_sync.contracts.sanitizer import redact, sanitize_transcript_v2
 from signet_sync.contracts.secret_rules import Rule, rules
 from signet_sync.contracts.secret_shapes import CHECKS
 
@@ -62,7 +62,7 @@ def recall(count: int, seed: int) -> dict[str, dict[str, float]]:
             hits = 0
             for _ in range(count):
                 hidden = hide(make(name, dice), dice)
-                clean = sanitize_transcript_v1(hidden.text)
+                clean = sanitize_transcript_v2(hidden.text)
                 hits += not any(piece in clean for piece in hidden.pieces)
             found.setdefault(name, {})[disguise] = hits / count
     return found

@@ -184,7 +184,7 @@ def test_06_checksum_scope_is_the_normalised_body_alone(vault):
 def test_07_the_sanitizer_gives_the_same_whoever_runs_it():
     text = "login = admin\\r\\npassword: hunter2hunter2XYZ\\x0b\\u2028 token=abcdefghijklmnop0123456789ABCDEF  \\n\\n"
     program = (
-        "from signet_sync.contracts.sanitizer import sanitize_transcript_v1 as s;"
+        "from signet_sync.contracts.sanitizer import sanitize_transcript_v2 as s;"
         f"t = '{text}'; once = s(t); assert s(once) == once; print(ascii(once))"
     )
     given = {

@@ -35,7 +35,7 @@ from workbench import Vault
 
 from signet_sync import sessions as desk
 from signet_sync.contracts.bodies import normalize
-from signet_sync.contracts.sanitizer import sanitize_line, sanitize_transcript_v1
+from signet_sync.contracts.sanitizer import sanitize_line, sanitize_transcript_v2
 from signet_sync.contracts.sentences import SessionContext, fallback, passes_strict
 from signet_sync.digest import digest
 from signet_sync.index import live
@@ -513,9 +513,9 @@ TEXTS = st.text(max_size=60) | st.sampled_from(
 @example("# ", "", "/")
 @example("## User\n\n‥ ", None, "/x/…")
 def test_the_fallback_passes_the_gate_in_both_artifacts(transcript, summary, project):
-    said = sanitize_transcript_v1(transcript)
+    said = sanitize_transcript_v2(transcript)
     where = sanitize_line(project) if project else None
-    told = sanitize_transcript_v1(summary or "") or sanitize_transcript_v1(digest(said, project=where, harness=None))
+    told = sanitize_transcript_v2(summary or "") or sanitize_transcript_v2(digest(said, project=where, harness=None))
     kinds = {"transcript": said, "summary": told, "compaction": told}
     contexts = {k: SessionContext(text, where, k, None, "2026-03-20", TOKEN) for k, text in kinds.items()}
     sentence = fallback(contexts["summary"])

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from transcripts import SAMPLES, read_sample
 
-from signet_sync.contracts.sanitizer import sanitize_transcript_v1
+from signet_sync.contracts.sanitizer import sanitize_transcript_v2
 from signet_sync.contracts.timestamps import parse_instant
 from signet_sync.contracts.tokencount import rough_tokens
 from signet_sync.harness import claude_code, codex, gemini, openclaw, opencode
@@ -364,7 +364,7 @@ def is_lossless(text):
 def test_real_transcripts_are_covered(shared):
     seen = 0
     for name, conversation in conversations():
-        text = sanitize_transcript_v1(render(conversation.entries))
+        text = sanitize_transcript_v2(render(conversation.entries))
         assert is_lossless(text), name
         speaking = text.count("\n## User · ") + text.startswith("## User · ")
         assert sum(1 for t in cuts.turns(text) if text.startswith("## User", t.start)) == speaking, name
@@ -378,4 +378,4 @@ def test_real_sessions_of_opencode_are_covered(shared):
     assert found
     for one in found:
         session, messages = opencode_session(path, one.session_id)
-        assert is_lossless(sanitize_transcript_v1(render(opencode.read(session, messages).entries)))
+        assert is_lossless(sanitize_transcript_v2(render(opencode.read(session, messages).entries)))

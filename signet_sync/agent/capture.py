@@ -12,7 +12,7 @@ from signet_sync.contracts.alike import alike
 from signet_sync.contracts.bodies import utf8
 from signet_sync.contracts.identities import agent_for
 from signet_sync.contracts.inputs import CompactionInput, SessionInput, compaction_input, session_input
-from signet_sync.contracts.sanitizer import sanitize_transcript_v1
+from signet_sync.contracts.sanitizer import sanitize_transcript_v2
 from signet_sync.contracts.timestamps import SECOND, iso
 from signet_sync.contracts.tokens import derive_token
 from signet_sync.harness import claude_code, codex, gemini, openclaw, opencode
@@ -215,7 +215,7 @@ def _fresh(conversation: Conversation, rows: Sequence[Row]) -> tuple[Entry, ...]
 
 def _is_kept(entry: Entry, rows: Sequence[Row]) -> bool:
     moment = entry.at // 1000 * 1000
-    text = sanitize_transcript_v1(entry.text)
+    text = sanitize_transcript_v2(entry.text)
     kept = (row for row in rows if row.source_kind == "compaction")
     return any(row.captured_us == moment or alike(row.content, text) for row in kept)
 

@@ -6,7 +6,7 @@ from signet_sync import context
 from signet_sync.context import IDENTITIES, LIMIT, Size
 from signet_sync.contracts.observed import Found
 from signet_sync.contracts.places import head_page
-from signet_sync.contracts.sanitizer import sanitize_transcript_v1
+from signet_sync.contracts.sanitizer import sanitize_transcript_v2
 from signet_sync.vault import files
 
 SIZE_LIMIT = 4 * 1024 * 1024  # bytes; what is larger is no page to be read at every start
@@ -51,7 +51,7 @@ def compose(root: str, agent_id: str, *, shared: bool = False, limit: int = LIMI
             if found.code != "gone":
                 troubles.append(f"{path}: {found.message}")
             return ""
-        text = sanitize_transcript_v1(beginning(found.raw, limit * (_PER_CHARACTER if size is len else _PER_TOKEN)))
+        text = sanitize_transcript_v2(beginning(found.raw, limit * (_PER_CHARACTER if size is len else _PER_TOKEN)))
         if text.strip():
             sources.append(path)
         return text

@@ -16,7 +16,7 @@ from signet_sync.contracts.frontmatter import write
 from signet_sync.contracts.names import artifact_file_name
 from signet_sync.contracts.places import artifact_path
 from signet_sync.contracts.records import SENTENCE_VERSION
-from signet_sync.contracts.sanitizer import SANITIZER_VERSION, sanitize_line, sanitize_transcript_v1
+from signet_sync.contracts.sanitizer import SANITIZER_VERSION, sanitize_line, sanitize_transcript_v2
 from signet_sync.contracts.timestamps import DAY, SECOND, iso
 from signet_sync.contracts.tokens import derive_token
 from signet_sync.errors import UsageError
@@ -90,7 +90,7 @@ def _session(root: str, sample: dict[str, Any], now_us: int) -> dict[str, str]:
     for kind in ("transcript", "summary", "compaction"):
         if kind not in sample:
             continue
-        body = normalize(sanitize_transcript_v1(sample[kind]))
+        body = normalize(sanitize_transcript_v2(sample[kind]))
         fields = {
             "kind": kind,
             **common,

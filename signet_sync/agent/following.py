@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from signet_sync.agent import capture
 from signet_sync.agent.live import refuse_removed
 from signet_sync.agent.workspace import Workspace
-from signet_sync.contracts.sanitizer import sanitize_transcript_v1
+from signet_sync.contracts.sanitizer import sanitize_transcript_v2
 from signet_sync.contracts.timestamps import iso
 from signet_sync.contracts.tokens import token_of
 from signet_sync.harness.markdown import render
@@ -51,4 +51,4 @@ def _turns(conversation: Conversation, wanted: Iterable[Entry]) -> Iterator[Live
         if id(entry) in fresh:
             # Role and time stand beside the words.
             _, _, words = render((entry,)).partition("\n\n")
-            yield LiveTurn(number, entry.kind, sanitize_transcript_v1(words), iso(entry.at))
+            yield LiveTurn(number, entry.kind, sanitize_transcript_v2(words), iso(entry.at))

@@ -9,7 +9,7 @@ from signet_sync.agent.context import beginning
 from signet_sync.contracts.gardens import parse_path
 from signet_sync.contracts.observed import Found
 from signet_sync.contracts.places import display, head_page
-from signet_sync.contracts.sanitizer import sanitize_transcript_v1
+from signet_sync.contracts.sanitizer import sanitize_transcript_v2
 from signet_sync.contracts.sentences import flatten
 from signet_sync.errors import UsageError
 from signet_sync.index import artifacts, gardens, sessions
@@ -60,7 +60,7 @@ def read(place: Place, agent_id: str, path: str, limit: int) -> Text:
     if not isinstance(found, Found):
         raise _not_found(path) if found.code == "gone" else UsageError(found.message, path=path, code=found.code)
     enough = limit * _PER_CHARACTER
-    text = sanitize_transcript_v1(beginning(found.raw, enough))
+    text = sanitize_transcript_v2(beginning(found.raw, enough))
     whole = len(found.raw) <= enough and len(text) <= limit
     return Text(path, text if len(text) <= limit else _cut(text, limit), whole)
 

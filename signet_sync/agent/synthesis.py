@@ -14,7 +14,7 @@ from loguru import logger
 from signet_sync import config, llm, wording
 from signet_sync.config import Block, Settings
 from signet_sync.contracts.observed import Found
-from signet_sync.contracts.sanitizer import sanitize_line, sanitize_transcript_v1
+from signet_sync.contracts.sanitizer import sanitize_line, sanitize_transcript_v2
 from signet_sync.errors import ConfigError, ProviderError
 from signet_sync.llm import Provider
 from signet_sync.vault import files
@@ -67,7 +67,7 @@ def propose_summary(provider: Provider, transcript: str, *, project: str | None,
     system, prompt = wording.summary_prompt(transcript, project, harness)
     answer = _asked(provider, "summary", system, prompt, wording.SUMMARY_TOKENS)
     proposal = wording.clean_summary(answer) if answer is not None else None
-    return _said(provider, "summary", sanitize_transcript_v1(proposal) if proposal else None, answer)
+    return _said(provider, "summary", sanitize_transcript_v2(proposal) if proposal else None, answer)
 
 
 def propose_sentence(provider: Provider, summary: str, *, project: str | None) -> str | None:

@@ -13,7 +13,7 @@ from signet_sync.contracts.frontmatter import FrontmatterProblem, parse, unknown
 from signet_sync.contracts.names import artifact_name
 from signet_sync.contracts.observed import Found
 from signet_sync.contracts.records import FieldProblem
-from signet_sync.contracts.sanitizer import sanitize_line, sanitize_transcript_v1
+from signet_sync.contracts.sanitizer import sanitize_line, sanitize_transcript_v2
 from signet_sync.contracts.timestamps import iso
 from signet_sync.errors import UsageError
 from signet_sync.index import artifacts, violations
@@ -53,7 +53,7 @@ class Difference:
 
 
 def _shown(raw: bytes) -> str:
-    return sanitize_transcript_v1(raw.decode("utf-8", "replace"))
+    return sanitize_transcript_v2(raw.decode("utf-8", "replace"))
 
 
 def _lines(text: str) -> list[str]:

@@ -21,7 +21,7 @@ from pydantic.functional_validators import AfterValidator
 from signet_sync.contracts.identities import AGENT_ID
 from signet_sync.contracts.names import TOKEN, artifact_name
 from signet_sync.contracts.places import MEMORY
-from signet_sync.contracts.sanitizer import sanitize_line, sanitize_transcript_v1
+from signet_sync.contracts.sanitizer import sanitize_line, sanitize_transcript_v2
 from signet_sync.contracts.timestamps import iso, parse_instant
 
 FORMAT = "signet-sync bundle"
@@ -65,7 +65,7 @@ def _artifact(path: str) -> str:
 def _texts(value: Any) -> Any:
     """Every text in what JSON gave, sanitized."""
     if isinstance(value, str):
-        return sanitize_transcript_v1(value)
+        return sanitize_transcript_v2(value)
     if isinstance(value, list):
         return [_texts(one) for one in value]
     if isinstance(value, dict):
@@ -88,7 +88,7 @@ Count = Annotated[int, Field(ge=0, lt=2**63)]
 Micros = Annotated[int, Field(ge=0, lt=253_402_300_800_000_000)]  # up to the year 9999
 # Words that somebody said: nothing reaches a row before the sanitizer, wherever it comes from.
 Said = Annotated[str, AfterValidator(_plain), AfterValidator(sanitize_line)]
-Body = Annotated[str, AfterValidator(_plain), AfterValidator(sanitize_transcript_v1)]
+Body = Annotated[str, AfterValidator(_plain), AfterValidator(sanitize_transcript_v2)]
 
 
 class _Strict(BaseModel):

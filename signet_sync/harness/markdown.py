@@ -7,7 +7,7 @@ from bisect import bisect_left
 from collections.abc import Iterable, Sequence
 
 from signet_sync.contracts.alike import begins, is_marked
-from signet_sync.contracts.sanitizer import sanitize_transcript_v1
+from signet_sync.contracts.sanitizer import sanitize_transcript_v2
 from signet_sync.contracts.timestamps import iso, parse_instant
 from signet_sync.harness.records import Entry
 
@@ -106,7 +106,7 @@ def _block(entry: Entry) -> str:
 
 def _words(text: str) -> str:
     if _CONTROLS.search(text):
-        text = sanitize_transcript_v1(text)
+        text = sanitize_transcript_v2(text)
     text = _FORGED.sub(r"\1\\", text.strip("\n"))
     fence = _open_fence(text)
     return f"{text}\n{fence}" if fence else text
@@ -175,7 +175,7 @@ def _excerpt(result: Entry) -> str:
 def _shown_lines(result: Entry) -> list[str]:
     text = result.text
     if _CONTROLS.search(text):
-        text = sanitize_transcript_v1(text)
+        text = sanitize_transcript_v2(text)
     text = text.strip("\n")
     if not text.strip():
         return []
@@ -184,7 +184,7 @@ def _shown_lines(result: Entry) -> list[str]:
     if whole and not result.omitted:
         return lines
     # Half a secret is no longer known for one: sanitized first, then cut.
-    text = sanitize_transcript_v1(text).strip("\n")
+    text = sanitize_transcript_v2(text).strip("\n")
     lines = text.split("\n")
     head = "\n".join(lines[:HEAD_LINES])[:HEAD_CHARACTERS]
     rest = text[len(head) :]
@@ -231,7 +231,7 @@ class _Body:
         """Whether the entry stands behind those that were found before it; what shows nothing counts as shown."""
         end = self._end_below_call(entry)
         if end < 0:
-            look = sanitize_transcript_v1(_look(entry))
+            look = sanitize_transcript_v2(_look(entry))
             end = self._find(look) if look else self._read
         if end < 0:
             return False
@@ -245,7 +245,7 @@ class _Body:
         call_end = self._calls.get(entry.call) if entry.kind == "result" else None
         if call_end is None:
             return -1
-        excerpt = sanitize_transcript_v1(_excerpt(entry))
+        excerpt = sanitize_transcript_v2(_excerpt(entry))
         return self._end(f"\n{excerpt}" if excerpt else "", call_end)
 
     def _find(self, look: str) -> int:

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from signet_sync.contracts.sanitizer import sanitize_transcript_v1
+from signet_sync.contracts.sanitizer import sanitize_transcript_v2
 from signet_sync.harness.records import CLOSING, OPENING, RESULT_LIMIT
 
 IMAGE = "[image]"
@@ -112,7 +112,7 @@ def shortened(text: str, limit: int = RESULT_LIMIT) -> tuple[str, int]:
     """
     if len(text) <= limit:
         return text, 0
-    text = sanitize_transcript_v1(text)
+    text = sanitize_transcript_v2(text)
     if len(text) <= limit:
         return text, 0
     half = limit // 2
@@ -124,7 +124,7 @@ def one_line(text: str, limit: int = LINE_LIMIT) -> str:
     line = " ".join(text[: 10 * limit].split())
     if len(line) <= limit:
         return line
-    return sanitize_transcript_v1(line)[:limit].rstrip() + " …"
+    return sanitize_transcript_v2(line)[:limit].rstrip() + " …"
 
 
 def call_line(arguments: object) -> str:

@@ -10,7 +10,7 @@ from typing import Any
 from signet_sync.agent.asking import Place
 from signet_sync.contracts.frontmatter import FrontmatterProblem, open_source, read
 from signet_sync.contracts.observed import Found, Trouble
-from signet_sync.contracts.sanitizer import sanitize_line, sanitize_transcript_v1
+from signet_sync.contracts.sanitizer import sanitize_line, sanitize_transcript_v2
 from signet_sync.index import artifacts, passages
 from signet_sync.index.database import Database
 from signet_sync.ui import transcripts
@@ -80,7 +80,7 @@ def _clean_text(database: Database, path: str, found: Found, body: str) -> str:
     known = artifacts.known_files(database, [path]).get(path)
     if known is not None and known.verdict == "indexed" and known.signature == found.signature:
         return passages.content(database, path)
-    return sanitize_transcript_v1(body)
+    return sanitize_transcript_v2(body)
 
 
 def _taken_apart(raw: bytes) -> tuple[Mapping[str, str | list[str] | None], str, int]:

@@ -14,7 +14,7 @@ from typing import Literal
 
 from signet_sync.contracts.observed import Found
 from signet_sync.contracts.places import TEMPORARY, display
-from signet_sync.contracts.sanitizer import sanitize_line, sanitize_transcript_v1
+from signet_sync.contracts.sanitizer import sanitize_line, sanitize_transcript_v2
 from signet_sync.errors import WorkspaceError
 from signet_sync.vault import files
 from signet_sync.vault.git import gitconfig, gitindex, gitlock, objects, repository, trees, worktree
@@ -320,7 +320,7 @@ def _publish(place: Opened, parent: bytes | None, made: bytes, found: Gathered) 
 
 def message(subject: str, body: str, skipped: list[Skipped]) -> str:
     """Subject, body and what was not committed, sanitized; the subject is one line."""
-    parts = [sanitize_line(subject)[:SUBJECT_LENGTH].strip() or "(no subject)", sanitize_transcript_v1(body).strip()]
+    parts = [sanitize_line(subject)[:SUBJECT_LENGTH].strip() or "(no subject)", sanitize_transcript_v2(body).strip()]
     if skipped:
         told = [f"- {sanitize_line(display(path))} ({why})" for path, why in skipped[:TOLD]]
         more = [f"- and {len(skipped) - TOLD:,} more"] if len(skipped) > TOLD else []

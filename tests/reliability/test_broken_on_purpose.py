@@ -105,8 +105,8 @@ BREAKS = {
     ),
     "text is stored before the sanitizer": Break(
         "signet_sync/contracts/sanitizer.py",
-        "def sanitize_transcript_v1(text: str) -> str:\n",
-        "def sanitize_transcript_v1(text: str) -> str:\n    return text\n\n\ndef _unused(text: str) -> str:\n",
+        "def sanitize_transcript_v2(text: str) -> str:\n",
+        "def sanitize_transcript_v2(text: str) -> str:\n    return text\n\n\ndef _unused(text: str) -> str:\n",
         "tests/test_sanitizer.py",
     ),
 }

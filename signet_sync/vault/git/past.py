@@ -10,7 +10,7 @@ from itertools import islice
 from typing import TYPE_CHECKING
 
 from signet_sync.contracts.places import display
-from signet_sync.contracts.sanitizer import redact, sanitize_line, sanitize_transcript_v1
+from signet_sync.contracts.sanitizer import redact, sanitize_line, sanitize_transcript_v2
 from signet_sync.errors import UsageError
 from signet_sync.vault.git import repository, trees
 from signet_sync.vault.git.repository import Opened
@@ -78,7 +78,7 @@ def _shown(commit: pygit2.Commit) -> Commit:
         str(commit.id),
         str(commit.id)[:7],
         sanitize_line(subject),
-        sanitize_transcript_v1(body).strip(),
+        sanitize_transcript_v2(body).strip(),
         sanitize_line(commit.author.raw_name.decode("utf-8", "replace")),
         commit.commit_time,
     )

@@ -1,0 +1,98 @@
+"""Finds secrets in encoded text: base64 and percent-encoding hide the marks that the other rules go by."""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_left
+from collections.abc import Callable, Iterator
+
+from signet_sync.contracts.secrets.page import Found, Page
+from signet_sync.contracts.secrets.values import decoded
+
+Extent = Callable[[str], tuple[int, int] | None]
+
+# One line, or lines of at least forty characters.
+_BASE64 = re.compile(
+    r"[A-Za-z0-9/][A-Za-z0-9+/]{39,}(?:\n[ \t+>|]{0,8}[A-Za-z0-9+/]{40,})*(?:\n[ \t+>|]{0,8}[A-Za-z0-9+/]{4,39}(?![A-Za-z0-9+/ ]))?={0,2}"
+)
+# Keys of Azure carry a mark of their service inside.
+_AZURE = re.compile(r"[A-Za-z0-9/+]{76}(?:\+ASt|ACDb|\+ARm)[A-Za-z0-9/+]{6}==")
+_NOT_TEXT = re.compile(rb"[^\t\n\r -~]")
+_BETWEEN_LINES = re.compile(r"[^A-Za-z0-9+/]")
+_PERCENT_RUN = re.compile(r"[A-Za-z0-9._~+*!%-]+")
+_PERCENT = re.compile("%[0-9A-Fa-f]{2}")
+_PERCENT_OR_PLUS = re.compile("%[0-9A-Fa-f]{2}|[+]")
+_LEAST = 40
+
+
+def find_base64(page: Page, extent: Extent) -> Iterator[Found]:
+    """Whole runs of base64 that hold a text with a secret."""
+    done = 0
+    for start, _ in page.encoded_runs(_LEAST):
+        if start < done:
+            continue
+        match = _BASE64.match(page.text, start) or _BASE64.match(page.text, start + 1)
+        if match is None:
+            continue
+        if len(match[0]) > 80 and _AZURE.fullmatch(match[0]):
+            done = match.end()
+            yield Found(*match.span(), "azure-marked")
+            continue
+        text = decoded_text(match[0])
+        if text and extent(text):
+            done = match.end()
+            yield Found(*match.span(), "base64")
+
+
+def decoded_text(run: str) -> str:
+    """A base64 run (perhaps of several lines) as the text that it holds, or nothing where it holds none.
+
+    Text is what opens with 15 characters of ASCII. The `n` of an escaped newline may be glued to the front, so that
+    the run proper begins up to three characters late.
+    """
+    for late in range(4):
+        head = decoded(run[late : late + 20])
+        if head and not _NOT_TEXT.search(head):
+            return decoded(_BETWEEN_LINES.sub("", run[late:])).decode("utf-8", "replace")
+    return ""
+
+
+def find_percent(page: Page, extent: Extent) -> Iterator[Found]:
+    """From the first secret of percent-encoded text to the end of the last one, as it stands there."""
+    text, done = page.text, 0
+    for mark in (b"%3a", b"%3d", b"%40", b"%2b", b"%2f", b"%22"):
+        if mark in page.low:
+            break
+    else:
+        return
+    for place in page.places(b"%"):
+        if place < done:
+            continue
+        start = _begin(text, place, done)
+        match = _PERCENT_RUN.match(text, start)
+        if match is None or len(match[0]) < 12:
+            continue
+        done = match.end()
+        found = _percent_encoded(match[0], extent)
+        if found:
+            yield Found(start + found[0], start + found[1], "percent-encoded")
+
+
+_ALLOWED = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._~+*!%-"
+
+
+def _begin(text: str, place: int, done: int) -> int:
+    """Where the run around a place begins; a very long one is read in parts."""
+    before = text[max(done, place - 4096) : place]
+    return place - len(before) + len(before.rstrip(_ALLOWED))
+
+
+def _percent_encoded(text: str, extent: Extent) -> tuple[int, int] | None:
+    # One character for each escape, so that places can be told; bytes beyond ASCII are in no secret.
+    plain = _PERCENT_OR_PLUS.sub(lambda escape: " " if escape[0] == "+" else chr(int(escape[0][1:], 16)), text)
+    secret = extent(plain)
+    if secret is None:
+        return None
+    escapes = [escape.start() - 2 * number for number, escape in enumerate(_PERCENT.finditer(text))]
+    start, end = (place + 2 * bisect_left(escapes, place) for place in secret)
+    return start, end

@@ -1,0 +1,91 @@
+"""Applies the rules: finds what is a secret, and puts `[REDACTED:<rule>]` in its place.
+
+Looks are cheap since they are literals: a text becomes bytes in lower case once, `bytes.find` leads from literal to
+literal, and patterns are only matched where one stands. Tokens are found by their runs of letters and digits, which are
+one literal too once all such characters are made one. So a text is read some fifty times by `memchr` and its like, and
+never by a pattern. That is as fast as a multi-literal search in C (ahocorasick, hyperscan) would be with what has to
+follow it, and needs no package that only some machines can install.
+
+Everything is linear: each literal's places are walked once, and a pattern reads a bounded stretch or takes what it read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from signet_sync.contracts.secrets import encoded, marked, named, providers
+from signet_sync.contracts.secrets.page import Found, Page
+
+Step = Callable[[Page], Iterator[Found]]
+
+def redact(text: str) -> tuple[str, dict[str, int]]:
+    """The text with every secret replaced by `[REDACTED:<rule>]`, and how often each rule did so.
+
+    Where nothing was found the very same object comes back. Idempotent: it goes on until nothing is found; each round
+    takes text away outside the marks and no rule reaches into a mark, so that it ends (in practice at once).
+    """
+    counts: dict[str, int] = {}
+    while True:
+        changed = False
+        page = Page(text)
+        for step in _STEPS:
+            found = _apart(step(page))
+            if found:
+                text = _replaced(text, found, counts)
+                page = Page(text)
+                changed = True
+        if not changed:
+            return text, counts
+
+
+def suspects(text: str) -> bool:
+    """Whether `redact` would replace anything (note `secret-suspected`)."""
+    page = Page(text)
+    return any(True for step in _STEPS for _ in step(page))
+
+
+def extent(text: str) -> tuple[int, int] | None:
+    """From the first secret's begin to the last one's end, or None."""
+    return _extent(text, _STEPS)
+
+
+def _extent(text: str, steps: tuple[Step, ...]) -> tuple[int, int] | None:
+    page = Page(text)
+    found = [one for step in steps for one in step(page)]
+    return (min(one.start for one in found), max(one.end for one in found)) if found else None
+
+
+def _without_percent(text: str) -> tuple[int, int] | None:
+    # `%252525…` could be decoded once for each of its characters.
+    return _extent(text, tuple(step for step in _STEPS if step is not _percent))
+
+
+def _base64(page: Page) -> Iterator[Found]:
+    # Rules within a rule: each decoding takes a quarter of the text away, so that this neither goes deep nor long.
+    return encoded.find_base64(page, extent)
+
+
+def _percent(page: Page) -> Iterator[Found]:
+    return encoded.find_percent(page, _without_percent)
+
+
+# In this order: what is known by its whole form first, what is known by a name after it, what is encoded last.
+_STEPS = (marked.find_blocks, providers.find, marked.find, named.find, _percent, _base64)
+
+
+def _apart(found: Iterator[Found]) -> list[Found]:
+    """In the order of the text, without what overlaps: of two that begin together the longer one stays."""
+    kept: list[Found] = []
+    for one in sorted(found, key=lambda one: (one.start, -one.end)):
+        if not kept or one.start >= kept[-1].end:
+            kept.append(one)
+    return kept
+
+
+def _replaced(text: str, found: list[Found], counts: dict[str, int]) -> str:
+    parts, end = [], 0
+    for start, stop, rule in found:
+        parts += text[end:start], f"[REDACTED:{rule}]"
+        counts[rule] = counts.get(rule, 0) + 1
+        end = stop
+    return "".join(parts) + text[end:]

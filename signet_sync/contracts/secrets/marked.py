@@ -1,0 +1,325 @@
+"""Finds what is known by the words around it: key blocks, headers, logins in URLs, options of programs, statements.
+
+A literal leads to each rule (in lower case), and a pattern is matched there, never searched for.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
+
+from signet_sync.contracts.secrets.page import Found, Page
+from signet_sync.contracts.secrets.values import (
+    Where,
+    decoded,
+    is_password,
+    is_placeholder,
+    is_said,
+    is_token,
+)
+
+Span = tuple[int, int]
+Check = Callable[[re.Match[str]], Span | None]
+
+
+class Rule(NamedTuple):
+    """A rule of this module: what its pattern matches at a place is a secret if the check says so."""
+
+    name: str
+    pattern: re.Pattern[str]
+    check: Check
+
+
+# ── key blocks ──
+
+# The fences of a private key, and what may stand between its lines.
+_FENCE = r"[ +A-Z0-9%]{0,40}PRIVATE(?:[ +]|%20)KEY(?:(?:[ +]|%20)BLOCK)?-----"
+_JOINT = r"(?:[\s\"'+>,|]|\\{1,4}[rn\\])*"
+_LONG_RUN = re.compile(r"[A-Za-z0-9+/=]{20}")
+
+
+def _key_block(match: re.Match[str]) -> Span | None:
+    """A block with key material in it; the mere names of its fences in a sentence are no secret."""
+    return match.span() if match["cut"] or _LONG_RUN.search(match["body"]) else None
+
+
+# In PEM, OpenSSH or PGP armour, whole: with CRLF, with escaped newlines, or cut off at its end.
+_BLOCK = Rule(
+    "private-block",
+    re.compile(
+        rf"-----BEGIN{_FENCE}(?:(?P<body>[^-]*(?:-(?!----)[^-]*)*)-{{5,6}}END{_FENCE}"
+        rf"|(?P<cut>{_JOINT}[A-Za-z0-9+/=]{{20,}}(?:{_JOINT}[A-Za-z0-9+/=]{{16,}})*(?:{_JOINT}[A-Za-z0-9+/]{{4,}}={{1,2}})?))"
+    ),
+    _key_block,
+)
+
+# ── headers ──
+
+# What stands between a header's name, its `:` or `=`, and its value.
+_AROUND = r"[ \t\"'`\\*\]]"
+_SAMPLE_LOGINS = frozenset({b"", b"pass", b"password", b"secret", b"passwd"})
+
+
+def _credential(match: re.Match[str]) -> Span | None:
+    """Basic holds `user:password` in base64; every other scheme something like a token."""
+    secret, scheme = match["secret"], (match["scheme"] or "").lower()
+    if scheme == "basic":
+        _, colon, password = decoded(secret).partition(b":")
+        return match.span("secret") if colon and password not in _SAMPLE_LOGINS else None
+    if not any(map(str.isdigit, secret)):
+        return None
+    return match.span("secret") if is_token(secret, Where.CODE, least=8 if scheme else 12) else None
+
+
+def _bearer(match: re.Match[str]) -> Span | None:
+    return match.span("secret") if is_said(match["secret"]) else None
+
+
+def _cookie(match: re.Match[str]) -> Span | None:
+    values = [pair.partition("=")[2] for pair in match["secret"].split(";")]
+    return match.span("secret") if any(is_token(value, Where.CODE, least=10) for value in values) else None
+
+
+_AUTHORIZATION = Rule(
+    "authorization",
+    re.compile(
+        rf"(?i:authorization)[\"'`\\\]]{{0,8}}(?:{_AROUND}{{0,3}}[=:]|[ \t]{{0,4}},)[\[(]?{_AROUND}{{0,8}}"
+        r"(?:(?P<scheme>[A-Za-z][A-Za-z0-9-]{2,19})[ \t:]+(?:(?:token|key|signature|credential|apikey)=[\"'\\]{0,3})?)?"
+        r"(?P<secret>[._~+/A-Za-z0-9_:-]{8,}={0,2})"
+    ),
+    _credential,
+)
+_BEARER = Rule("authorization", re.compile(r"(?i:bearer)[ \t]+(?P<secret>[A-Za-z0-9._~+/-]{16,}={0,2})"), _bearer)
+_COOKIE = Rule(
+    "cookie",
+    re.compile(
+        rf"(?i:cookie)[\"'`\\\]]{{0,8}}{_AROUND}{{0,3}}:{_AROUND}{{0,8}}"
+        r"(?P<secret>[^\s=;\"'\[\\]{1,64}=[^\s;\"'\[\\]{8,}(?:;[ \t]*[^\s;\"'\[\\]+)*)"
+    ),
+    _cookie,
+)
+
+# ── logins ──
+
+_SAMPLES = frozenset(
+    {"pass", "password", "passwd", "pwd", "pw", "secret", "token", "key", "port", "x-oauth-basic", "x", "path"}
+)
+
+
+def _login(match: re.Match[str]) -> Span | None:
+    """What stands behind `user:`; neither the words of a description (`user:password@host`) nor a group's number."""
+    secret = match["secret"]
+    if secret.lower() in _SAMPLES or is_placeholder(secret) or (secret.isdigit() and len(secret) < 6):
+        return None
+    return match.span("secret")
+
+
+def _slashed(match: re.Match[str]) -> Span | None:
+    """The same with a `/` in it: neither a port and a path, nor words."""
+    secret = match["secret"]
+    if secret.partition("/")[0].isdigit() or not is_said(secret) or not any(map(str.isdigit, secret)):
+        return None
+    return _login(match)
+
+
+def _user_token(match: re.Match[str]) -> Span | None:
+    secret = match["secret"]
+    return match.span("secret") if any(map(str.isdigit, secret)) and is_token(secret, Where.CODE, least=16) else None
+
+
+def _whole(match: re.Match[str]) -> Span | None:
+    return match.span("secret")
+
+
+# Password in a URL, a database's included; with a slash in it; a token in place of a login; a hook's path.
+_URLS = (
+    Rule(
+        "url-login",
+        re.compile(r"://[^\s:/?#@\"'`<>\[\]]{0,128}:(?P<secret>[^\s/?\"'`<>\[\]]{3,256})@(?=[\w\[$%{-])"),
+        _login,
+    ),
+    Rule(
+        "url-login",
+        re.compile(
+            r"://[^\s:/?#@\"'`<>\[\]]{1,128}:(?P<secret>[^\s@\"'`<>\[\]]{3,256})@(?=[A-Za-z0-9-]+(?:\.[A-Za-z0-9-]+)+|localhost|\w+:\d)"
+        ),
+        _slashed,
+    ),
+    Rule(
+        "url-login",
+        re.compile(r"://(?P<secret>[A-Za-z0-9_.~%-]{16,256})(?::(?:x-oauth-basic|x|)?)?@(?=[\w\[])"),
+        _user_token,
+    ),
+    Rule(
+        "slack-hook",
+        re.compile(r"://[\w-]{1,20}[.]slack[.]com/(?:services|workflows|triggers)/(?P<secret>[A-Za-z0-9+/_-]{16,})"),
+        _whole,
+    ),
+    Rule(
+        "discord-hook",
+        re.compile(r"://[\w.]{0,12}discord(?:app)?\.com/api(?:/v\d+)?/webhooks/[0-9]{15,22}/(?P<secret>[A-Za-z0-9_-]{40,})"),
+        _whole,
+    ),
+    Rule(
+        "teams-hook",
+        re.compile(r"://[\w-]{1,40}\.(?:webhook\.)?office\.com/webhook(?:b2)?/(?P<secret>[0-9a-zA-Z@/-]{60,})"),
+        _whole,
+    ),
+    Rule("zapier-hook", re.compile(r"://hooks\.zapier\.com/hooks/catch/(?P<secret>[0-9]{4,}/[a-z0-9]{5,})"), _whole),
+    Rule(
+        "google-chat-hook",
+        re.compile(r"://chat\.googleapis\.com/v1/spaces/[\w-]{1,40}/messages\?(?P<secret>key=[\w-]{20,}&token=[\w%-]{20,})"),
+        _whole,
+    ),
+)
+_AZURE_SAS = Rule("azure-sas", re.compile(r"(?<=[?&; ])sig=(?P<secret>[A-Za-z0-9%+/_-]{24,}={0,2})"), _whole)
+
+
+# ── options of programs, statements ──
+
+
+def _option(match: re.Match[str]) -> Span | None:
+    secret = match["secret"]
+    if secret.startswith(("-", "$", "[REDACTED:", "/")) or "[REDACTED:" in secret or not is_password(secret, Where.LINE):
+        return None
+    return match.span("secret")
+
+
+def _literal(match: re.Match[str]) -> Span | None:
+    return match.span("secret") if is_password(match["secret"], Where.QUOTED) else None
+
+
+_ARGUMENT = r"[\"']?(?P<secret>[^\s\"']{4,200})"
+_CURL = Rule(
+    "curl-user", re.compile(r"[ \t](?:-u|--user|--proxy-user|-U|-a)[ =]{0,2}[\"']?[^\s:\"'\[/]{1,64}:(?P<secret>[^\s\"'\[]{3,})"), _login
+)
+# By the letter of the option: the programs that take a password there, and how.
+_OPTIONS = {
+    "p": (
+        r"\b(?:mysql|mariadb)\w*\b[^|;&]*|\b(?:docker|podman|oc|skopeo|buildah|az(?: acr)?|registry|auth|crane)[ ]login\b[^|;&]*[ ]|\bsshpass|\bmongo\w*\b[^|;&]*"
+        r"|\bcqlsh\b[^|;&]*|\bsqlcmd\b[^|;&]*|\bbcp\b[^|;&]*|\b7za?\b[^|;&]*|\b(?:un)?zip\b[^|;&]*|\bmosquitto_\w+\b[^|;&]*|\brdesktop\b[^|;&]*",
+        r"[ ]-[pP][ ]?",
+    ),
+    "a": (r"\bredis-cli\b[^|;&]*", r"[ ]-a[ ]"),
+    "w": (r"\bldap\w+\b[^|;&]*", r"[ ]-w[ ]?"),
+    "k": (r"\bopenssl\b[^|;&]*", r"[ ]-k[ ]"),
+}
+_PROGRAMS = {letter: re.compile(f"(?:{programs})$", re.I) for letter, (programs, _) in _OPTIONS.items()}
+_ARGUMENTS = {letter: re.compile(option + _ARGUMENT) for letter, (_, option) in _OPTIONS.items()}
+_PASS_OPTION = Rule("option", re.compile(rf"[ \t]-pass(?:in|out)?[ =][\"']?pass:{_ARGUMENT}"), _option)
+_HTPASSWD = Rule(
+    "option", re.compile(r"[ \t]-[a-zA-Z]{0,3}b[a-zA-Z]{0,3}[ \t]+\S{1,120}[ \t]+\S{1,64}[ \t]+" + _ARGUMENT), _option
+)
+_FED = Rule(
+    "option",
+    re.compile(
+        r"(?:echo(?:[ \t]+-n)?|printf(?:[ \t]+[\"']?%s(?:\\n)?[\"']?)?|<<<)[ \t]*(?P<quote>[\"']?)(?P<secret>[^\s\"'|$]{4,200})(?P=quote)[ \t]*(?:\||$)"
+    ),
+    _option,
+)
+_FEEDS = ("echo ", "printf ")
+
+_IDENTIFIED = Rule(
+    "statement",
+    re.compile(
+        r"(?i:identified[ \t]+(?:with[ \t]+[\w'\"]{1,40}[ \t]+)?(?:by|as)(?:[ \t]+(?:password|values))?)[ \t]+"
+        r"(?:\\{0,3}[\"'](?P<secret>[^\"'\n\\]{4,200}))"
+    ),
+    _literal,
+)
+_SECURE_STRING = Rule(
+    "statement",
+    re.compile(
+        r"(?i:securestring)(?:[ \t]+-(?i:string|asplaintext|force))*[ \t]*\(?[ \t]*[\"'](?P<secret>[^\"'\n]{4,200})"
+    ),
+    _literal,
+)
+# host:port:database:user:password
+_PGPASS = Rule("pgpass", re.compile(r"(?:[56]?432|\*):[^:\s]{1,63}:[^:\s]{1,63}:(?P<secret>[^\s:]{4,200})"), _option)
+
+# What leads where: the literal, the rules tried there.
+_RULES: tuple[tuple[bytes, tuple[Rule, ...]], ...] = (
+    (b"://", _URLS),
+    (b"authorization", (_AUTHORIZATION,)),
+    (b"bearer ", (_BEARER,)),
+    (b"cookie", (_COOKIE,)),
+    (b"sig=", (_AZURE_SAS,)),
+    (b"identified ", (_IDENTIFIED,)),
+    (b"securestring", (_SECURE_STRING,)),
+    (b"5432:", (_PGPASS,)),
+    (b"*:", (_PGPASS,)),
+)
+
+
+def find_blocks(page: Page) -> Iterator[Found]:
+    """Blocks of private keys, which may hold what looks like other secrets."""
+    return _at(page, b"-----begin", (_BLOCK,))
+
+
+def find(page: Page) -> Iterator[Found]:
+    """Everything else that marks lead to."""
+    for mark, rules in _RULES:
+        yield from _at(page, mark, rules)
+    yield from _options(page)
+
+
+def _at(page: Page, mark: bytes, rules: tuple[Rule, ...]) -> Iterator[Found]:
+    text, done = page.text, 0
+    for place in page.places(mark):
+        if place < done:
+            continue
+        for rule in rules:
+            match = rule.pattern.match(text, place)
+            span = rule.check(match) if match else None
+            if span:
+                # What a rule read and took is not read again.
+                done = span[1]
+                yield Found(*span, rule.name)
+                break
+
+
+def _options(page: Page) -> Iterator[Found]:
+    """What programs are given behind their options."""
+    text, done = page.text, 0
+    for place in page.places(b" -"):
+        letter = text[place + 2 : place + 3].lower()
+        if letter not in _LETTERS or place < done:
+            continue
+        found = _given(text, place, letter)
+        if found:
+            done = found.end
+            yield found
+
+
+_LETTERS = frozenset("puawkb-s")
+
+
+def _given(text: str, place: int, letter: str) -> Found | None:
+    if letter in ("u", "a") or (letter == "-" and text.startswith("user", place + 3)):
+        match = _CURL.pattern.match(text, place)
+        span = _login(match) if match else None
+        if span:
+            return Found(*span, _CURL.name)
+    rule: Rule | None = None
+    head = text[max(text.rfind("\n", max(0, place - 200), place) + 1, place - 200) : place]
+    if letter == "p" and text.startswith("pass", place + 2):
+        rule = _PASS_OPTION
+    elif letter == "b" and "htpasswd" in head:
+        rule = _HTPASSWD
+    if rule:
+        match = rule.pattern.match(text, place)
+        span = rule.check(match) if match else None
+        if span:
+            return Found(*span, rule.name)
+    if letter == "-" and text.startswith("password-stdin", place + 3) or letter == "s":
+        at = max(head.rfind(feed) for feed in _FEEDS)
+        match = _FED.pattern.match(text, place - len(head) + at) if at >= 0 else None
+        span = _option(match) if match else None
+        return Found(*span, "option") if span else None
+    programs = _PROGRAMS.get(letter)
+    if programs and programs.search(head + " "):
+        match = _ARGUMENTS[letter].match(text, place)
+        span = _option(match) if match else None
+        return Found(*span, "option") if span else None
+    return None

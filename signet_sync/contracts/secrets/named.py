@@ -1,0 +1,319 @@
+"""Finds the values that stand under a secret's name, however a language, a file or a person writes that.
+
+At each name three questions are asked in turn: what joins it to a value (`_LINK`), where that value begins and ends, and
+whether it can be a secret there (`values.fits`). Every pattern here is matched at a place, none is searched for, and each
+reads a bounded stretch, so that the time grows with the number of names alone.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from signet_sync.contracts.secrets.names import Name, names
+from signet_sync.contracts.secrets.page import Found, Page
+from signet_sync.contracts.secrets.values import Proof, Where, fits, is_placeholder, is_said, is_vocabulary
+
+RULE = "assignment"
+_LONGEST = 1024
+
+# What ends a name (a quote, escaped in JSON within JSON, a bracket, Markdown's stars), remarks, and what gives a value.
+_LINK = re.compile(
+    r"""(?P<close>(?:\\{1,7}["'`]|["'`]|[*_]{1,2}|\]){0,4})
+    (?:\[\d{0,4}\])?                                             # char password[32] =
+    [ \t]{0,40}
+    (?P<remark>\[[^\]\n]{0,40}\]|\([^()\n]{1,40}\)|(?:for|von|für)[ ][^\n:=]{1,80})?
+    [ \t]{0,8}
+    (?:
+      (?P<typed>:[ \t]{0,4}(?:[&*?]|\[\])*[A-Za-z_][\w.\[\]<>&*?|, '"]{0,48}?[ \t]{0,4}=(?![=>])|(?:str|string|String)[ \t]{0,4}:?=(?!=))
+      |(?P<sep>:=|=>|->|\?=|\+=|\|\|=|\?\?=|={1,3}|!==?|:(?!:)|：|<-|→)
+      |(?P<tag>(?:[ ][^<>\n]{0,80})?>)
+      |(?P<item>(?<=["'`])[ \t]*,[ \t]*(?=\\{0,7}["'`]|[rbf]["']))
+      |(?P<call>\(\s{0,4}(?=\\{0,7}["'`@]))
+      |(?P<pair>,?\s{0,40}[,;/]?\s{0,40}\\{0,7}["']?(?:parameter)?(?i:value|default|val|content)\\{0,7}["']?[ \t]*[:=][ \t]*)
+      |(?P<cell>[ \t]*\|[ \t]*(?:=[ \t]*)?)
+    )""",
+    re.X,
+)
+_SAID = re.compile(
+    r"""[ \t]{1,4}(?:\([^()\n]{1,40}\)[ \t]|(?:for|von|für|of)[ \t](?:(?!is\b|ist\b|lautet\b)[^\s.,:;]{1,32}[ \t]){1,5})?
+    (?:is|was|are|ist|lautet|war|to|as|wird|=|equals|reads|be)(?:[ \t]now|[ \t]set[ \t]to|[ \t]jetzt)?:?[ \t]{1,4}""",
+    re.X,
+)
+_SPACED = re.compile(r"""["'`]?[ \t]{1,8}""")
+# What stands between `=` and a literal: a call, a default, a conversion.
+_WRAPPED = re.compile(
+    r"""[ \t]*(?:
+      (?P<default>(?:[\w.$:\[\]"'()?!-]{1,60}?[ \t]*(?:\|\||\?\?|\?:|\bor\b)|[\w.$:]{0,40}(?i:env\w*|get\w*|fetch|config|default|option|var|setting)\w*[(\[]
+        [ \t]*["'][\w.:-]{1,60}["'][ \t]*,[ \t]*(?:default[ \t]*=|fallback[ \t]*=)?))
+      |(?P<made>(?:new[ ])?(?i:[\w.:&]{0,24}(?:secretstr|secret|string|str|bytes|bytearray|from|of|valueof|tochararray|literal|some|b64decode|cstr)!?)\()
+    )[ \t]*(?=[rbfuRBFU@]?["'`])""",
+    re.X,
+)
+_OPEN = re.compile(r"""[ \t]{0,40}(?:(?:[rbfuRBFUL@$]{1,2}|b64)(?=["']))?(?P<quote>(?P<slashes>\\{0,7})["'`])""")
+_BLANKS = re.compile(r"[ \t]{0,40}")
+_QUOTED = {
+    '"': re.compile(r'(?:[^"\\\n]|\\[^\n]){0,%d}(?=")' % _LONGEST),
+    "'": re.compile(r"(?:[^'\\\n]|\\[^\n]){0,%d}(?=')" % _LONGEST),
+    "`": re.compile(r"(?:[^`\\\n]|\\[^\n]){0,%d}(?=`)" % _LONGEST),
+}
+_BARE = re.compile(r"""[^\s"'`\\,;<>(){}\[\]&|*]{1,%d}""" % _LONGEST)
+_REST = re.compile(r"""[^\s"'`\\,;<>(){}\[\]&|*]*""")
+_LINE = re.compile(r"""[^\s"'`\\<]{1,%d}""" % _LONGEST)
+_PIECE = re.compile(r"""[^\s"'`\\<>;]{1,%d}""" % _LONGEST)
+_TEXT = re.compile(r"[^<>\n]{1,%d}(?=</|<!\[|&lt;/)" % _LONGEST)
+_CDATA = re.compile(r"\s{0,40}<!\[CDATA\[([^\]\n]{1,%d})\]\]>" % _LONGEST)
+_LINE_ENDS = re.compile(r"[ \t]*(?:,?[ \t]*(?:[#;][^\n]*|//[^\n]*|\\n.*)?(?:\n|\\r|\\n|\Z))")
+_CELL = re.compile(r"[^|\n]{1,200}(?=\|)")
+_CELL_MARKS = " \t`*_\"'"
+
+# A YAML block: the indented lines below.
+_BLOCK = re.compile(r"[ \t]*[|>][+-]?\d?[+-]?[ \t]*\n((?P<indent>[ \t]+)[^\n]*(?:\n(?P=indent)[^\n]*|\n(?=\n(?P=indent)))*)")
+
+# How lines begin whose `name=value` is the whole of them.
+_LINE_HEADS = re.compile(r"[ \t>+|$#-]{0,40}(?:(?:export|set|setx|env|ENV|ARG|declare -x|local|readonly|-e|--env|--build-arg)[ \t]+)?\Z")
+
+
+def find(page: Page) -> Iterator[Found]:
+    """The values under secrets' names."""
+    text = page.text
+    for name in names(page):
+        found = _value_of(page, name)
+        if found is not None and "[REDACTED:" not in text[found[0] : found[1]]:
+            yield Found(*found, RULE)
+
+
+def _value_of(page: Page, name: Name) -> tuple[int, int] | None:
+    text, proof = page.text, name.proof
+    link = _LINK.match(text, name.end)
+    if link is None:
+        return _spaced(page, name)
+    if text.startswith("[REDACTED:", max(0, text.rfind("[", max(0, name.start - 12), name.end))):
+        return None
+    at, how = link.end(), link.lastgroup
+    if how == "tag":
+        return _element(page, name, at)
+    if how == "cell":
+        return _cell(page, name, at)
+    if how in ("item", "call"):
+        quoted = _quoted(text, at)
+        if quoted is None:
+            return None
+        value = text[slice(*quoted)]
+        asked = text[max(0, name.start - 2) : name.start].rstrip("\"'`\\")[-1:] in ("(", "")
+        sure = how == "item" and asked and proof in (Proof.PASSWORD, Proof.SECRET)
+        return quoted if (fits(value, proof, Where.QUOTED) if sure else is_said(value) and fits(value, proof, Where.CODE)) else None
+    if how == "pair" and not _names_pair(text, name):
+        return None
+    if how == "sep" and link["sep"] == ":" and (block := _BLOCK.match(text, at)):
+        return _block(text, proof, block)
+    return _given(page, name, link, at)
+
+
+def _given(page: Page, name: Name, link: re.Match[str], at: int) -> tuple[int, int] | None:
+    text, proof = page.text, name.proof
+    wrapped = _WRAPPED.match(text, at)
+    if wrapped:
+        at = wrapped.end()
+    quoted = _quoted(text, at)
+    if quoted is not None:
+        return quoted if fits(text[slice(*quoted)], proof, Where.QUOTED) else None
+    if wrapped:
+        return None
+    blanks = _BLANKS.match(text, at)
+    start = blanks.end() if blanks else at
+    where, pattern = _where(text, name, link, start)
+    value = pattern.match(text, start)
+    if value is None:
+        return None
+    end = value.end()
+    if where is Where.CODE:
+        if text[end : end + 1] and text[end] in "([{<" and not text.startswith("<br", end):
+            return None
+    elif not _LINE_ENDS.match(text, end) and where is Where.FIELD:
+        # Words follow: a sentence.
+        where = Where.CODE
+    trimmed = text[start:end]
+    if where is not Where.LINE:
+        trimmed = trimmed.rstrip(".,:;)]}")
+    if not trimmed or text.startswith(("[REDACTED:", "**"), start):
+        return None
+    return (start, start + len(trimmed)) if fits(trimmed, proof, where) else None
+
+
+def _where(text: str, name: Name, link: re.Match[str], start: int) -> tuple[Where, re.Pattern[str]]:
+    """How a value without quotes is written, and the pattern that reads it."""
+    before = text[max(0, name.start - 1) : name.start]
+    separator = link["sep"]
+    if before in ("?", "&"):
+        return Where.CODE, _BARE
+    if before == ";" or text[max(0, name.start - 8) : name.start].rpartition(";")[1]:
+        return Where.LINE, _PIECE
+    line = text.rfind("\n", max(0, name.start - 60), name.start) + 1
+    if line or name.start < 60:
+        head = text[line : name.start]
+        alone = _LINE_HEADS.match(head) is not None
+    else:
+        alone = False
+    end = text.find("\n", start, start + _LONGEST)
+    last = text[start : end if end >= 0 else start + _LONGEST].rstrip()[-1:]
+    if separator == "=" and alone and start == link.end() and last not in (",", ")", ";", "}"):
+        return Where.LINE, _LINE
+    if separator == ":" and (alone or before in "\"'*_`"):
+        return Where.FIELD, _LINE if last not in (",", ")", "}", "]", ";", "{", "[", "(") else _BARE
+    return Where.CODE, _BARE
+
+
+def _quoted(text: str, at: int) -> tuple[int, int] | None:
+    """What stands in the quotes that open here, whichever marks it holds; None if none open, or do not close."""
+    opened = _OPEN.match(text, at)
+    if opened is None:
+        return None
+    quote, slashes = opened["quote"], opened["slashes"]
+    start = opened.end()
+    if slashes:
+        end = text.find(quote, start, start + _LONGEST)
+        # Deeper quotes have more slashes.
+        while end >= 0 and text[end - 1] == "\\":
+            end = text.find(quote, end + 1, start + _LONGEST)
+        if end < 0 or "\n" in text[start:end]:
+            return None
+        return (start, end) if end > start else None
+    if text.startswith(quote * 2, start):
+        start += 2
+    inside = _QUOTED[quote].match(text, start)
+    if inside is None or inside.end() == start:
+        bare = _LINE.match(text, start) if inside is None else None
+        return (start, bare.end()) if bare else None
+    return inside.span()
+
+
+def _element(page: Page, name: Name, at: int) -> tuple[int, int] | None:
+    """What stands in an element of XML or HTML with a secret's name, or under a key in a property list."""
+    text = page.text
+    opens = text[max(0, name.start - 80) : name.start]
+    if "<" not in opens and "&lt;" not in opens or opens.endswith("</"):
+        return None
+    data = _CDATA.match(text, at)
+    inside = data or _TEXT.match(text, at)
+    if inside is None:
+        return None
+    start, end = data.span(1) if data else inside.span()
+    value = text[start:end]
+    start += len(value) - len(value.lstrip())
+    value = value.strip()
+    return (start, start + len(value)) if fits(value, name.proof, Where.QUOTED) else None
+
+
+def _cell(page: Page, name: Name, at: int) -> tuple[int, int] | None:
+    """The next cell of a row of a table whose cell before it is the name."""
+    text = page.text
+    line = text.rfind("\n", max(0, name.start - 200), name.start) + 1
+    head = text[line : name.start]
+    if "|" not in head or not head.lstrip(" \t").startswith("|"):
+        return None
+    cell = _CELL.match(text, at)
+    if cell is None:
+        return None
+    value = cell[0].strip(_CELL_MARKS)
+    start = cell.start() + cell[0].find(value)
+    proof = name.proof
+    return (start, start + len(value)) if " " not in value and is_said(value) and fits(value, proof, Where.CODE) else None
+
+
+def _block(text: str, proof: Proof, block: re.Match[str]) -> tuple[int, int] | None:
+    start, end = block.span(1)
+    start += len(block["indent"])
+    lines = text[start:end].split()
+    return (start, end) if lines and any(fits(line, proof, Where.FIELD) for line in lines) else None
+
+
+def _names_pair(text: str, name: Name) -> bool:
+    """`name: DB_PASSWORD` before `value: …`: an environment variable of Kubernetes, a property, a parameter."""
+    head = text[max(0, name.start - 24) : name.start].rstrip("\"'\\ \t")
+    return head.lower().endswith(("name:", "name=", "key:", "key=", "parameterkey=", "id:", "id=", "variable:", "option:", 'name":', 'key":'))
+
+
+_QUOTES = frozenset("\"'`")
+_BEFORE_OPTION = ("", " ", "\t", "\n", '"', "'", "`", "(", "[", ",", "=")
+_SET_BEFORE = re.compile(r"(?:\b(?:set|setx|add|login|machine|password_for|config)\b[^\n;|]{0,80}[ \t]|#define[ \t]+)$", re.I)
+_SQL_BEFORE = re.compile(r"\b(?:user|role|login|identified|database|server|encrypted|alter|create|grant|set)\b[^;]{0,120}$", re.I)
+_USED_BEFORE = re.compile(
+    r"(?P<quote>[\"'`]?)(?P<secret>(?<![^\s\"'`])[^\s\"'`]{6,200})(?P=quote)[ \t]+(?:as|is|for|als|ist|=)[ \t]+(?:(?:the|an?|my|your|our|this|das|dein|mein|unser|ein)[ \t]+)?"
+    r"(?:[\w-]{1,24}[ \t]+){0,2}$"
+)
+
+
+def _spaced(page: Page, name: Name) -> tuple[int, int] | None:
+    """Behind a blank: an option's value, SQL, a sentence; or before it: «use X as token»."""
+    text, proof = page.text, name.proof
+    said = _SAID.match(text, name.end)
+    if said is not None:
+        at = said.end()
+        quoted = _quoted(text, at)
+        if quoted is not None:
+            value = text[slice(*quoted)]
+            plain = value.isalpha() and is_vocabulary(value)
+            if not plain and " " not in value and (is_said(value) or (proof is Proof.PASSWORD and fits(value, proof, Where.LINE) and "-" in value)):
+                return quoted
+            return None
+        return _sentence(text, at)
+    spaced = _SPACED.match(text, name.end)
+    if spaced is None:
+        return _used(page, name)
+    at = spaced.end()
+    if text[name.start : name.start + 1] == "-":
+        if text[name.start - 1 : name.start] in _BEFORE_OPTION:
+            quoted = _quoted(text, at)
+            if quoted is not None:
+                return quoted if fits(text[slice(*quoted)], proof, Where.QUOTED) else None
+            value = _LINE.match(text, at)
+            if value is None or value[0].startswith("-") or "[REDACTED:" in value[0]:
+                return None
+            trimmed = value[0].rstrip(".,:;)]}|")
+            sure = proof if proof is not Proof.KEY else Proof.TOKEN
+            return (at, at + len(trimmed)) if fits(trimmed, sure, Where.CODE) or (sure is Proof.PASSWORD and is_said(trimmed)) else None
+    elif text[at : at + 1] in _QUOTES:
+        head = text[max(0, name.start - 96) : name.start]
+        quoted = _quoted(text, at)
+        if quoted is not None:
+            value = text[slice(*quoted)]
+            if proof is Proof.PASSWORD and _SQL_BEFORE.search(head):
+                return quoted if fits(value, proof, Where.QUOTED) else None
+            if _SET_BEFORE.search(head) and proof is not Proof.KEY:
+                return quoted if fits(value, proof, Where.QUOTED) else None
+            return quoted if is_said(value) and fits(value, proof, Where.CODE) else None
+    elif proof is not Proof.KEY:
+        value = _LINE.match(text, at)
+        if value is not None and is_said(value[0]) and _SET_BEFORE.search(text[max(0, name.start - 96) : name.start]):
+            return value.span() if fits(value[0], proof, Where.CODE) else None
+    return _used(page, name)
+
+
+def _sentence(text: str, at: int) -> tuple[int, int] | None:
+    value = _LINE.match(text, at)
+    if value is None:
+        return None
+    said = value[0].rstrip(".,:;)!?]}")
+    while said[:1] == "(":
+        said = said[1:]
+        at += 1
+    return (at, at + len(said)) if is_said(said) else None
+
+
+def _used(page: Page, name: Name) -> tuple[int, int] | None:
+    text = page.text
+    start = max(0, name.start - 256)
+    head = text[start : name.start]
+    near = head[-24:]
+    if " as " not in near and " is " not in near and " for " not in near and " als " not in near and " ist " not in near:
+        return None
+    used = _USED_BEFORE.search(head)
+    if used is None or not is_said(used["secret"]):
+        return None
+    return start + used.start("secret"), start + used.end("secret")
+
+
+def is_given(value: str) -> bool:
+    """Whether a value that a command or a URL passes as a password is one."""
+    return len(value) >= 3 and not is_placeholder(value)

@@ -1,0 +1,156 @@
+"""Which names are a secret's, and how much a value under each has to prove."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from signet_sync.contracts.secrets.page import Page
+from signet_sync.contracts.secrets.values import Proof
+
+
+class Name(NamedTuple):
+    """A secret's name in a text: `start` is where the whole identifier begins."""
+
+    start: int
+    end: int
+    proof: Proof
+
+
+# What may follow: `PASSWORD_PROD`, `apiKey2`, `SECRET_KEY_BASE`; no other word (`password_url`, `token_type`).
+_TAIL = (
+    rb"(?:[_.-]?(?:\d{1,3}|value|val|text|string|str|plain|plaintext|raw|base|prod|production|dev|development|test|testing|stg|stage"
+    rb"|staging|qa|uat|live|main|primary|secondary|new|old|current|root|admin|b64|base64|env|data|confirm|confirmation|again|repeat|local))?"
+    rb"(?![a-z0-9_]|-[a-z])"
+)
+# What must follow, roughly, so that hardly any word of a text is looked at twice: what joins a name to a value, `is`, or
+# behind a blank something with a digit or a mark in it.
+_LEADS = (
+    rb"(?=[\\\"'`*_\]]{0,12}(?:\[\d{0,4}\])?[ \t]{0,40}+(?:[:=|>(<!?\[]|->|\+=|,[ \t]*[\\\"'rbf]"
+    rb"|(?<=[ \t])(?:(?:is|was|are|ist|lautet|war|to|as|wird|reads|be|for|von|f.r|of|equals)\b|[\\\"'`]|[^\s]{0,40}?[0-9!#$%^&@~]|[^\s]{14}|[a-z:]+=[\"'])"
+    rb"|[\\\"',; \t/>]{0,12}\n?\s{0,40}[\\\"'-]{0,8}(?:parameter)?(?:value|val|default|content)))"
+)
+_ENDS = _TAIL + _LEADS
+_STEMS = {
+    b"pass": re.compile(rb"pass(?P<sure>w(?:or[dt]|d)|phrase|code|wd)?(?:e(?<=mot de passe))?" + _ENDS),
+    b"pwd": re.compile(rb"(?P<sure>pwd)" + _ENDS),
+    b"secret": re.compile(rb"secret(?P<sure>[_. -]?(?:access[_. -]?)?key(?:[_. -]?base)?)?" + _ENDS),
+    b"token": re.compile(rb"token" + _ENDS),
+    b"key": re.compile(rb"key" + _ENDS),
+    b"cred": re.compile(rb"cred(?:ential)?s?" + _ENDS),
+    b"auth": re.compile(rb"auth(?:orization|entication|_?data|_?string|_?code)?" + _ENDS),
+    b"_pat": re.compile(rb"_pat" + _ENDS),
+    b"kennwort": re.compile(rb"(?P<sure>kennwort)" + _ENDS),
+    b"contrase": re.compile(rb"(?P<sure>contrase(?:n|\xf1|\xd1)a)" + _ENDS),
+    b"senha": re.compile(rb"(?P<sure>senha)" + _ENDS),
+    b"salt": re.compile(rb"salt" + _ENDS),
+    b"_pw": re.compile(rb"(?P<sure>_pw)" + _ENDS),
+    b" pw": re.compile(rb" (?P<sure>pw)" + _ENDS),
+    b"art-api": re.compile(rb"art-api(?=:)"),
+}
+_WORD = b"abcdefghijklmnopqrstuvwxyz0123456789"
+_NAME = _WORD + b"_.-$"
+_JOINTS = b"_-. "
+
+# Before a `pass` that is no `password`: a word of its own, or one of these.
+_PASS_OWNERS = (
+    *(b"db", b"user", b"usr", b"my", b"root", b"admin", b"smtp", b"mail", b"email", b"ssh", b"ftp", b"pg", b"sql", b"mysql"),
+    *(b"redis", b"http", b"proxy", b"key", b"store", b"trust", b"ldap", b"sudo", b"wifi", b"vpn", b"login", b"sftp"),
+)
+# Before `key`: with these it opens something, or signs.
+_KEY_OWNERS = (
+    *(b"api", b"secret", b"access", b"private", b"priv", b"account", b"auth", b"signing", b"sign", b"encryption", b"encrypt"),
+    *(b"decryption", b"shared", b"master", b"client", b"app", b"application", b"storage", b"admin", b"webhook", b"crypto", b"cipher"),
+    *(b"aes", b"hmac", b"jwt", b"deploy", b"consumer", b"subscription", b"functions", b"integration", b"ingest", b"ingestion"),
+    *(b"license", b"licence", b"server", b"security", b"service", b"db", b"database", b"write", b"rest", b"sas", b"project", b"cloud"),
+)
+_NO_KEY_OWNERS = (b"public", b"pub", b"primary", b"foreign", b"sort", b"partition", b"cache", b"session", b"object", b"idempotency", b"row")
+# Before `token`: with these it opens something.
+_TOKEN_OWNERS = (
+    *(b"access", b"auth", b"api", b"bearer", b"refresh", b"oauth", b"bot", b"personal", b"private", b"deploy", b"secret", b"app"),
+    *(b"service", b"admin", b"user", b"registry", b"client", b"webhook", b"security", b"runner", b"login", b"push", b"device"),
+)
+# A place in a list, a piece of a text: no secret, whatever its value.
+_NO_TOKEN_OWNERS = (
+    *(b"next", b"page", b"continuation", b"pagination", b"pad", b"eos", b"bos", b"unk", b"sep", b"cls", b"mask", b"stop", b"special"),
+    *(b"start", b"end", b"max", b"min", b"num", b"last", b"first", b"prev", b"previous", b"sync", b"cancellation", b"cursor", b"image"),
+)
+# Makers whose name before `key` or `token` says that it is theirs.
+_MAKERS = frozenset(
+    b"""abuseipdb adafruit adobe ably airbrake airtable airship algolia alchemy alibaba aliyun amplitude anthropic apify apollo appcues
+    artifactory asana atlassian auth0 aws axonaut azure bamboo beamer bitbucket bitfinex bitly bittrex bitrise blynk braintree branch brevo
+    browserstack bugsnag buildkite cal calendly chargebee circle circleci clarifai clearbit clickup clojars cloudflare cloudinary
+    codacy codecov cohere coinbase confluent contentful convertkit coveralls crowdin customerio databricks datadog datagov dd deepgram
+    deepseek deepl delighted deputy detectify devcycle digitalocean discord docker doppler drone dropbox duffel dynatrace easypost
+    elevenlabs elastic etherscan etsy eventbrite exchangerate facebook fastly figma finicity finnhub firebase flickr flutterwave fly
+    freshbooks freshdesk frontapp fullstory fireworks gcp geckoboard gemini genius ghost gitea github gitlab gitter gocardless google
+    grafana groq harness helpscout heroku hotjar hubspot huggingface ibm ibmcloud infracost infura instagram intercom ipinfo
+    ipstack jenkins jfrog jira jotform jumpcloud keen kite klaviyo kraken kucoin langchain langfuse langsmith launchdarkly lastfm lemlist
+    line linear linkedin lob logdna loggly looker mailchimp mailgun mailjet mandrill mapbox mattermost messagebird mistral
+    mixpanel monday moralis netlify newrelic ngrok noticeable notion npm nuget nvidia nytimes okta omnisend onesignal
+    openai opencage openrouter openweather opsgenie optimizely packagecloud paddle pagerduty parse paypal paystack perplexity
+    pinata pinecone pipedrive pivotal plaid planetscale plivo polygon postbacks posthog postman postmark prefect pulumi pusher pypi
+    quay quicknode rapidapi readme recaptcha replicate rollbar rubygems sauce scaleway scrapingbee segment sendbird sendgrid
+    sendinblue sentry serpapi shippo shodan shopify shortcut sidekiq slack snyk sonar sonarcloud sonarqube sourcegraph splunk spotify
+    square stability strava stripe stytch sumologic supabase surveymonkey tableau tailscale tavily telegram terraform
+    thousandeyes tiingo todoist together toggl travis trello tumblr twilio twitch twitter typeform unsplash uploadcare uptimerobot
+    vault vercel virustotal voyage vultr wakatime weaviate webflow wistia wordpress workos xai yandex yelp youtube zapier zendesk zeplin
+    zoho zoom""".split()
+)
+
+
+def names(page: Page) -> Iterator[Name]:
+    """The secret's names of a text, in the order of the words that they end with."""
+    low = page.low
+    for stem, pattern in _STEMS.items():
+        if stem in low:
+            for match in pattern.finditer(low):
+                name = _named(page, stem, match)
+                if name is not None:
+                    yield name
+
+
+def _named(page: Page, stem: bytes, match: re.Match[bytes]) -> Name | None:
+    low, at = page.low, match.start()
+    before = low[max(0, at - 48) : at]
+    start = at - len(before) + len(before.rstrip(_NAME))
+    end = match.end()
+    proof = _proof(stem, before, match, page, start, at)
+    return None if proof is None else Name(start, end, proof)
+
+
+def _proof(stem: bytes, before: bytes, match: re.Match[bytes], page: Page, start: int, at: int) -> Proof | None:
+    if before.endswith(b"::"):
+        return None
+    if "sure" in match.re.groupindex and match["sure"]:
+        return Proof.SECRET if stem == b"secret" else Proof.PASSWORD
+    owner = before.rstrip(_JOINTS)
+    joined = len(owner) < len(before)
+    if stem == b"pass":
+        if not before[-1:].isalpha() or before.endswith(_PASS_OWNERS) or page.bytes[at : at + 1] == b"P":
+            return Proof.PASSWORD
+        return None
+    word = owner[len(owner.rstrip(_WORD)) :]
+    if stem == b"key":
+        if word.endswith(_NO_KEY_OWNERS):
+            return None
+        if word.endswith(_KEY_OWNERS) and (word in _KEY_OWNERS or len(word) > 5) or word in _MAKERS:
+            return Proof.SECRET
+        return Proof.KEY if joined or not word or page.bytes[at : at + 1] == b"K" else None
+    if stem == b"token":
+        if word.endswith(_NO_TOKEN_OWNERS):
+            return None
+        if word.endswith(_TOKEN_OWNERS) or word in _MAKERS:
+            return Proof.SECRET
+        upper = page.bytes[start : at + 5]
+        return Proof.SECRET if joined and upper.isupper() and b"_" in upper else Proof.TOKEN
+    if stem == b"secret":
+        if before.endswith(b":") and before[-2:-1].isdigit():
+            return None
+        return Proof.SECRET if word and before[-1:] in (b"_", b"-", b".") else Proof.TOKEN
+    if stem == b"salt":
+        return None if before[-1:].isalpha() else Proof.TOKEN
+    if stem in (b"cred", b"auth"):
+        return None if before[-1:].isalpha() and before[-1:] not in _JOINTS else Proof.TOKEN
+    return Proof.SECRET

@@ -1,0 +1,311 @@
+"""Finds tokens that stand alone, by the table of their makers' prefixes and lengths, `providers.txt`.
+
+Nearly all tokens hold a run of sixteen letters, digits, `_` and `-`, which little else does. So the runs are found first,
+all by one literal; where one begins, two characters lead to the few heads that it may have; and only what has such a head
+is matched. Forms without a head, or with a shorter run, are found by their longest literal.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from functools import cache, cached_property
+from hashlib import sha256
+from itertools import product
+
+from signet_sync.contracts.secrets.page import Found, Page
+from signet_sync.contracts.secrets.values import decoded, is_mixed, is_placeholder
+
+_TABLE = "providers.txt"
+_LEAST_RUN = 16
+
+CLASSES = {
+    "w": "A-Za-z0-9",
+    "u": "A-Za-z0-9_-",
+    "b": "A-Za-z0-9+/",
+    "v": "A-Za-z0-9_",
+    "s": "A-Za-z0-9_.-",
+    "q": "A-Za-z0-9_=-",
+    "g": "A-Za-z0-9+/_=%-",
+    "h": "0-9a-f",
+    "x": "0-9A-Fa-f",
+    "d": "0-9",
+    "U": "A-Z0-9",
+    "l": "a-z0-9",
+}
+PIECE = re.compile(r"\{([a-zA-Z])(\d+)(?:-(\d+))?([!+]?)\}")
+_ROW = re.compile(r"(?P<rule>\S+) +form: (?P<form>\S+) +found: (?P<found>\S+) +left: (?P<left>.+)")
+_CHOICE = re.compile(r"\(([^()]*)\)")
+_IN_RUN = re.compile(r"[A-Za-z0-9_-]*\Z")
+
+# A token may be broken over lines, not within its first 16 characters: by a wrapped terminal, a continued line of a shell,
+# a quoted mail, a diff. It is known where it ends only by its published length.
+BREAK = r"(?:[ \t]*+(?:\\[ \t]*+)?\n[ \t+>|]{0,8})?"
+# The `n` of `\n` and the digits of `%20` in escaped text belong to no word.
+ESCAPED = r"(?:(?<=\\[nrt])|(?<=%[2-7][0-9A-F]))"
+
+
+@dataclass(frozen=True)
+class Form:
+    """One line of the table: what a token looks like, an example, and a text in which there is none."""
+
+    rule: str
+    form: str
+    found: str
+    left: str
+
+    @cached_property
+    def pattern(self) -> re.Pattern[str]:
+        """Matches a token where it begins; made when a text first gives reason to."""
+        body, last = "", 0
+        pieces = list(PIECE.finditer(self.form))
+        for piece in pieces:
+            body += _literal(self.form[last : piece.start()])
+            body += _piece(piece, at_end=piece is pieces[-1] and piece.end() == len(self.form))
+            last = piece.end()
+        # Padding of base64 may follow what looks like it.
+        tail = "={0,2}" if pieces and pieces[-1][1] in "bg" else ""
+        return re.compile(body + _literal(self.form[last:]) + tail)
+
+    @property
+    def heads(self) -> list[str]:
+        """All ways in which the literal begins."""
+        return _choices(self.form.partition("{")[0])
+
+    @property
+    def literal(self) -> str:
+        """The longest literal in it."""
+        return max((text for text in PIECE.split(_CHOICE.sub("{w0}", self.form))[::5] if text), key=len)
+
+    def least_run(self, head: str) -> int:
+        """How many characters of the run there are at least, from the last of the head that is in none."""
+        length = len(_tail(head))
+        for literal, letter, count, _, _ in _steps(self.form):
+            if literal is not None:
+                inside = _IN_RUN.match(literal)
+                if not inside:
+                    break
+                length += len(literal)
+                continue
+            length += int(count)
+            if letter in "bsqg":
+                break
+        return length
+
+
+def _steps(form: str) -> Iterator[tuple[str | None, str, str, str, str]]:
+    last = None
+    for piece in PIECE.finditer(form):
+        if last is not None and piece.start() > last:
+            yield form[last : piece.start()], "", "", "", ""
+        yield None, piece[1], piece[2], piece[3] or "", piece[4]
+        last = piece.end()
+
+
+def _tail(head: str) -> str:
+    """The part of a head that belongs to the run."""
+    return re.split(r"[^A-Za-z0-9_-]", head)[-1]
+
+
+def _literal(text: str) -> str:
+    """Text as a pattern, `(a|b)` being a choice."""
+    return "".join(
+        f"(?:{'|'.join(map(re.escape, part.split('|')))})" if number % 2 else re.escape(part)
+        for number, part in enumerate(_CHOICE.split(text))
+    )
+
+
+def _choices(text: str) -> list[str]:
+    parts = [part.split("|") if number % 2 else [part] for number, part in enumerate(_CHOICE.split(text))]
+    return ["".join(chosen) for chosen in product(*parts)]
+
+
+def _piece(piece: re.Match[str], *, at_end: bool) -> str:
+    letters, least, most, mark = CLASSES[piece[1]], int(piece[2]), int(piece[3] or piece[2]), piece[4]
+    if mark == "+":
+        return f"[{letters}]{{{least},}}"
+    if not at_end:
+        return f"[{letters}]{{{least}}}" if most == least else f"[{letters}]{{{least},{most}}}"
+    wrapped = f"(?=[{letters}]{{16}})(?:[{letters}]{BREAK}){{{most - 1}}}" if most > 17 else ""
+    if mark == "!":
+        wrapped = f"(?:{wrapped}|[{letters}]{{{least - 1}}})" if wrapped else f"[{letters}]{{{least - 1}}}"
+        return wrapped + f"[{letters}](?![A-Za-z0-9])"
+    plain = f"[{letters}]{{{least},}}"
+    return f"(?:{wrapped}[{letters}]+|{plain})" if wrapped else plain
+
+
+@dataclass(frozen=True)
+class _Index:
+    """The forms, by what leads to them."""
+
+    within: dict[str, list[tuple[str, Form]]] = field(default_factory=dict)
+    before: dict[str, list[tuple[str, int, Form]]] = field(default_factory=dict)
+    marked: list[tuple[bytes, Form]] = field(default_factory=list)
+
+
+@cache
+def forms() -> tuple[Form, ...]:
+    """Every line of the table."""
+    lines = (line for line in _raw().decode("utf-8").splitlines() if line and not line.startswith("#"))
+    return tuple(Form(*row.group("rule", "form", "found", "left")) for row in map(_row, lines))
+
+
+def _row(line: str) -> re.Match[str]:
+    row = _ROW.fullmatch(line)
+    assert row is not None, line
+    return row
+
+
+@cache
+def table_digest() -> str:
+    """Sixteen hex digits that change with any byte of the table."""
+    return sha256(_raw()).hexdigest()[:16]
+
+
+@cache
+def _raw() -> bytes:
+    from pkgutil import get_data
+
+    raw = get_data(__package__, _TABLE)
+    assert raw is not None, "the loader of every ordinary installation gives data"
+    return raw
+
+
+@cache
+def _index() -> _Index:
+    index = _Index()
+    for form in forms():
+        heads = form.heads
+        if not all(heads) or min(map(form.least_run, heads)) < _LEAST_RUN:
+            index.marked.append((form.literal.lower().encode(), form))
+            continue
+        for head in heads:
+            inside = len(_tail(head))
+            if inside == len(head):
+                index.within.setdefault(head[:2], []).append((head, form))
+            else:
+                index.before.setdefault(head[: len(head) - inside][-2:], []).append((head, len(head) - inside, form))
+    return index
+
+
+_STARTS = re.compile(r"(?<![A-Za-z0-9])[A-Za-z0-9]")
+_BOUNDARY = re.compile(rf"(?:(?<![A-Za-z0-9])|{ESCAPED})")
+# A short head is one only where nothing is joined to it; a diff's mark is.
+_WHOLE = re.compile(rf"(?:(?<![A-Za-z0-9_-])|{ESCAPED}|(?<=^[-_])|(?<=\n[-_]))", re.M)
+_SHORT = 4
+
+
+# What the notation of the table cannot say.
+_JWT = re.compile(
+    r"eyJ[A-Za-z0-9_-]{8,}[.](?:eyJ[A-Za-z0-9_-]{4,}|[A-Za-z0-9_-]{4,}[.][A-Za-z0-9_-]{8,})(?:[.][A-Za-z0-9_-]+)*"
+)
+_JWT_BASE64 = re.compile(r"ZXlK[A-Za-z0-9+/]{60,}={0,2}")
+_BLOCK_BASE64 = re.compile(r"LS0tLS1CRUdJT[A-Za-z0-9+/]{40,}(?:\n[ \t]{0,16}[A-Za-z0-9+/]{20,})*={0,2}")
+_AZURE_AD = re.compile(
+    rf"(?:(?<![~.A-Za-z0-9_-])|{ESCAPED})[~._A-Za-z0-9-]{{3}}[0-9]Q~"
+    rf"(?:(?=[~.A-Za-z0-9_-]{{16}})(?:[~.A-Za-z0-9_-]{BREAK}){{33}}[~.A-Za-z0-9_-]+|[~.A-Za-z0-9_-]{{31,}})"
+)
+_AZURE = re.compile(
+    r"[A-Za-z0-9]{52}JQQJ99[A-Za-z0-9]{26}(?![A-Za-z0-9])|[A-Za-z0-9]{76}AZDO[A-Za-z0-9]{4}(?![A-Za-z0-9])"
+    r"|[A-Za-z0-9_-]{44}Az(?:Fu|Se)[A-Za-z0-9]{4,6}(?![A-Za-z0-9])(?:==)?"
+)
+_TELEGRAM = re.compile(rf"(?<=[0-9]{{8}}:)AA(?:(?=[A-Za-z0-9_-]{{16}})(?:[A-Za-z0-9_-]{BREAK}){{32}}[A-Za-z0-9_-]+|[A-Za-z0-9_-]{{30,}})")
+# The secret half of a pair stands within a line of its key id.
+_AWS_PAIR = re.compile(
+    r"[^A-Za-z0-9/+\n][^\n]{0,60}?(?:\n[^\n]{0,40}?)?(?<![A-Za-z0-9/+])([A-Za-z0-9/+]{40})(?![A-Za-z0-9/+=])"
+)
+
+
+def find(page: Page) -> Iterator[Found]:
+    """The tokens of a text."""
+    text = page.text
+    done = 0
+    for start, end in page.runs(_LEAST_RUN):
+        if start < done:
+            continue
+        found = _special(text, start, end) or _token(text, start, end)
+        if found:
+            done = found.end
+            yield found
+            if found.rule == "aws-id":
+                pair = _AWS_PAIR.match(text, done)
+                if pair and is_mixed(pair[1]) and not is_placeholder(pair[1]):
+                    yield Found(*pair.span(1), "aws-pair")
+    for mark, form in _index().marked:
+        for at in page.places(mark):
+            match = form.pattern.search(text, max(0, at - 64), at + 512)
+            if match and _BOUNDARY.match(text, match.start()) and _is_token(match[0]):
+                yield Found(*match.span(), form.rule)
+
+
+def _special(text: str, start: int, end: int) -> Found | None:
+    """Signed tokens, key blocks in base64, and what has its mark inside."""
+    match: re.Match[str] | None = None
+    rule = ""
+    if end - start >= 48 and (match := _AZURE.match(text, start)):
+        rule = "azure-marked"
+    elif start > 5 and text[start - 1] == "~" and text[start - 2] == "Q":
+        rule, match = "azure-ad", _AZURE_AD.match(text, start - 6)
+    elif start and text[start - 1] == ":" and text[start] == "A":
+        rule, match = "telegram", _TELEGRAM.match(text, start)
+    else:
+        at = start + 1 if start and text[start - 1] == "\\" else start + 2 if start > 1 and text[start - 1] == "%" else start
+        while text[at : at + 1] in ("-", "_"):
+            at += 1
+        first = text[at : at + 4]
+        if first.startswith("eyJ"):
+            rule, match = "jwt", _JWT.match(text, at)
+            if match and len(set(match[0])) < 12:
+                match = None
+        elif first == "ZXlK":
+            rule, match = "jwt-base64", _JWT_BASE64.match(text, at)
+        elif first == "LS0t":
+            rule, match = "private-block-base64", _BLOCK_BASE64.match(text, at)
+            if match and b"PRIVATE" not in decoded(match[0][:64]):
+                match = None
+    return Found(*match.span(), rule) if match else None
+
+
+def _token(text: str, start: int, end: int) -> Found | None:
+    index = _index()
+    for head, inside, form in index.before.get(text[max(0, start - 2) : start], ()):
+        if text.startswith(head, start - inside):
+            best = _matched(text, start - inside, [(head, form)])
+            if best:
+                return best
+    within = index.within
+    places = [match.start() for match in _STARTS.finditer(text, start, end)]
+    if start and text[start - 1] == "\\":
+        places.append(start + 1)
+    elif start > 1 and text[start - 1] == "%":
+        places.append(start + 2)
+    for place in places:
+        heads = within.get(text[place : place + 2], []) + within.get(text[place], [])
+        if heads:
+            best = _matched(text, place, [(head, form) for head, form in heads if text.startswith(head, place)])
+            if best:
+                return best
+    return None
+
+
+def _matched(text: str, place: int, heads: list[tuple[str, Form]]) -> Found | None:
+    best: Found | None = None
+    for head, form in heads:
+        if not (_WHOLE if len(head) <= _SHORT else _BOUNDARY).match(text, place):
+            continue
+        match = form.pattern.match(text, place)
+        if match and (best is None or match.end() > best.end) and _is_token(match[0][len(head) :]):
+            best = Found(*match.span(), form.rule)
+    return best
+
+
+_STAND_IN = re.compile(r"x{6}|X{6}|\*{3}|0{10}|your|example|placeholder|redacted|EXAMPLE|YOUR|PLACEHOLDER|1234567890(?:abc|123|$)|abcdefghij|[.]{3}")
+_PIECES = re.compile(r"[-_.\n/:]")
+
+
+def _is_token(body: str) -> bool:
+    """What was drawn, not written: no placeholder, and one unbroken piece of 20 or a mixture of cases and digits."""
+    if _STAND_IN.search(body):
+        return False
+    return is_mixed(body) or max(map(len, _PIECES.split(body))) >= 20
