@@ -32,7 +32,7 @@ from endings import (
 )
 from hypothesis import given
 from hypothesis import strategies as st
-from talks import SECRET, Talk
+from talks import Talk
 from test_capture import Desk
 from workbench import NOW, Vault, contents
 
@@ -50,6 +50,7 @@ from signet_sync.index import artifacts, live
 from signet_sync.reconcile import Judgement
 from signet_sync.sessions import unheard
 
+SECRET = "ghp_k3Xw9QvT2mLr7Zp4Bd8Yf6Nc1Hs5JgAe0uRi"
 KEY = 'api_key = "q7Zp2Lm9Rt4Vb8Nc"'
 LEAKY = f"{FIRST}\n## User\n\nhere is {SECRET} for now\n\n## Assistant\n\n{KEY} in src/queue.py\n"
 LEAKY_SUMMARY = f"{SUMMARY}\n- lantern takes {SECRET} for src/queue.py.\n"

@@ -22,13 +22,13 @@ from signet_sync.config import Settings
 from signet_sync.contracts.bodies import body_sha256, normalize
 from signet_sync.contracts.frontmatter import parse
 from signet_sync.contracts.redactions import SECRETS, Cleaning, is_redaction, redacts, rewritten
-from signet_sync.contracts.sanitizer import sanitize_line, sanitize_transcript_v1
+from signet_sync.contracts.sanitizer import sanitize_line, sanitize_transcript_v2
 from signet_sync.vault import files
 
 NOW_US = 1_774_785_600_000_000
 SECRET = "ghp_" + some(Random(11), 36)
 OTHER = "AKIA" + some(Random(5), 16).upper()
-MARK = sanitize_transcript_v1(SECRET)
+MARK = sanitize_transcript_v2(SECRET)
 RULE = MARK.removeprefix("[REDACTED:").removesuffix("]")
 
 
@@ -63,7 +63,7 @@ def test_whatever_else_changed_is_none(text, letter):
 )
 def test_what_the_sanitizer_made_of_a_body_is_known_for_a_redaction(text):
     before = normalize(text)
-    after = sanitize_transcript_v1(before)
+    after = sanitize_transcript_v2(before)
     if "[REDACTED:" in after.replace("[REDACTED:", "", before.count("[REDACTED:")):
         assert is_redaction(before, after)
 
