@@ -354,6 +354,21 @@ def test_a_look_at_a_few_files_derives_their_rows_anew(vault: Vault) -> None:
     assert vault.hits(SECRET) == []
 
 
+@pytest.mark.parametrize("options", [(), ("--index-only",)], ids=["writing", "index-only"])
+def test_rows_of_entities_follow_too(vault: Vault, options: tuple[str, ...]) -> None:
+    vault.session()
+    assert vault.call("entity", "create", "user", "Ada").code == 0
+    assert vault.call("entity", "set", "ada", "overview", "--text", "Ada works on lantern.").code == 0
+    vault.reindex()
+    known = vault.rows("select * from garden_files order by path")
+    with vault.database(readonly=False) as database, database.transaction():
+        database.execute("update garden_files set text = ?, line = ?", (SECRET, SECRET))
+        database.set_meta("sanitizer", "sanitize_transcript_v0 0123456789abcdef")
+    vault.reindex(*options)
+    vault.reindex()
+    assert vault.rows("select * from garden_files order by path") == known
+
+
 def test_the_doctor_counts_files_in_which_something_is_found_now(vault: Vault) -> None:
     def told() -> list[dict[str, Any]]:
         found = vault.call("doctor", "--json").json["findings"]

@@ -47,7 +47,7 @@ from signet_sync.contracts.sanitizer import sanitizer_stamp
 from signet_sync.contracts.timestamps import iso
 from signet_sync.contracts.tokens import token_of
 from signet_sync.errors import DatabaseCorrupt, DatabaseError, Interrupted, RevisionConflict, WorkspaceError, reason
-from signet_sync.index import artifacts, captures, events, lines, overview, pages, redactions, tombstones
+from signet_sync.index import artifacts, captures, events, gardens, lines, overview, pages, redactions, tombstones
 from signet_sync.index.database import is_odd, translate
 from signet_sync.index.schema import native_tables
 from signet_sync.projection.ledger import LedgerRow, compose
@@ -609,6 +609,8 @@ def _apply(
             # A manifest may be missing now; only the next full writing pass looks, after a crash or for CI's pass.
             database.set_meta("manifests", "due")
         if (outcome.full or first) and not unsettled:
+            if artifacts.sanitizer_of_rows(database) != _rules(workspace):
+                gardens.doubt(database)  # their rows follow in this pass, after those of artifacts
             artifacts.set_sanitizer_of_rows(database, _rules(workspace))
         elif artifacts.sanitizer_of_rows(database) != _rules(workspace):
             artifacts.set_sanitizer_of_rows(database, "several")  # as many as there were rules
