@@ -17,7 +17,7 @@ from typing import Any
 import agents
 import pytest
 from agents import until
-from endings import FIRST, compact, end
+from endings import FIRST, body, compact, end, fields, segments, sound
 from hypothesis import given
 from hypothesis import strategies as st
 from talks import SECRET, SESSION, Talk, at, fired, plugged_in, store
@@ -82,6 +82,10 @@ def turns(vault: Vault, agent: str = "default") -> list[tuple[str, str, int, str
         "select session_key, session_id, turn, content from session_transcripts where agent_id = ? order by 1, 2, 3",
         agent,
     )
+
+
+def live_files(vault: Vault) -> list[Path]:
+    return sorted((vault.state / "live").glob("*"))
 
 
 @contextmanager
@@ -189,14 +193,16 @@ def test_four_processes_append_at_once(vault: Vault) -> None:
     assert sum(answer["duplicates"] for answer in answers) == 3 * 20
 
 
-def test_killed_in_between_all_or_nothing_is_kept(vault: Vault) -> None:
+@pytest.mark.parametrize("where", ["buffers._write", "os.fsync", "live._insert"], ids=["torn", "written", "rows"])
+def test_killed_in_between_the_same_call_completes_it(vault: Vault, where: str) -> None:
+    """In the middle of a line, before the file is synced, before its rows are there."""
     fed(vault, [line(0, "one")])
     script = (
-        "import os, signal, sys; from signet_sync.index import live; real = live._insert\n"
-        "def insert(database, *rest):\n"
-        "    real(database, *rest)\n"
-        "    if rest[-1][0].turn == 3: os.kill(os.getpid(), signal.SIGKILL)\n"
-        "live._insert = insert\n"
+        "import os, signal, sys; from signet_sync import buffers; from signet_sync.index import live\n"
+        "def die(*given):\n"
+        "    if given and isinstance(given[-1], bytes): os.write(given[0], given[-1][:-20])\n"
+        "    os.kill(os.getpid(), signal.SIGKILL)\n"
+        f"{where} = die\n"
         "from signet_sync import cli; sys.exit(cli.run(sys.argv[1:]))"
     )
     raw = "".join(json.dumps(line(turn, f"turn {turn}")) + "\n" for turn in range(1, 6)).encode()
@@ -206,8 +212,14 @@ def test_killed_in_between_all_or_nothing_is_kept(vault: Vault) -> None:
     )
     assert done.returncode == -signal.SIGKILL
     assert [turn[3] for turn in turns(vault)] == ["one"]
+    if where == "buffers._write":
+        assert not live_files(vault)[0].read_bytes().endswith(b"\n"), "a line is torn"
+    vault.reindex()
+    assert len(turns(vault)) == (5 if where == "buffers._write" else 6), "rows follow from what is whole in the file"
     assert spawn(*arguments, input=raw).code == 0
     assert len(turns(vault)) == 6
+    lines = live_files(vault)[0].read_text().splitlines()
+    assert [json.loads(one)["turn"] for one in lines[1:]] == list(range(6)), "no line twice"
 
 
 @pytest.mark.parametrize(
@@ -312,13 +324,21 @@ def test_what_is_said_while_an_ending_is_written_stays(vault: Vault) -> None:
     assert [turn[3] for turn in turns(vault)] == ["meanwhile"]
 
 
-def test_a_compaction_takes_no_turns(vault: Vault) -> None:
-    """It holds no transcript: the turns stand nowhere else yet."""
-    fed(vault, [line(0, "one")], KEY, "--session-id", ONE)
-    compact(vault, session_id=ONE, session_key=KEY)
-    assert found(vault, "one") == ["one"]
-    end(vault, session_id=ONE, session_key=KEY)
-    assert turns(vault) == []
+def test_a_compaction_writes_the_turns_so_far_and_the_ending_leaves_them_out(vault: Vault) -> None:
+    fed(vault, [line(0, "Why does the heron wait?"), line(1, "It fishes.", 1, "assistant")], KEY, "--session-id", ONE)
+    answer = compact(vault, session_id=ONE, session_key=KEY, captured_at=at(100))
+    assert turns(vault) == [] and live_files(vault) == []
+    said = [f"## User · {at(0)} · live", "Why does the heron wait?", f"## Assistant · {at(1)} · live", "It fishes."]
+    assert body(vault, answer["transcript"]) == "\n\n".join(said)
+    assert fields(vault, answer["manifest"])["transcript_path"] == answer["transcript"]
+    assert vault.hits("heron")
+    # The same turns again, one of them by another clock, and one more.
+    fed(vault, [line(1, "It fishes.", 1.5, "assistant"), line(2, "For long?", 2)], KEY, "--session-id", ONE)
+    whole = "## User\n\nWhy does the heron wait?\n\n## Assistant\n\nIt  fishes.\n\n- `Bash` ls\n\n"
+    end(vault, session_id=ONE, session_key=KEY, transcript=f"{whole}## User\n\nFor long?\n", captured_at=at(200))
+    assert segments(vault)[1:] == ["## Assistant\n\n- `Bash` ls\n\n## User\n\nFor long?"]
+    assert turns(vault) == [] and live_files(vault) == []
+    sound(vault)
 
 
 # ── removals ────────────────────────────────────────────────────────────────────────────────────────────────────────
