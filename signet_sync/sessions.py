@@ -177,8 +177,7 @@ def unheard(whole: str, segments: Sequence[str]) -> str | None:
     whole says less than what is kept. The segments may come in any order (clocks do), and older ones may belong to
     what the harness has rewritten since.
     """
-    # Between two segments the cut took away the empty lines; a tail may have brought some along.
-    kept = [text for segment in segments if (text := segment.lstrip("\n"))]
+    kept = _said(segments)
     for first in range(max(1, len(kept))):
         rest = _beyond(whole, kept[first:])
         if rest is not None:
@@ -192,17 +191,30 @@ def untold(whole: str, segments: Sequence[str], *, tail: bool = False) -> str:
     All texts are normalised bodies. With `tail` it is but what was said since. Where a segment holds live turns, these
     are left out turn by turn.
     """
-    said = [turn for text in segments for turn in live_in(text)]
+    live = [said for text in segments if (said := live_in(text))]
     if tail:
-        return "" if whole in segments else normalize(beyond(whole, said, leading=True))
-    rest = unheard(whole, segments) if segments else whole
-    if rest is not None or not said:
+        return (
+            ""
+            if whole in segments
+            else normalize(beyond(whole, [turn for said in live for turn in said], leading=True))
+        )
+    # With live turns only all segments together tell that what stands behind them is new.
+    rest = _beyond(whole, _said(segments)) if live else unheard(whole, segments) if segments else whole
+    if rest is not None or not live:
         return whole if rest is None else rest
     bare = [text for segment in segments if (text := normalize(without_live(segment))).strip()]
     rest = unheard(whole, bare) if bare else whole
     if rest is None:
-        said = [turn for text in segments for turn in said_in(text)]
-    return normalize(beyond(whole if rest is None else rest, said)).lstrip("\n")
+        # What one says stands in the middle of another: all of it is compared.
+        rest, live = whole, [said_in(text) for text in segments]
+    for said in live:
+        rest = beyond(rest, said)
+    return normalize(rest).lstrip("\n")
+
+
+def _said(segments: Sequence[str]) -> list[str]:
+    # Between two segments the cut took away the empty lines; a tail may have brought some along.
+    return [text for segment in segments if (text := segment.lstrip("\n"))]
 
 
 def _beyond(whole: str, kept: list[str]) -> str | None:

@@ -16,7 +16,7 @@ from signet_sync.contracts.tokens import token_of
 from signet_sync.contracts.turns import Turn
 from signet_sync.errors import UsageError
 from signet_sync.harness.live import Said, lacking, live_in
-from signet_sync.index import live, tombstones
+from signet_sync.index import artifacts, live, tombstones
 from signet_sync.index.live import Covered, LiveTurn
 
 if TYPE_CHECKING:
@@ -163,13 +163,17 @@ def forget_removed(workspace: Workspace, stones: Sequence[Tombstone]) -> None:
                 _remove(workspace, Identity(*one))
 
 
-def drop_held(workspace: Workspace, agent_id: str, session_key: str, session_id: str, texts: Sequence[str]) -> None:
-    """Forgets the turns of a session that its transcripts hold: a backup may be older than these."""
-    turns = live.transcript(workspace.database, agent_id, session_key, session_id)
-    absent = set(lacking("\n\n".join(texts), [said_of(turn) for turn in turns]))
-    held = [mark_of(turn) for place, turn in enumerate(turns) if place not in absent]
-    if held:
-        forget(workspace, agent_id, session_key, {session_id: held})
+def drop_held(workspace: Workspace, sessions: Iterable[tuple[str, str, str]]) -> None:
+    """Forgets turns that artifacts hold, of sessions by agent, key and id: they came from a backup older than these."""
+    for agent_id, session_key, session_id in sessions:
+        turns = live.transcript(workspace.database, agent_id, session_key, session_id)
+        segments = artifacts.transcripts(
+            workspace.database, agent_id, token_of(agent_id, session_key), session_id or None
+        )
+        absent = set(unheld([said_of(turn) for turn in turns], segments, ""))
+        held = [mark_of(turn) for place, turn in enumerate(turns) if place not in absent]
+        if held:
+            forget(workspace, agent_id, session_key, {session_id: held})
 
 
 # ── turns and transcripts ──

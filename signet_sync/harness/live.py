@@ -13,7 +13,7 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from signet_sync.contracts.timestamps import parse_instant
+from signet_sync.contracts.timestamps import iso, parse_instant
 from signet_sync.harness.markdown import words_of
 from signet_sync.temporal.cuts import turns
 
@@ -216,7 +216,7 @@ def is_live(text: str) -> bool:
 
 def _live(text: str) -> Iterator[tuple[_Section, Said]]:
     # Most texts hold none.
-    if "live" not in text or not _LIVE.search(text):
+    if (" · live" not in text and "(live · " not in text) or not _LIVE.search(text):
         return
     for section in _sections(text):
         heading = _LIVE.match(text, section.start)
@@ -230,7 +230,9 @@ def _live(text: str) -> Iterator[tuple[_Section, Said]]:
 def said_in(text: str) -> list[Said]:
     """The turns of a transcript's text, as far as headings or labels tell them."""
     return [
-        Said(one.speaker, text[one.words : one.end].strip("\n")) for one in _sections(text) if one.speaker is not None
+        Said(one.speaker, text[one.words : one.end].strip("\n"), iso(one.at_us) if one.at_us is not None else "")
+        for one in _sections(text)
+        if one.speaker is not None
     ]
 
 

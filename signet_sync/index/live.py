@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 from signet_sync.errors import UsageError
 from signet_sync.index.database import Database
+from signet_sync.index.schema import HANDED_OVER
 
 # Whoever looks for words wants the newest, and wants them soon: a running session rarely says more than this.
 MOST_FOUND = 50
@@ -22,7 +23,6 @@ _MARK = "live:"
 _SHAPE = "live-file:"
 # Says that every turn that was handed over stands in a file: earlier versions had rows alone, a backup still has.
 _FILED = "live-filed"
-HANDED_OVER = "session_id <> session_key"
 
 
 class LiveTurn(NamedTuple):
