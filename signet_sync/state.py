@@ -139,7 +139,7 @@ def write_json(path: str, value: object) -> None:
 
 def sweep(folder: StateFolder) -> None:
     """Removes the temporary files that a crash left in the state folder: those whose owner is dead, or a day old."""
-    for place in (folder.path, folder.backups, folder.journal):
+    for place in (folder.path, folder.backups, folder.journal, folder.live):
         with suppress(OSError):
             for name in os.listdir(place):
                 match = _TEMPORARY.fullmatch(name)
@@ -152,7 +152,7 @@ def sweep(folder: StateFolder) -> None:
 
 def settle(folder: StateFolder) -> None:
     """Makes sure of what was deleted in the state folder: no power loss brings it back. Raises `OSError`."""
-    for place in (folder.path, folder.backups, folder.journal, folder.spool):
+    for place in (folder.path, folder.backups, folder.journal, folder.live, folder.spool):
         with suppress(FileNotFoundError):
             sync_folder(place)
 

@@ -73,6 +73,10 @@ class StateFolder:
         return os.path.join(self.path, "harnesses.json")
 
     @property
+    def live(self) -> str:
+        return os.path.join(self.path, "live")
+
+    @property
     def spool(self) -> str:
         return os.path.join(self.path, "spool")
 

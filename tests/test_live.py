@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -17,10 +18,10 @@ from typing import Any
 import agents
 import pytest
 from agents import until
-from endings import FIRST, compact, end
+from endings import FIRST, body, compact, end, fields, segments, sound
 from hypothesis import given
 from hypothesis import strategies as st
-from talks import SECRET, SESSION, Talk, at, fired, plugged_in, store
+from talks import SECRET, SESSION, Talk, at, fired, micros, plugged_in, store
 from test_intake import jobs, put, take
 from workbench import ROOT, Answer, Vault, spawn
 
@@ -30,7 +31,7 @@ from signet_sync.agent.live import _sanitized
 from signet_sync.agent.workspace import opened
 from signet_sync.cli import transcript as command
 from signet_sync.config import Settings
-from signet_sync.contracts.inputs import session_input
+from signet_sync.contracts.inputs import compaction_input, session_input
 from signet_sync.contracts.sanitizer import sanitize_transcript_v2
 from signet_sync.contracts.timestamps import SECOND, iso
 from signet_sync.contracts.turns import turn_of
@@ -82,6 +83,10 @@ def turns(vault: Vault, agent: str = "default") -> list[tuple[str, str, int, str
         "select session_key, session_id, turn, content from session_transcripts where agent_id = ? order by 1, 2, 3",
         agent,
     )
+
+
+def live_files(vault: Vault) -> list[Path]:
+    return sorted((vault.state / "live").glob("*"))
 
 
 @contextmanager
@@ -189,14 +194,16 @@ def test_four_processes_append_at_once(vault: Vault) -> None:
     assert sum(answer["duplicates"] for answer in answers) == 3 * 20
 
 
-def test_killed_in_between_all_or_nothing_is_kept(vault: Vault) -> None:
+@pytest.mark.parametrize("where", ["buffers._write", "os.fsync", "live._insert"], ids=["torn", "written", "rows"])
+def test_killed_in_between_the_same_call_completes_it(vault: Vault, where: str) -> None:
+    """In the middle of a line, before the file is synced, before its rows are there."""
     fed(vault, [line(0, "one")])
     script = (
-        "import os, signal, sys; from signet_sync.index import live; real = live._insert\n"
-        "def insert(database, *rest):\n"
-        "    real(database, *rest)\n"
-        "    if rest[-1][0].turn == 3: os.kill(os.getpid(), signal.SIGKILL)\n"
-        "live._insert = insert\n"
+        "import os, signal, sys; from signet_sync import buffers; from signet_sync.index import live\n"
+        "def die(*given):\n"
+        "    if given and isinstance(given[-1], bytes): os.write(given[0], given[-1][:-20])\n"
+        "    os.kill(os.getpid(), signal.SIGKILL)\n"
+        f"{where} = die\n"
         "from signet_sync import cli; sys.exit(cli.run(sys.argv[1:]))"
     )
     raw = "".join(json.dumps(line(turn, f"turn {turn}")) + "\n" for turn in range(1, 6)).encode()
@@ -206,8 +213,14 @@ def test_killed_in_between_all_or_nothing_is_kept(vault: Vault) -> None:
     )
     assert done.returncode == -signal.SIGKILL
     assert [turn[3] for turn in turns(vault)] == ["one"]
+    if where == "buffers._write":
+        assert not live_files(vault)[0].read_bytes().endswith(b"\n"), "a line is torn"
+    vault.reindex()
+    assert len(turns(vault)) == (5 if where == "buffers._write" else 6), "rows follow from what is whole in the file"
     assert spawn(*arguments, input=raw).code == 0
     assert len(turns(vault)) == 6
+    lines = live_files(vault)[0].read_text().splitlines()
+    assert [json.loads(one)["turn"] for one in lines[1:]] == list(range(6)), "no line twice"
 
 
 @pytest.mark.parametrize(
@@ -312,13 +325,148 @@ def test_what_is_said_while_an_ending_is_written_stays(vault: Vault) -> None:
     assert [turn[3] for turn in turns(vault)] == ["meanwhile"]
 
 
-def test_a_compaction_takes_no_turns(vault: Vault) -> None:
-    """It holds no transcript: the turns stand nowhere else yet."""
-    fed(vault, [line(0, "one")], KEY, "--session-id", ONE)
-    compact(vault, session_id=ONE, session_key=KEY)
-    assert found(vault, "one") == ["one"]
-    end(vault, session_id=ONE, session_key=KEY)
+def test_what_was_streamed_and_no_transcript_holds_becomes_part_of_the_artifact(vault: Vault) -> None:
+    fed(vault, [line(0, "Where is the heron?"), line(1, "At the pond.", 1, "assistant")], KEY, "--session-id", ONE)
+    fed(vault, [line(2, "And the otter?", 90), line(3, "src/otter.py", 91, "tool")], KEY, "--session-id", ONE)
+    transcript = f"## User · {at(60)}\n\nWhy?\n\n## Assistant · {at(100)}\n\nBecause.\n"
+    answer = end(vault, session_id=ONE, session_key=KEY, transcript=transcript, transcript_is="tail")
+    text = body(vault, answer["transcript"])
+    words = ["heron?", "pond.", "Why?", "otter?", "src/otter.py", "Because."]
+    assert [text.count(word) for word in words] == [1] * 6 and sorted(words, key=text.find) == words
+    assert text.count(" · live") == 4 and f"## User · {at(90)} · live\n\nAnd the otter?" in text
+    assert turns(vault) == [] and live_files(vault) == [] and vault.hits("otter")
+    # Whoever tells the whole again, with the streamed turns in it or without, brings nothing twice.
+    held = f"## User · {at(0)}\n\nWhere is the heron?\n\n{transcript}"
+    for whole in (transcript, held, held.replace("Why?", f"Why?\n\n## User · {at(89)}\n\nAnd the otter?")):
+        assert end(vault, session_id=ONE, session_key=KEY, transcript=whole)["idempotent_replay"]
+    more = end(vault, session_id=ONE, session_key=KEY, transcript=f"{held}\n## User · {at(300)}\n\nAnything else?\n")
+    assert body(vault, more["transcript"]) == f"## User · {at(300)}\n\nAnything else?"
+    sound(vault)
+
+
+def test_turns_alone_make_a_transcript(vault: Vault) -> None:
+    fed(vault, [line(0, "Where is the heron?")], ONE)
+    answer = end(vault, session_id=ONE, transcript="", transcript_is="tail")
+    assert body(vault, answer["transcript"]) == f"## User · {at(0)} · live\n\nWhere is the heron?"
+    assert turns(vault) == [] and vault.hits("heron")
+    refused_end = vault.call("session", "end", "--json", "--input", str(vault.root.parent / "input.json"))
+    assert refused_end.json["idempotent_replay"], "told again it is answered again"
+    sound(vault)
+
+
+def test_a_segment_takes_as_many_turns_as_fit_into_a_file(vault: Vault) -> None:
+    fed(vault, [line(number, f"turn{number} " + "word " * 3000) for number in range(9)], KEY, "--session-id", ONE)
+    settings = Settings(max_file_bytes=60_000)
+    given = compaction_input({"session_id": ONE, "session_key": KEY, "compaction": "Kept."}, now_us=micros(100))
+    with opened(str(vault.root), settings) as workspace:
+        now_us = time.time_ns() // 1000
+        sessions.compact(workspace, given, now_us=now_us)
+    assert [turn[2] for turn in turns(vault)] == list(range(1, 9))
+    end(vault, session_id=ONE, session_key=KEY, transcript="")
+    assert turns(vault) == [] and all(sum(f"turn{n} " in text for text in segments(vault)) == 1 for n in range(9))
+
+
+def test_a_harness_transcript_leaves_out_what_a_compaction_has_written(vault: Vault, talk: Talk) -> None:
+    """Words that were streamed stand once; what the stream said nothing of is not lost for it."""
+    talk.call("ls", 12)
+    fed(vault, [line(0, "Question 1: why does question1word of src/queue.py wait?", 10.2)], SESSION)
+    compact(vault, session_id=SESSION, captured_at=at(100))
+    talk.exchange(2, 200)
+    put(vault, talk, "end")
+    take(vault)
     assert turns(vault) == []
+    texts = segments(vault)
+    assert ["question1word" in text for text in texts] == [True, False]
+    assert "answer1word" in texts[1] and "Bash" in texts[1] and "question2word" in texts[1]
+    sound(vault)
+
+
+# ── files ───────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_turns_outlive_the_database(vault: Vault) -> None:
+    fed(vault, [line(0, "one"), line(1, "two")], KEY, "--session-id", ONE)
+    fed(vault, [line(0, "other")], KEY, "--agent", "scout")
+    assert [oct(path.stat().st_mode)[-3:] for path in (vault.state / "live", *live_files(vault))] == [
+        "700",
+        "600",
+        "600",
+    ]
+    before = turns(vault), turns(vault, "scout")
+    for path in vault.state.glob("signet-sync.db*"):
+        path.unlink()
+    fed(vault, [line(2, "three")], KEY, "--session-id", ONE)
+    vault.reindex()
+    assert (turns(vault)[:-1], turns(vault, "scout")) == before and turns(vault)[-1][3] == "three"
+
+
+def test_rows_of_an_earlier_version_are_written_out(vault: Vault) -> None:
+    vault.reindex()
+    with writing(vault) as database, database.transaction():
+        live.buffer(database, "default", KEY, [LiveTurn(0, "user", "of before", at(0))], session_id=ONE)
+        live.set_filed(database, filed=False)
+    vault.reindex("--full")
+    (path,) = live_files(vault)
+    assert "of before" in path.read_text()
+    for place in vault.state.glob("signet-sync.db*"):
+        place.unlink()
+    vault.reindex()
+    assert [turn[3] for turn in turns(vault)] == ["of before"]
+
+
+def test_a_file_that_cannot_be_read_is_put_aside_and_told(vault: Vault) -> None:
+    fed(vault, [line(0, "one")])
+    vault.reindex()
+    (path,) = live_files(vault)
+    path.write_bytes(b"nonsense\n")
+    assert fed(vault, [line(0, "one"), line(1, "two")])["turns"] == 2
+    assert sorted(file.suffix for file in live_files(vault)) == [".damaged", ".jsonl"]
+    path.write_bytes(path.read_bytes().replace(b'"one"', b'"one'))
+    vault.reindex()
+    assert [turn[3] for turn in turns(vault)] == ["two"]
+    (told,) = [one for one in vault.call("doctor", "--json").json["findings"] if one["name"] == "live"]
+    assert told["level"] == "warning" and str(path) in told["remedy"]
+
+
+def test_an_append_costs_one_fsync_of_its_file(vault: Vault, monkeypatch: pytest.MonkeyPatch) -> None:
+    fed(vault, [line(0, "one")])
+    synced: list[int] = []
+    monkeypatch.setattr(os, "fsync", synced.append)
+    fed(vault, [line(1, "two")])
+    assert len(synced) == 1
+
+
+def test_a_backup_and_a_bundle_carry_the_turns(vault: Vault, tmp_path: Path) -> None:
+    fed(vault, [line(0, "heron of before"), line(1, "pond", 1, "assistant")], KEY, "--session-id", ONE)
+    fed(vault, [line(0, "written meanwhile")], KEY, "--session-id", TWO)
+    vault.reindex()
+    kept, bundle = tmp_path / "kept.db", tmp_path / "kept.jsonl"
+    assert vault.call("backup", "create", str(kept)).code == 0
+    assert vault.call("export", str(bundle)).code == 0
+    before = turns(vault)
+    end(vault, session_id=TWO, session_key=KEY, transcript="")
+    for command_line in (("backup", "restore", str(kept), "--yes"), ("import-bundle", str(bundle), "--yes")):
+        shutil.rmtree(vault.state)
+        assert vault.call(*command_line).code == 0
+        assert turns(vault) == [turn for turn in before if turn[1] == ONE], "what an artifact holds does not come back"
+        assert [b"heron of before" in path.read_bytes() for path in live_files(vault)] == [True]
+
+
+def test_a_compaction_writes_the_turns_so_far_and_the_ending_leaves_them_out(vault: Vault) -> None:
+    fed(vault, [line(0, "Why does the heron wait?"), line(1, "It fishes.", 1, "assistant")], KEY, "--session-id", ONE)
+    answer = compact(vault, session_id=ONE, session_key=KEY, captured_at=at(100))
+    assert turns(vault) == [] and live_files(vault) == []
+    said = [f"## User · {at(0)} · live", "Why does the heron wait?", f"## Assistant · {at(1)} · live", "It fishes."]
+    assert body(vault, answer["transcript"]) == "\n\n".join(said)
+    assert fields(vault, answer["manifest"])["transcript_path"] == answer["transcript"]
+    assert vault.hits("heron")
+    # The same turns again, one of them by another clock, and one more.
+    fed(vault, [line(1, "It fishes.", 1.5, "assistant"), line(2, "For long?", 2)], KEY, "--session-id", ONE)
+    whole = "## User\n\nWhy does the heron wait?\n\n## Assistant\n\nIt  fishes.\n\n- `Bash` ls\n\n"
+    end(vault, session_id=ONE, session_key=KEY, transcript=f"{whole}## User\n\nFor long?\n", captured_at=at(200))
+    assert segments(vault)[1:] == ["## Assistant\n\n- `Bash` ls\n\n## User\n\nFor long?"]
+    assert turns(vault) == [] and live_files(vault) == []
+    sound(vault)
 
 
 # ── removals ────────────────────────────────────────────────────────────────────────────────────────────────────────

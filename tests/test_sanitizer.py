@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from signet_sync.contracts.secret_rules import Rule, rules
 from workbench import sampled
 
 from signet_sync.contracts.bodies import normalize
@@ -26,7 +27,6 @@ from signet_sync.contracts.sanitizer import (
     sanitize_transcript_v2,
     suspects,
 )
-from signet_sync.contracts.secret_rules import Rule, rules
 
 VAULTS = Path(__file__).resolve().parents[2] / "shared" / "vaults"
 RULES = rules()

@@ -8,11 +8,11 @@ from random import Random
 
 import pytest
 from secrets_made_up import DISGUISES, FORMATS, LOOK_ALIKES, make
+from signet_sync.contracts.secret_rules import Rule, rules
+from signet_sync.contracts.secret_shapes import CHECKS
 
 from signet_sync.contracts import sanitizer
 from signet_sync.contracts.sanitizer import redact, sanitize_transcript_v2
-from signet_sync.contracts.secret_rules import Rule, rules
-from signet_sync.contracts.secret_shapes import CHECKS
 
 TABLE = Path(sanitizer.__file__).with_name("secrets.toml")
 

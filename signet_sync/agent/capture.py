@@ -17,7 +17,8 @@ from signet_sync.contracts.timestamps import SECOND, iso
 from signet_sync.contracts.tokens import derive_token
 from signet_sync.harness import claude_code, codex, gemini, openclaw, opencode
 from signet_sync.harness.compactions import compaction_text
-from signet_sync.harness.markdown import render, since
+from signet_sync.harness.live import Said, held_entries, is_live, live_in
+from signet_sync.harness.markdown import render, since, words_of
 from signet_sync.harness.records import Conversation, Entry
 from signet_sync.host import stores
 from signet_sync.host.stores import Source
@@ -201,16 +202,35 @@ def _rows(workspace: Workspace, conversation: Conversation, agent_id: str) -> li
 
 
 def _fresh(conversation: Conversation, rows: Sequence[Row]) -> tuple[Entry, ...]:
-    """The entries that no segment holds yet; none where they are nobody's words and no work."""
-    kept = [row for row in rows if row.source_kind == "transcript"]
-    if not kept:
-        return conversation.entries
-    boundary = max(row.membership_us for row in kept)
-    # Where a clock was set back, segments end in the same millisecond.
-    last = "\n\n".join(row.content for row in kept if row.membership_us == boundary)
-    fresh = since(conversation.entries, boundary, last)
+    """The entries that no segment holds yet; none where they are nobody's words and no work.
+
+    A segment of live turns alone holds some words and says nothing of what else happened until then.
+    """
+    transcripts = [row for row in rows if row.source_kind == "transcript"]
+    said = [turn for row in transcripts for turn in live_in(row.content)]
+    kept = [row for row in transcripts if not said or not is_live(row.content)]
+    fresh = conversation.entries
+    if kept:
+        boundary = max(row.membership_us for row in kept)
+        # Where a clock was set back, segments end in the same millisecond.
+        last = "\n\n".join(row.content for row in kept if row.membership_us == boundary)
+        fresh = since(fresh, boundary, last)
+    fresh = _without_held(fresh, said)
     told = any(entry.kind not in ("event", "compaction") and entry.text.strip() for entry in fresh)
-    return fresh if told else ()
+    return fresh if told or not transcripts else ()
+
+
+def _without_held(entries: tuple[Entry, ...], said: Sequence[Said]) -> tuple[Entry, ...]:
+    """The entries without those words that stand in a segment as live turns."""
+    if not said:
+        return entries
+    spoken = [place for place, entry in enumerate(entries) if entry.kind in ("user", "assistant")]
+    words = [
+        (entries[place].kind, sanitize_transcript_v2(words_of(entries[place].text)), entries[place].at)
+        for place in spoken
+    ]
+    gone = {spoken[place] for place in held_entries(words, said)}
+    return tuple(entry for place, entry in enumerate(entries) if place not in gone)
 
 
 def _is_kept(entry: Entry, rows: Sequence[Row]) -> bool:

@@ -26,6 +26,7 @@ from signet_sync.agent import (
     copies,
     flows,
     graph,
+    live,
     projection,
     purge,
     retention,
@@ -150,6 +151,10 @@ def run_locked(workspace: Workspace, request: Request) -> Outcome:
         if waiting := keep_displaced(workspace, request.now_us):
             workspace.events.append(waiting)
         state.sweep(workspace.state)
+    try:
+        live.settle(workspace)
+    except OSError as error:
+        workspace.events.append(f"live turns cannot be read or written now, the next pass tries again: {error}")
     resumes = request.resume and not workspace.touch_nothing
     begun = _resume(workspace, accepted=request.accept_removals) if resumes else []
     if begun and request.paths is not None:
@@ -587,6 +592,7 @@ def _apply(
         change.paths.update(dropped, (j.path for j in named))
         artifacts.forget_files(database, dropped)
         artifacts.store_files(database, named, request.now_us)
+        live.forget_removed(workspace, bench.tombstones.stones)
         removed, rows = tombstones.remove_covered(database, bench.tombstones.stones)
         missed = {judgement.path for judgement in vanished}
         artifacts.forget_files(database, [one.path for one in outcome.tombstoned if one.path not in missed])

@@ -12,10 +12,11 @@ from typing import Any
 
 from signet_sync import journal, state
 from signet_sync.agent import flows, projection, reconcile
+from signet_sync.agent import live as live_turns
 from signet_sync.agent.flows import Flow
 from signet_sync.agent.workspace import Workspace
 from signet_sync.contracts.alike import alike
-from signet_sync.contracts.bodies import body_sha256
+from signet_sync.contracts.bodies import body_sha256, normalize, utf8
 from signet_sync.contracts.inputs import CompactionInput, SessionInput
 from signet_sync.contracts.names import artifact_file_name, artifact_name
 from signet_sync.contracts.places import MEMORY, artifact_path
@@ -29,10 +30,11 @@ from signet_sync.contracts.sanitizer import (
 from signet_sync.contracts.sentences import SessionContext
 from signet_sync.contracts.timestamps import iso, parse_instant
 from signet_sync.errors import Halted, SignetSyncError, UsageError, WorkspaceError
-from signet_sync.index import artifacts, overview, pages, redactions
+from signet_sync.harness.live import Said, rendered, with_live
+from signet_sync.index import artifacts, live, overview, pages, redactions
 from signet_sync.index import flows as results
 from signet_sync.reconcile import Row
-from signet_sync.sessions import ARTIFACTS, FlowKind, Proposals, Propose, parts, refusal_key, unheard
+from signet_sync.sessions import ARTIFACTS, FlowKind, Proposals, Propose, kinds_of, parts, refusal_key, untold
 from signet_sync.vault import files, tombstones
 
 # Writers of a busy machine wait for each other; an ending that was begun is not given up because a first index is made.
@@ -89,12 +91,6 @@ def _session_request(given: SessionInput) -> _Request:
     counts: dict[str, int] = {}
     transcript = _clean(given.transcript, counts)
     summary = _clean(given.summary, counts) if given.summary is not None else None
-    if not transcript and not summary:
-        raise UsageError(
-            "there is neither a transcript nor a summary to keep",
-            hint="give the session's transcript as text",
-            code="input-invalid",
-        )
     bodies = {"transcript": transcript, "summary": summary or None}
     return _request("end", given, bodies, given.tail, counts)
 
@@ -188,8 +184,9 @@ def _answered(workspace: Workspace, request: _Request, now_us: int, propose: Pro
                 return answer
             _refresh(workspace, request.identity["agent_id"], request.token, now_us)
             _refuse_removed(workspace, request)
+            live_turns.settle(workspace)
             segments = _segments(workspace, request)
-            new = _news(workspace, request, segments)
+            new = _news(workspace, request, segments, now_us)
             if new is None:
                 return _unchanged(workspace, request, segments)
             if asked:
@@ -202,7 +199,7 @@ def _answered(workspace: Workspace, request: _Request, now_us: int, propose: Pro
             assert propose is not None
             identity = request.identity
             proposals = propose(
-                new,
+                new.words,
                 kind=request.kind,
                 summary=request.bodies.get("summary"),
                 project=identity["project"],
@@ -284,7 +281,7 @@ def _is_kept(workspace: Workspace, request: _Request, known: results.Answer, now
     kept = [row.content for row in rows if row.source_kind == "transcript"]
     given = {kind: request.bodies[kind] for kind in ("summary", "compaction") if request.bodies.get(kind)}
     return (
-        (not transcript or unheard(transcript, kept) == "")
+        untold(transcript or "", kept) == ""
         and all(alike(mine[kind].content, body or "") for kind, body in given.items())
         and all(_has_same_fields(mine[kind], request.identity) for kind in ARTIFACTS[request.kind])
     )
@@ -348,22 +345,63 @@ def _segments(workspace: Workspace, request: _Request) -> list[Row]:
     return artifacts.session_rows(workspace.database, *request.session)
 
 
-def _news(workspace: Workspace, request: _Request, rows: list[Row]) -> str | None:
-    """The words that are to be written; None where every one of them is kept already."""
+@dataclass(frozen=True, slots=True)
+class _New:
+    """What is to be written: words, and with a compaction live turns as a transcript (`segment`).
+
+    `live` are the marks of the live turns that stand in files then, by the id of their session.
+    """
+
+    words: str
+    segment: str = ""
+    live: Mapping[str, list[str]] = field(default_factory=dict)
+
+
+def _news(workspace: Workspace, request: _Request, rows: list[Row], now_us: int) -> _New | None:
+    """What is to be written; None where every word is kept already, live turns included."""
+    covered = live.covered(workspace.database, flows.ending_of(_moments(request, now_us)))
+    said = [live_turns.said_of(one.turn) for one in covered]
+    kept = [(row.content, row.membership_us) for row in rows if row.source_kind == "transcript"]
+    absent = live_turns.unheld(said, kept, request.bodies.get("transcript") or "")
     if request.kind == "compact":
         body = request.bodies["compaction"] or ""
-        return None if any(row.source_kind == "compaction" and alike(row.content, body) for row in rows) else body
-    transcript = request.bodies["transcript"] or ""
-    kept = [row.content for row in rows if row.source_kind == "transcript"]
-    rest = transcript
-    if request.tail:
-        rest = "" if transcript in kept or _is_told_again(workspace, transcript, rows) else transcript
-    elif kept:
-        beyond = unheard(transcript, kept)
-        rest = transcript if beyond is None else beyond
-    summary = request.bodies["summary"]
+        if any(row.source_kind == "compaction" and alike(row.content, body) for row in rows):
+            return None
+        absent, many = _fitting(workspace, said, absent)
+        return _New(body, rendered(said[place] for place in absent), live_turns.marks_of(covered[:many]))
+    transcript, summary = request.bodies["transcript"] or "", request.bodies["summary"]
+    if not transcript and summary is None and not absent:
+        raise UsageError(
+            "there is neither a transcript nor a summary to keep",
+            hint="give the session's transcript as text",
+            code="input-invalid",
+        )
+    rest = ""
+    if not (request.tail and _is_told_again(workspace, transcript, rows)):
+        rest = untold(transcript, [text for text, _ in kept], tail=request.tail)
+    words = normalize(with_live(rest, said, absent, begins=request.identity["started_at"], tail=request.tail))
     told = summary is None or any(row.source_kind == "summary" and alike(row.content, summary) for row in rows)
-    return None if kept and not rest and told else rest
+    marks = live_turns.marks_of(covered)
+    if kept and not words and told:
+        key = request.identity["session_key"] or request.identity["session_id"]
+        live_turns.forget(workspace, request.identity["agent_id"], key, marks)
+        return None
+    return _New(words, live=marks)
+
+
+def _moments(request: _Request, now_us: int) -> dict[str, Any]:
+    """A request's identity with the times by which live turns are covered."""
+    return {**request.identity, "captured_at": request.identity["captured_at"] or iso(now_us), "now": iso(now_us)}
+
+
+def _fitting(workspace: Workspace, said: list[Said], absent: list[int]) -> tuple[list[int], int]:
+    """Which of the absent turns go into one file, and how many turns are done with then; the rest stays buffered."""
+    room = _room(workspace)
+    for number, place in enumerate(absent):
+        room -= len(utf8(rendered([said[place]]))) + 2
+        if room < 0:
+            return absent[:number], place
+    return absent, len(said)
 
 
 def _is_told_again(workspace: Workspace, tail: str, rows: list[Row]) -> bool:
@@ -398,7 +436,7 @@ def _unchanged(workspace: Workspace, request: _Request, rows: list[Row]) -> dict
 
 
 def _write(
-    workspace: Workspace, request: _Request, new: str, rows: list[Row], proposals: Proposals, now_us: int
+    workspace: Workspace, request: _Request, new: _New, rows: list[Row], proposals: Proposals, now_us: int
 ) -> dict[str, Any]:
     """Writes what is new, in several segments where it is too long for one file; gives the last one's answer."""
     pieces = _pieces(workspace, new)
@@ -409,16 +447,21 @@ def _write(
             continue
         # Equal parts are as many segments: each has a moment of its own.
         at = now_us - left * 1000
-        flow = flows.flow_of(_begin(workspace, one, piece, rows, at, proposals if last else Proposals()))
+        part = replace(new, words=piece) if last else _New(piece)
+        flow = flows.flow_of(_begin(workspace, one, part, rows, at, proposals if last else Proposals()))
         flow.wording = proposals.sentence if last else None
         answer = _walk(workspace, flow, now_us)
         rows = _segments(workspace, request)
     return answer
 
 
-def _pieces(workspace: Workspace, new: str) -> list[str]:
+def _pieces(workspace: Workspace, new: _New) -> list[str]:
+    return list(parts(new.words, _room(workspace)))
+
+
+def _room(workspace: Workspace) -> int:
     limit = workspace.settings.max_file_bytes
-    return list(parts(new, max(limit - HEADROOM, limit // 2)))
+    return max(limit - HEADROOM, limit // 2)
 
 
 def _earlier(request: _Request, piece: str, left: int) -> _Request:
@@ -432,7 +475,7 @@ def _earlier(request: _Request, piece: str, left: int) -> _Request:
 def _begin(
     workspace: Workspace,
     request: _Request,
-    new: str,
+    new: _New,
     rows: list[Row],
     now_us: int,
     proposals: Proposals | None = None,
@@ -450,6 +493,7 @@ def _begin(
         "token": request.token,
         "manifest": _manifest_path(workspace, request, captured_at, rows),
         "bodies": bodies,
+        "live": new.live,
         "proposal": request.proposal,
         "headline": headline,
         "now": iso(now_us),
@@ -465,17 +509,17 @@ def _begin(
         ) from None
 
 
-def _bodies(request: _Request, new: str, summary: str | None, captured_at: str) -> tuple[dict[str, str], str | None]:
+def _bodies(request: _Request, new: _New, summary: str | None, captured_at: str) -> tuple[dict[str, str], str | None]:
     """The texts that are written, and the sentence that tells of them where nobody's passes the gate."""
     if request.kind == "compact":
-        return {"compaction": new}, None
+        return {"compaction": new.words, **({"transcript": new.segment} if new.segment else {})}, None
     from signet_sync.digest import survey, told
     from signet_sync.digest.headline import headline, title_of
 
     identity = request.identity
-    found = survey(new)
+    found = survey(new.words)
     made = _clean(summary or told(found, project=identity["project"], harness=identity["harness"]), {})
-    bodies = {"transcript": new, "summary": made}
+    bodies = {"transcript": new.words, "summary": made}
     day = (identity["ended_at"] or captured_at)[:10]
     contexts = [
         SessionContext(body, identity["project"], kind, identity["harness"], day, request.token)
@@ -485,19 +529,20 @@ def _bodies(request: _Request, new: str, summary: str | None, captured_at: str) 
     return bodies, _clean_line(said, {}) if said else None
 
 
-def _free_moment(workspace: Workspace, request: _Request, new: str, now_us: int, rows: list[Row]) -> str:
+def _free_moment(workspace: Workspace, request: _Request, new: _New, now_us: int, rows: list[Row]) -> str:
     """The `captured_at` of what is written: the caller's, else now.
 
     Who was asked first may come through last, and clocks are set back: one that we choose lies behind everything that
     the session has. It moves on by milliseconds until its names are free; the caller's is taken at its word, and the
     flow is refused where other content stands under it.
     """
-    behind = max((row.captured_us + 1000 for row in rows if row.content != new), default=now_us)
+    behind = max((row.captured_us + 1000 for row in rows if row.content != new.words), default=now_us)
     chosen = request.captured_us if request.captured_us is not None else max(now_us, behind)
-    ours = {row.source_path for row in rows if row.content == new}
+    ours = {row.source_path for row in rows if row.content == new.words}
+    kinds = kinds_of(request.kind, {"transcript"} if new.segment else ())
     for move in range(_MOST_MOVES):
         moment = iso(chosen + move * 1000)
-        paths = [artifact_path(artifact_file_name(moment, request.token, kind)) for kind in ARTIFACTS[request.kind]]
+        paths = [artifact_path(artifact_file_name(moment, request.token, kind)) for kind in kinds]
         taken = [path for path in paths if files.look(workspace.root, path) is not None]
         if not taken or request.captured_us is not None or any(path in ours for path in taken):
             return moment

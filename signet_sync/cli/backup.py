@@ -27,9 +27,11 @@ _KINDS = {
     "seals": ("seal", "seals"),
     "sealed_bytes": ("seal got its bytes back", "seals got their bytes back"),
     "memory_artifact_tombstones": ("removal", "removals"),
+    "session_transcripts": ("live turn", "live turns"),
 }
 
-_GROUP = """Keep what no file holds: memories, pins, promotions, hits of recall, counters, seals.
+_GROUP = """Keep what no file holds: memories, pins, promotions, hits of recall, counters, seals,
+live turns.
 
 All else is made of the markdown files by signet-sync reindex. The agent writes a backup by itself whenever
 such a row has changed, one a day, into the state folder; backup.keep says how many of them stay.

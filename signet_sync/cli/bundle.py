@@ -30,7 +30,8 @@ if TYPE_CHECKING:
 
 _HEAD = 128
 
-_EXPORT = """Write what no file holds as JSON Lines: memories, pins, promotions, hits of recall, counters, seals.
+_EXPORT = """Write what no file holds as JSON Lines: memories, pins, promotions, hits of recall, counters, seals,
+live turns.
 
 FILE is any place outside the workspace, or - for stdout. The first line says what it is, then stands one
 row a line, and the last line holds their number and a checksum. Equal rows make equal bytes.

@@ -30,8 +30,9 @@ role  who said it: user, assistant, tool …
 text  what was said
 at    when; ISO 8601, UTC where no zone is given
 
-All lines are kept, or none. Secrets are redacted before anything is written. The turns stay until the
-session's end has been written (signet-sync session end).
+All lines are kept, or none; when the answer comes they are on the disk. Secrets are redacted before anything is
+written. The turns stay until a transcript of the session holds them: a compaction writes what was said so far,
+the session's end puts in what its own transcript lacks, marked as live.
 
 \b
 --session-id says which session it is where the harness has one key for many (agent:main:main):

@@ -249,6 +249,18 @@ class Chain(_Strict):
     events: Count
 
 
+class HandedTurn(_Strict):
+    """A turn of a session that still runs, as it was handed over."""
+
+    agent_id: Agent
+    session_key: Text
+    session_id: Text
+    turn: Count
+    role: Said
+    content: Body
+    at: When
+
+
 class Mark(_Strict):
     """That a memory was forgotten (its hash), or why a changed file was accepted, or one redacted."""
 
@@ -270,6 +282,7 @@ ROWS: dict[str, type[_Strict]] = {
     "dream_sweeps": Sweep,
     "memory_promotions": Promotion,
     "garden_chain": Chain,
+    "session_transcripts": HandedTurn,
     MARKS: Mark,
 }
 # Columns that hold JSON, and whether letters beyond ASCII are escaped in them.

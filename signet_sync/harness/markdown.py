@@ -17,7 +17,9 @@ HEAD_CHARACTERS, TAIL_CHARACTERS = 800, 400
 
 _FAILED = " · failed"
 _SPEAKERS = {"user": "User", "assistant": "Assistant", "compaction": "Compaction"}
-_FORGED = re.compile(rf"^([ ]{{0,3}})(?=#{{1,6}}[ \t]+(?:{'|'.join(_SPEAKERS.values())})[ \t]*(?:·|#|$))", re.MULTILINE)
+_FORGED = re.compile(
+    rf"^([ ]{{0,3}})(?=#{{1,6}}[ \t]+(?:{'|'.join(_SPEAKERS.values())})[ \t]*(?:·|#|\(live|$))", re.MULTILINE
+)
 # What the sanitizer takes away could hide a heading from us; LF and tab stay.
 _CONTROLS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
 _FENCE = re.compile(r"^ {0,3}(`{3,}|~{3,})([^\n]*)$", re.MULTILINE)
@@ -101,10 +103,11 @@ def _block(entry: Entry) -> str:
         how = f" ({_escaped(entry.name)})" if entry.name else ""
         end = "the summary stands in its own artifact" if entry.text.strip() else "the harness handed over no summary"
         return f"*The conversation up to here was compacted{how}; {end}.*"
-    return _words(entry.text)
+    return words_of(entry.text)
 
 
-def _words(text: str) -> str:
+def words_of(text: str) -> str:
+    """Somebody's words as a turn shows them: no heading of ours can be forged in them, no fence is left open."""
     if _CONTROLS.search(text):
         text = sanitize_transcript_v2(text)
     text = _FORGED.sub(r"\1\\", text.strip("\n"))

@@ -346,6 +346,18 @@ def session_rows(database: Database, agent_id: str, token: str, session_id: str)
     ]
 
 
+def transcripts(database: Database, agent_id: str, token: str, session_id: str | None) -> list[tuple[str, int]]:
+    """Text and end (µs since 1970 UTC) of the transcripts of a session, or of all of a token, oldest first."""
+    one = "" if session_id is None else " and session_id = ?3"
+    return list(
+        database.execute(
+            "select content, membership_us from memory_artifacts where agent_id = ?1 and session_token = ?2"
+            f" and source_kind = 'transcript'{one} order by captured_us, source_path",
+            (agent_id, token, session_id) if one else (agent_id, token),
+        )
+    )
+
+
 def canonical_dump(database: Database) -> list[tuple[Any, ...]]:
     """Every content-linked row in a fixed order, without what belongs to a machine: two rebuilds must agree on it."""
     dump: list[tuple[Any, ...]] = []

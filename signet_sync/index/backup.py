@@ -18,7 +18,7 @@ import apsw
 from signet_sync.errors import DatabaseCorrupt, DatabaseNewer
 from signet_sync.index import memories
 from signet_sync.index.database import Database, protect, translate, without_log
-from signet_sync.index.schema import APPLICATION_ID, BACKED_UP, LATER, LATER_COLUMNS, VERSION
+from signet_sync.index.schema import APPLICATION_ID, BACKED_UP, LATER, LATER_COLUMNS, VERSION, kept_rows
 
 # Tables of which any row may change by itself: their rows are the mark, by the columns that can tell. A memory's id is
 # made of its words, and a promotion stays as it was.
@@ -81,8 +81,8 @@ def write(
 ) -> None:
     """Copies the native rows that are worth keeping into a new SQLite file, durably, in place of an old one.
 
-    `about` is what the file tells of itself. With `whole` the bytes of seals go along; `portable` gives for a path of
-    this machine one that another machine understands, too.
+    `about` is what the file tells of itself. With `whole` the bytes of seals and live turns go along; `portable` gives
+    for a path of this machine one that another machine understands, too.
     """
     temporary = f"{target}.{os.getpid()}.tmp"
     with suppress(FileNotFoundError):
@@ -120,7 +120,9 @@ def write(
 def _copy(database: Database, about: Mapping[str, str], *, whole: bool, portable: Callable[[str], str] | None) -> None:
     for table, columns in BACKED_UP.items():
         more = (", packed" if table == "seals" else "") if whole else ""
-        database.execute(f"create table kept.{table} as select {', '.join(columns)}{more} from main.{table}")
+        # Beside the database live turns stand in files, which are newer than any backup.
+        few = " where 0" if table == "session_transcripts" and not whole else ""
+        database.execute(f"create table kept.{table} as select {', '.join(columns)}{more} from {kept_rows(table)}{few}")
     database.execute(f"create table kept.{_ABOUT}(key text, value text)")
     database.executemany(f"insert into kept.{_ABOUT} values(?, ?)", sorted(about.items()))
     database.execute(f"create table kept.{MARKS} as select key, value from main.meta where {MARKED}")

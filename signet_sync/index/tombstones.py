@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from signet_sync.contracts.names import artifact_name, names_in
@@ -105,7 +105,8 @@ def remove_covered(database: Database, stones: Sequence[Tombstone]) -> tuple[lis
         known = _sessions(database, scope, bindings)
         ids = {session_id for session_id, _ in known} | set(stone.session_ids)
         captures.hide(database, stone.agent_id, ids, None if stone.session_ids else stone.session_token)
-        _forget_live(database, stone, ids, {key for _, key in known if key is not None})
+        for one in list(_live(database, stone, ids, {key for _, key in known if key is not None})):
+            live.forget(database, *one)
         database.execute(f"delete from flow_results where {scope}", bindings)
         database.executemany(
             "delete from flow_results where agent_id = ? and session_id = ?", [(stone.agent_id, i) for i in sorted(ids)]
@@ -252,8 +253,29 @@ def _forget_returned(database: Database) -> int:
     return len(delete_rows(database, [path for _, path in sealed]))
 
 
-def _forget_live(database: Database, stone: Tombstone, ids: Collection[str], of_rows: Collection[str]) -> None:
-    """Forgets buffered turns of the sessions: by their ids, by what they are called where the token covers all of it.
+def live_of(database: Database, stone: Tombstone) -> list[tuple[str, str, str]]:
+    """Agent, key and id of the buffered turns that a tombstone covers, while rows tell whose they are."""
+    scope, bindings = _scope(stone)
+    known = _sessions(database, scope, bindings)
+    ids = {session_id for session_id, _ in known} | set(stone.session_ids)
+    return list(_live(database, stone, ids, {key for _, key in known if key is not None}))
+
+
+def covers_live(stones: Sequence[Tombstone], agent_id: str, session_key: str, session_id: str) -> bool:
+    """Whether a tombstone covers buffered turns by what their session is called."""
+    names = {name for name in (session_key, session_id) if name}
+    tokens = {token_of(agent_id, name) for name in names} if stones else set()
+    return any(
+        stone.agent_id == agent_id
+        and (not names.isdisjoint(stone.session_ids) or (stone.session_token in tokens and not stone.session_ids))
+        for stone in stones
+    )
+
+
+def _live(
+    database: Database, stone: Tombstone, ids: Collection[str], of_rows: Collection[str]
+) -> Iterator[tuple[str, str, str]]:
+    """By their ids, by what they are called where the token covers all of it.
 
     Under a key that sessions outside the tombstone share, turns whose session nobody named may tell of the removed one:
     they go once, with the removal. Later ones are another session's.
@@ -272,7 +294,7 @@ def _forget_live(database: Database, stone: Tombstone, ids: Collection[str], of_
         named = not names.isdisjoint(ids) or (token in tokens and not stone.session_ids)
         shared = not session_id and (token in tokens or key in of_rows)
         if named or (shared and fresh):
-            live.forget(database, agent_id, key, session_id)
+            yield agent_id, key, session_id
 
 
 def _forget_memories(database: Database, stone: Tombstone, known: Sequence[tuple[str, str | None]]) -> int:
