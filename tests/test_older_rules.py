@@ -36,14 +36,15 @@ from talks import Talk
 from test_capture import Desk
 from workbench import NOW, Vault, contents
 
+from signet_sync import buffers
 from signet_sync import journal as journals
-from signet_sync.agent.live import append
+from signet_sync.agent.live import append, settle
 from signet_sync.agent.workspace import opened
 from signet_sync.config import Settings
 from signet_sync.contracts.alike import alike, begins
 from signet_sync.contracts.bodies import body_sha256, normalize
 from signet_sync.contracts.frontmatter import parse, write
-from signet_sync.contracts.sanitizer import SANITIZER_VERSION, sanitize_line, sanitizer_stamp
+from signet_sync.contracts.sanitizer import SANITIZER_VERSION, sanitize_line, sanitize_normalized, sanitizer_stamp
 from signet_sync.contracts.turns import Turn
 from signet_sync.errors import UsageError
 from signet_sync.index import artifacts, live
@@ -328,6 +329,21 @@ def test_a_live_turn_told_again_is_a_duplicate(desk: Desk) -> None:
     assert (answer["appended"], answer["duplicates"]) == (0, 1)
     with pytest.raises(UsageError):
         append(desk.workspace, [turn._replace(text="use it")], agent_id="default", session_key="k")
+
+
+@pytest.mark.parametrize("told", [True, False], ids=["told", "lacking"])
+def test_live_turns_stand_once_and_without_secrets(desk: Desk, vault: Vault, told: bool) -> None:
+    text = f"use {SECRET} here\n\n{KEY}"
+    identity = buffers.Identity("default", "k", "")
+    with buffers.held(desk.workspace.state.live, identity) as buffer:
+        buffer.append([buffers.Line(1, "user", older(sanitize_normalized(text)), moment(0))])
+    settle(desk.workspace)
+    given = f"## User\n\n{text}\n" if told else FIRST
+    end(vault, session_key="k", captured_at=moment(1), transcript=given)
+    (segment,) = segments(vault)
+    assert segment.count("here") == segment.count("api_key") == 1
+    assert SECRET not in segment
+    assert vault.rows("select count(*) from session_transcripts") == [(0,)]
 
 
 # ── rows, seals, the doctor ──

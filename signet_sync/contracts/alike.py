@@ -32,25 +32,32 @@ def begins(whole: str, at: int, part: str) -> int:
     """
     if whole.startswith(part, at):
         return at + len(part)
-    lines = part.split("\n")
-    number, end, start = 0, -1, at
+    start, told, end = at, 0, -1
     hiding = False  # whether the whole's last line ends with a mark, which may stand for further lines of the part
-    while number < len(lines):
-        stop = whole.find("\n", start)
-        stop = len(whole) if stop < 0 else stop
-        line = whole[start:stop] if start <= len(whole) else None
-        if line is not None and _is_same_line(line, lines[number]):
-            hiding = line != lines[number] and _plain(line).endswith(_ANY)
-            number, end, start = number + 1, stop, stop + 1
+    while told <= len(part):
+        line = _line(whole, start)
+        wanted = _line(part, told) or ""
+        if line is not None and _is_same_line(line, wanted):
+            hiding = line != wanted and _plain(line).endswith(_ANY)
+            end = start + len(line)
+            start, told = end + 1, told + len(wanted) + 1
             continue
         if not hiding:
             return -1
-        further = range(number, min(number + _MOST_LINES, len(lines)))
-        again = next((n for n in further if line is not None and _is_same_line(line, lines[n])), None)
+        further = part[told:].split("\n", _MOST_LINES)
+        again = next((n for n, each in enumerate(further) if line is not None and _is_same_line(line, each)), None)
         if again is None:
-            return end if len(further) == len(lines) - number else -1
-        number = again
+            return end if len(further) <= _MOST_LINES else -1
+        told += sum(len(each) + 1 for each in further[:again])
     return end
+
+
+def _line(text: str, start: int) -> str | None:
+    """The line that begins there; None behind the last one."""
+    if start > len(text):
+        return None
+    stop = text.find("\n", start)
+    return text[start : stop if stop >= 0 else len(text)]
 
 
 def _plain(line: str) -> str:
