@@ -325,7 +325,7 @@ def test_the_shape_of_search_and_open(vault):
 def test_the_shape_of_remove(vault):
     answer = vault.call("remove", numbered(1)["session_id"], "--reason", "x", "--yes", "--json", "--now", NOW)
     settled = ["agent_id", "session_token", "tombstone", "removed_paths", "removed_rows", "git_history", "foreign"]
-    assert set(answer.json) == {*settled, "pending"}
+    assert set(answer.json) == {*settled, "pending", "quoted_in"}
     assert answer.json["git_history"] == "no-repository" and answer.json["removed_rows"] == 3
 
 

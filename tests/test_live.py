@@ -473,7 +473,7 @@ def test_a_compaction_writes_the_turns_so_far_and_the_ending_leaves_them_out(vau
 
 
 def removed(vault: Vault, name: str) -> None:
-    answer = vault.call("remove", name, "--reason", "asked", "--yes", "--json")
+    answer = vault.call("remove", name, "--reason", "asked", "--yes", "--quoting", "keep", "--json")
     assert answer.code == 0, answer
 
 
@@ -726,7 +726,7 @@ def test_a_session_of_live_turns_alone_can_be_removed(vault: Vault, name: str) -
     vault.reindex()
     for session_id in ("run-1", "run-2"):
         fed(vault, [line(0, f"The heron of {session_id} lives.")], "agent:main:main", "--session-id", session_id)
-    answer = vault.call("remove", name, "--reason", "asked", "--yes", "--json")
+    answer = vault.call("remove", name, "--reason", "asked", "--yes", "--quoting", "keep", "--json")
     assert answer.code == 0, answer
     left = {row[0] for row in vault.rows("select session_id from session_transcripts")}
     assert left == ({"run-2"} if name == "run-1" else set())

@@ -165,8 +165,10 @@ def flows(vault: Vault, asked: Statements) -> None:
     run(vault, asked, "forget", made)
     run(vault, asked, "status")
     run(vault, asked, "reindex")
-    run(vault, asked, "remove", talk(2, "default")["session_id"], "--reason", "asked", "--yes")
-    run(vault, asked, "remove", "agent:main:main", "--reason", "asked", "--yes", "--agent", "scout")
+    run(vault, asked, "remove", talk(2, "default")["session_id"], "--reason", "asked", "--yes", "--quoting", "keep")
+    run(
+        vault, asked, "remove", "agent:main:main", "--reason", "asked", "--yes", "--quoting", "keep", "--agent", "scout"
+    )
     ends(vault, asked, 12, "default")
 
 

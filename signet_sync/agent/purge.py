@@ -66,7 +66,8 @@ class Verdicts:
     """What becomes of every file and message of the history: a `Judge` that remembers whose text it has to leave.
 
     `needles` are words and phrases, `handles` ids of facts and the like that stand on pages, `names` the keys and ids
-    under which commits name the sessions; `is_of_it` knows the artifacts that go whole.
+    under which commits name the sessions; `is_of_it` knows the artifacts that go whole; `mend` takes out of others what
+    they quote.
     """
 
     def __init__(
@@ -75,7 +76,9 @@ class Verdicts:
         handles: Iterable[str] = (),
         names: Iterable[str] = (),
         is_of_it: IsOfIt = lambda path, raw: False,
+        mend: Callable[[str, bytes], bytes] = lambda path, raw: raw,
     ) -> None:
+        self._mend = mend
         named = [" ".join(name.split()) for name in names]
         cut = [name[: _LISTED - 1].rstrip() if len(name) > _LISTED else name for name in named]
         long = {name.encode("utf-8", "replace") for name in cut if len(name) >= _LONG}
@@ -95,6 +98,7 @@ class Verdicts:
             return raw
         if self._is_of_it(path, raw):
             return None
+        raw = self._mend(path, raw)
         after = self._cleaned(path, raw) if self._tells(raw) else raw
         if self._tells(after) or self._tells(path.encode("utf-8", "surrogateescape")):
             self._left.add(sha256(after).digest())

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 
@@ -53,7 +53,8 @@ class Removed:
     `foreign` are files that are not ours and still hold text of the sessions: those of the workspace by their paths in
     it, and by absolute paths the transcripts of harnesses from which the sessions were captured.
 
-    `purged` is what was done to the history where that was asked for. `memories` are ids that pages of the history name
+    `quoted_in` are artifacts of other sessions that say what these said. `purged` is what was done to the history where
+    that was asked for. `memories` are ids that pages of the history name
     and that nobody remembers any more: of sessions removed earlier it is not known which of these came from them.
     """
 
@@ -67,6 +68,14 @@ class Removed:
     foreign: tuple[str, ...]
     purged: purge.Done | None = None
     memories: tuple[str, ...] = ()
+    quoted_in: tuple[str, ...] = ()
+
+
+Mend = Callable[[str, bytes], bytes]
+
+
+def _as_it_is(path: str, raw: bytes) -> bytes:
+    return raw
 
 
 @dataclass(frozen=True, slots=True)
@@ -216,15 +225,25 @@ def _copied_session(workspace: Workspace, path: str) -> str | None:
     return session_id if isinstance(session_id, str) else None
 
 
-def remove(workspace: Workspace, removal: Removal, reason: str, now_us: int, *, purge_history: bool = False) -> Removed:
+def remove(
+    workspace: Workspace,
+    removal: Removal,
+    reason: str,
+    now_us: int,
+    *,
+    purge_history: bool = False,
+    quoted_in: tuple[str, ...] = (),
+    mend: Mend = _as_it_is,
+) -> Removed:
     """Removes for good. A crash after the tombstone file is durable is finished by the next pass, whoever makes it.
 
-    Raises `RepositoryRefused` where the history is to be purged and cannot be; then nothing was removed.
+    `mend` takes what is quoted of it out of versions that the history has of other files. Raises `RepositoryRefused`
+    where the history is to be purged and cannot be; then nothing was removed.
     """
     if removal.earlier:
         return _purge_earlier(workspace, removal, now_us)
     needles, transcripts = _needles(workspace, removal), _transcripts(workspace, removal)
-    verdicts, note = (_verdicts(workspace, removal, needles), _note(removal)) if purge_history else (None, {})
+    verdicts, note = (_verdicts(workspace, removal, needles, mend), _note(removal)) if purge_history else (None, {})
     if verdicts is not None:
         purge.begin(workspace, verdicts, note)
     with state.workspace_lock(workspace.state):
@@ -267,6 +286,7 @@ def remove(workspace: Workspace, removal: Removal, reason: str, now_us: int, *, 
         _git_history(workspace, removal) if purged is None else purged.git_history,
         tuple(sorted({*traces.foreign_files(workspace, needles, path), *transcripts})),
         purged,
+        quoted_in=quoted_in,
     )
 
 
@@ -334,7 +354,7 @@ def preview(workspace: Workspace, removal: Removal, now_us: int) -> Begun:
     return purge.preview(workspace, _verdicts(workspace, removal, _needles(workspace, removal)))
 
 
-def _verdicts(workspace: Workspace, removal: Removal, needles: set[bytes]) -> purge.Verdicts:
+def _verdicts(workspace: Workspace, removal: Removal, needles: set[bytes], mend: Mend = _as_it_is) -> purge.Verdicts:
     """What becomes of the history: taken while the rows are there that know what the sessions said."""
     agent_id, token, ids = removal.agent_id, removal.session_token, sorted(ref.session_id for ref in removal.sessions)
     scopes = [(agent_id, token, tuple(ids))]
@@ -350,6 +370,7 @@ def _verdicts(workspace: Workspace, removal: Removal, needles: set[bytes]) -> pu
         traces_of_rows.handles(workspace.database, scopes),
         names,
         purge.of_sessions(agent_id, token, ids, removal.paths, everyone=everyone),
+        mend,
     )
 
 

@@ -16,7 +16,7 @@ from signet_sync import __version__
 from signet_sync.errors import SignetSyncError, UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
     from signet_sync.agent.asking import Place
     from signet_sync.config import Settings
@@ -223,7 +223,7 @@ def run(arguments: list[str]) -> int:
         result = group.main(args=arguments, prog_name="signet-sync", standalone_mode=False)
         return result if isinstance(result, int) else 0
     except SignetSyncError as error:
-        return _fail(error.code, error.message, error.hint, error.path, error.exit_code, wants_json)
+        return _fail(error.code, error.message, error.hint, error.path, error.exit_code, wants_json, error.details)
     except click.exceptions.Exit as error:
         return error.exit_code
     except (click.Abort, KeyboardInterrupt):
@@ -275,12 +275,21 @@ def _silence_stdout() -> None:
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
-def _fail(code: str, message: str, hint: str, path: str | None, exit_code: int, wants_json: bool) -> int:
+def _fail(
+    code: str,
+    message: str,
+    hint: str,
+    path: str | None,
+    exit_code: int,
+    wants_json: bool,
+    details: Mapping[str, object] | None = None,
+) -> int:
     from signet_sync.contracts.places import display
 
     with suppress(OSError):  # a full disk may hold stderr too; the exit code still tells
         if wants_json:
-            document = {"error": {"code": code, "message": message, "hint": hint, "path": path}}
+            told = {"code": code, "message": message, "hint": hint, "path": path}
+            document: dict[str, object] = {"error": told, **(details or {})}
             click.echo(json.dumps(document, ensure_ascii=False).encode("utf-8", "backslashreplace"))
         else:
             where = f" [{path}]" if path else ""

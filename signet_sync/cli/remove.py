@@ -22,9 +22,12 @@ from signet_sync.cli import (
 from signet_sync.contracts.places import display
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from signet_sync.agent.purge import Done
     from signet_sync.agent.removal import Removal, Removed, Undo
     from signet_sync.agent.workspace import Workspace
+    from signet_sync.errors import UsageError
     from signet_sync.vault.purge import Begun
 
 
@@ -33,6 +36,11 @@ if TYPE_CHECKING:
 @click.option("--reason", help="Why; stands in the tombstone.")
 @click.option("--dry-run", is_flag=True, help="List what would go.")
 @click.option("--yes", is_flag=True, help="Do not ask.")
+@click.option(
+    "--quoting",
+    type=click.Choice(["redact", "keep"]),
+    help="Where other sessions quote it: take the passages out of their files, or leave them.",
+)
 @click.option(
     "--purge-history", is_flag=True, help="Rewrite the workspace's git history, too: no object of it keeps a word."
 )
@@ -49,6 +57,7 @@ def remove(
     reason: str | None,
     dry_run: bool,
     yes: bool,
+    quoting: str | None,
     purge_history: bool,
     undo: bool,
     agent: str,
@@ -56,6 +65,11 @@ def remove(
     as_json: bool,
 ) -> int:
     """Remove a session to the last byte: an id covers that session, a key or token all of its sessions.
+
+    Other sessions of the agent may hold passages of it: words that it said and nobody before. Their files are listed
+    (quoted_in), and nothing is removed until --quoting says what becomes of them: redact puts [REDACTED:removed] in
+    the place of each passage, with a new hash and seal; keep leaves them. Code and what tools gave back do not count,
+    nor does what stands in many sessions.
 
     --purge-history rewrites every commit that holds it, empties the reflogs and deletes every object that nothing
     needs any more; hashes change, and what you pushed or cloned is yours to clean. What people wrote and quotes the
@@ -66,6 +80,7 @@ def remove(
     machine), or let the harness's transcript be read again, and they are indexed. An id lifts that session, a key or
     token all of its sessions.
     """
+    from signet_sync.agent import quoting as quotes
     from signet_sync.agent import removal
     from signet_sync.agent.asking import require_index
     from signet_sync.agent.workspace import opened
@@ -73,6 +88,8 @@ def remove(
 
     if undo and (reason is not None or purge_history):
         raise click.UsageError("--undo goes with neither --reason nor --purge-history")
+    if undo and quoting is not None:
+        raise click.UsageError("--undo goes without --quoting")
     reason = sanitize_line(reason or "") or None  # a blank one is none
     if reason is None and not (dry_run or undo or purge_history):
         raise click.UsageError(_NO_REASON)
@@ -85,19 +102,35 @@ def remove(
         if not dry_run:
             refresh(workspace, instant)
         plans = removal.plan(workspace, agent, session, purge_history=purge_history)
+        quoted = quotes.quoted(workspace, plans)
         if dry_run:
-            _dry(plans, [removal.preview(workspace, plan, instant) for plan in plans] if purge_history else [], as_json)
+            purges = [removal.preview(workspace, plan, instant) for plan in plans] if purge_history else []
+            _dry(plans, quoted.paths, purges, as_json)
             return 0
         if reason is None and not all(plan.earlier for plan in plans):
             raise click.UsageError(_NO_REASON)
-        _ask(plans, yes, as_json)
-        done = [removal.remove(workspace, plan, reason or "", instant, purge_history=purge_history) for plan in plans]
+        if quoted.paths and quoting is None:
+            raise _quoted(quoted.paths)
+        _ask(plans, quoted.paths if quoting == "redact" else (), yes, as_json)
+        mend = quotes.redact(workspace, quoted, reason or "", instant) if quoting == "redact" else None
+        done = [
+            removal.remove(
+                workspace,
+                plan,
+                reason or "",
+                instant,
+                purge_history=purge_history,
+                quoted_in=quoted.paths,
+                **({} if mend is None else {"mend": mend}),
+            )
+            for plan in plans
+        ]
     documents = [_document(one) for one in done]
     if as_json:
         emit(documents[0] if len(documents) == 1 else {"removals": documents})
     else:
         for one, plan in zip(done, plans, strict=True):
-            _tell(one, earlier=plan.earlier)
+            _tell(one, earlier=plan.earlier, redacted=quoting == "redact")
     return 1 if any(one.pending or is_waiting(one.purged) for one in done) else 0
 
 
@@ -111,12 +144,25 @@ def _document(done: Removed) -> dict[str, object]:
         "removed_rows": done.removed_rows,
         "git_history": done.git_history,
         "foreign": list(done.foreign),
+        "quoted_in": list(done.quoted_in),
         **({} if done.purged is None else {"purged": purged_document(done.purged)}),
         **({"memories": list(done.memories)} if done.memories else {}),
     }
 
 
-def _tell(done: Removed, *, earlier: bool) -> None:
+def _quoted(paths: Sequence[str]) -> UsageError:
+    from signet_sync.errors import UsageError
+
+    shown = ", ".join(paths[:4]) + (f" and {len(paths) - 4} more" if len(paths) > 4 else "")
+    return UsageError(
+        f"{counted(len(paths), 'file')} of other sessions quote it: {shown}; nothing was removed",
+        hint="--quoting redact takes the passages out of them, --quoting keep leaves them; --dry-run lists all",
+        code="quoted",
+        details={"quoted_in": list(paths)},
+    )
+
+
+def _tell(done: Removed, *, earlier: bool, redacted: bool) -> None:
     if earlier:
         click.echo(f"{done.session_token} was removed earlier")
     else:
@@ -129,6 +175,11 @@ def _tell(done: Removed, *, earlier: bool) -> None:
     elif done.git_history == "contains":
         click.secho("  the workspace's git history still holds the text; to rewrite it:", fg="yellow")
         click.secho(f"    signet-sync remove {done.session_token} --purge-history", fg="yellow")
+    for path in done.quoted_in:
+        if redacted:
+            click.echo(f"  quoted it, redacted: {path}")
+        else:
+            click.secho(f"  of another session, still quotes it: {path}", fg="yellow")
     for path in done.foreign:
         click.secho(f"  not ours, still holds text of it: {path}", fg="yellow")
     if done.memories:
@@ -223,7 +274,7 @@ def refresh(workspace: Workspace, instant: int, what: str = "removed") -> None:
         )
 
 
-def _dry(plans: list[Removal], purges: list[Begun], as_json: bool) -> None:
+def _dry(plans: list[Removal], quoted_in: Sequence[str], purges: list[Begun], as_json: bool) -> None:
     if as_json:
         emit(
             {
@@ -237,11 +288,14 @@ def _dry(plans: list[Removal], purges: list[Begun], as_json: bool) -> None:
                     }
                     for plan in plans
                 ],
+                "quoted_in": list(quoted_in),
                 **({"purge": [asdict(purge) for purge in purges]} if purges else {}),
             }
         )
         return
     _list(plans)
+    for path in quoted_in:
+        click.echo(f"  of another session, quotes it: {path}")
     for purge in purges:
         click.echo(
             f"git history: {counted(purge.commits, 'commit')} would be rewritten, for"
@@ -258,11 +312,14 @@ def _list(plans: list[Removal]) -> None:
             click.echo(f"  {path}", err=True)
 
 
-def _ask(plans: list[Removal], yes: bool, as_json: bool) -> None:
+def _ask(plans: list[Removal], redacted: Sequence[str], yes: bool, as_json: bool) -> None:
     if not yes and not as_json and sys.stdin.isatty():
         _list(plans)
+        for path in redacted:
+            click.echo(f"  passages of it go from: {path}", err=True)
     count = sum(len(plan.paths) for plan in plans if not plan.earlier)
-    what = f"remove {counted(count, 'file')} for good?"
+    more = f", and passages of them from {len(redacted)} others" if redacted else ""
+    what = f"remove {counted(count, 'file')}{more} for good?"
     if all(plan.earlier for plan in plans):
         what = "rewrite the history of what was removed earlier?"
     agreed(what, yes=yes, as_json=as_json)

@@ -157,7 +157,7 @@ class Scenario:
 
     `flow`: it may never have begun, and is asked for again; else it is a pass, which the next one finishes.
     `piecemeal`: some of it may stand until it is asked for again. `tidies`: pages may be put in order before it begins.
-    `gone` are words that no file may hold once it is done.
+    `gone` are words that no file may hold once it is done. `rewrites`: sealed files are written anew.
     """
 
     work: Callable[[Path], int]
@@ -166,6 +166,7 @@ class Scenario:
     tidies: bool = False
     gone: tuple[str, ...] = ()
     now: str = NOW
+    rewrites: bool = False
 
 
 def scenarios(told: dict[str, Any]) -> dict[str, Scenario]:
@@ -453,11 +454,11 @@ def holding(root: Path, words: Iterable[str]) -> list[str]:
 def is_begun(root: Path) -> bool:
     """Whether the next pass is told to go on.
 
-    By the inputs of a flow, a tombstone, the mark of what was forgotten, the sweep of this moment.
+    By the inputs of a flow, a tombstone, the mark of what was forgotten or redacted, the sweep of this moment.
     """
     connection = apsw.Connection(state.locate(str(root)).database)
     try:
-        marks = list(connection.execute("select key from meta where key glob 'forgotten:*'"))
+        marks = list(connection.execute("select key from meta where key glob 'forgotten:*' or key glob 'redact*:*'"))
         marks += list(connection.execute("select sweep_id from dream_sweeps where at_us = ?", (NOW_US,)))
     finally:
         connection.close()
