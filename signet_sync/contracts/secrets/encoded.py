@@ -22,14 +22,17 @@ _BETWEEN_LINES = re.compile(r"[^A-Za-z0-9+/]")
 _PERCENT_RUN = re.compile(r"[A-Za-z0-9._~+*!%-]+")
 _PERCENT = re.compile("%[0-9A-Fa-f]{2}")
 _PERCENT_OR_PLUS = re.compile("%[0-9A-Fa-f]{2}|[+]")
+# Marks that other rules go by, escaped: `:` `=` `@` `+` `/` `"`.
+_ESCAPED_MARK = re.compile(rb"%(?:3[ad]|40|2[bf2])")
 _LEAST = 40
 
 
 def find_base64(page: Page, extent: Extent) -> Iterator[Found]:
     """Whole runs of base64 that hold a text with a secret."""
     done = 0
-    for start, _ in page.encoded_runs(_LEAST):
-        if start < done:
+    for start, end in page.encoded_runs(_LEAST):
+        # Base64 of text has capitals: a hash has none.
+        if start < done or page.bytes[start:end].islower():
             continue
         match = _BASE64.match(page.text, start) or _BASE64.match(page.text, start + 1)
         if match is None:
@@ -60,12 +63,8 @@ def decoded_text(run: str) -> str:
 def find_percent(page: Page, extent: Extent) -> Iterator[Found]:
     """From the first secret of percent-encoded text to the end of the last one, as it stands there."""
     text, done = page.text, 0
-    for mark in (b"%3a", b"%3d", b"%40", b"%2b", b"%2f", b"%22"):
-        if mark in page.low:
-            break
-    else:
-        return
-    for place in page.places(b"%"):
+    for mark in page.matches(b"%", _ESCAPED_MARK):
+        place = mark.start()
         if place < done:
             continue
         start = _begin(text, place, done)

@@ -9,6 +9,7 @@ import re
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
+from signet_sync.contracts.secrets.names import words
 from signet_sync.contracts.secrets.page import Found, Page
 from signet_sync.contracts.secrets.values import (
     Where,
@@ -236,66 +237,73 @@ _SECURE_STRING = Rule(
     _literal,
 )
 # host:port:database:user:password
-_PGPASS = Rule("pgpass", re.compile(r"(?:[56]?432|\*):[^:\s]{1,63}:[^:\s]{1,63}:(?P<secret>[^\s:]{4,200})"), _option)
+_PGPASS = Rule("pgpass", re.compile(r"(?:[56]432|\*):[^:\s]{1,63}:[^:\s]{1,63}:(?P<secret>[^\s:]{4,200})"), _option)
 
-# What leads where: the literal, the rules tried there.
-_RULES: tuple[tuple[bytes, tuple[Rule, ...]], ...] = (
-    (b"://", _URLS),
-    (b"authorization", (_AUTHORIZATION,)),
-    (b"bearer ", (_BEARER,)),
-    (b"cookie", (_COOKIE,)),
-    (b"sig=", (_AZURE_SAS,)),
-    (b"identified ", (_IDENTIFIED,)),
-    (b"securestring", (_SECURE_STRING,)),
-    (b"5432:", (_PGPASS,)),
-    (b"*:", (_PGPASS,)),
+# What leads where: a literal, a pattern that finds it by its rarest letter, how far before that the rules begin.
+_RULES: tuple[tuple[bytes, re.Pattern[bytes], int, tuple[Rule, ...]], ...] = (
+    (b"://", re.compile(rb"://"), 0, _URLS),
+    (b"bearer ", re.compile(rb"bearer[ \t]"), 0, (_BEARER,)),
+    (b"sig=", re.compile(rb"=(?<=sig=)(?=[a-z0-9%+/_-]{24})"), 3, (_AZURE_SAS,)),
+    (b"identified ", re.compile(rb"f(?<=identif)ied[ \t]"), 6, (_IDENTIFIED,)),
+    (b"432:", re.compile(rb"5432:|6432:"), 0, (_PGPASS,)),
+    (b"*:", re.compile(rb"\*:"), 0, (_PGPASS,)),
 )
+_BY_WORD = {"authorization": _AUTHORIZATION, "cookie": _COOKIE, "securestring": _SECURE_STRING}
+_BLOCK_MARK = re.compile(rb"-----begin")
+_OPTION_MARK = re.compile(rb" -[puawkbs-]")
 
 
 def find_blocks(page: Page) -> Iterator[Found]:
     """Blocks of private keys, which may hold what looks like other secrets."""
-    return _at(page, b"-----begin", (_BLOCK,))
+    done = 0
+    for mark in page.matches(b"-----begin", _BLOCK_MARK):
+        if mark.start() >= done and (found := _tried(page.text, mark.start(), (_BLOCK,))):
+            done = found.end
+            yield found
 
 
 def find(page: Page) -> Iterator[Found]:
     """Everything else that marks lead to."""
-    for mark, rules in _RULES:
-        yield from _at(page, mark, rules)
+    text = page.text
+    for word, place in words(page).marks:
+        found = _tried(text, place, (_BY_WORD[word],))
+        if found:
+            yield found
+    for literal, pattern, back, rules in _RULES:
+        done = 0
+        for mark in page.matches(literal, pattern):
+            # What a rule read and took is not read again.
+            if mark.start() >= done and (found := _tried(text, mark.start() - back, rules)):
+                done = found.end
+                yield found
     yield from _options(page)
 
 
-def _at(page: Page, mark: bytes, rules: tuple[Rule, ...]) -> Iterator[Found]:
-    text, done = page.text, 0
-    for place in page.places(mark):
-        if place < done:
-            continue
-        for rule in rules:
-            match = rule.pattern.match(text, place)
-            span = rule.check(match) if match else None
-            if span:
-                # What a rule read and took is not read again.
-                done = span[1]
-                yield Found(*span, rule.name)
-                break
+def _tried(text: str, place: int, rules: tuple[Rule, ...]) -> Found | None:
+    for rule in rules:
+        match = rule.pattern.match(text, place)
+        span = rule.check(match) if match else None
+        if span:
+            return Found(*span, rule.name)
+    return None
 
 
 def _options(page: Page) -> Iterator[Found]:
     """What programs are given behind their options."""
     text, done = page.text, 0
-    for place in page.places(b" -"):
-        letter = text[place + 2 : place + 3].lower()
-        if letter not in _LETTERS or place < done:
+    for mark in page.matches(b" -", _OPTION_MARK):
+        place = mark.start()
+        if place < done:
             continue
-        found = _given(text, place, letter)
+        found = _given(text, place, text[place + 2].lower())
         if found:
             done = found.end
             yield found
 
 
-_LETTERS = frozenset("puawkb-s")
-
-
 def _given(text: str, place: int, letter: str) -> Found | None:
+    if letter == "-" and not text.startswith(("user", "pass", "proxy-user"), place + 3):
+        return None
     if letter in ("u", "a") or (letter == "-" and text.startswith("user", place + 3)):
         match = _CURL.pattern.match(text, place)
         span = _login(match) if match else None

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from signet_sync.contracts.secrets.names import Name, names
+from signet_sync.contracts.secrets.names import Name, words
 from signet_sync.contracts.secrets.page import Found, Page
 from signet_sync.contracts.secrets.values import Proof, Where, fits, is_placeholder, is_said, is_vocabulary
 
@@ -77,7 +77,7 @@ _LINE_HEADS = re.compile(r"[ \t>+|$#-]{0,40}(?:(?:export|set|setx|env|ENV|ARG|de
 def find(page: Page) -> Iterator[Found]:
     """The values under secrets' names."""
     text = page.text
-    for name in names(page):
+    for name in words(page).names:
         found = _value_of(page, name)
         if found is not None and "[REDACTED:" not in text[found[0] : found[1]]:
             yield Found(*found, RULE)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from typing import NamedTuple
 
 from signet_sync.contracts.secrets.page import Page
@@ -24,31 +23,30 @@ _TAIL = (
     rb"|staging|qa|uat|live|main|primary|secondary|new|old|current|root|admin|b64|base64|env|data|confirm|confirmation|again|repeat|local))?"
     rb"(?![a-z0-9_]|-[a-z])"
 )
-# What must follow, roughly, so that hardly any word of a text is looked at twice: what joins a name to a value, `is`, or
-# behind a blank something with a digit or a mark in it.
+# What must follow, roughly, so that hardly any word of a text is looked at twice: what joins a name to a value that is long
+# enough, `is`, or behind a blank something with a digit or a mark in it.
 _LEADS = (
-    rb"(?=[\\\"'`*_\]]{0,12}(?:\[\d{0,4}\])?[ \t]{0,40}+(?:[:=|>(<!?\[]|->|\+=|,[ \t]*[\\\"'rbf]"
+    rb"(?=[\\\"'`*_\]]{0,12}(?:\[\d{0,4}\])?[ \t]{0,40}+(?:[:=<!?+|-]{1,3}>?=?[ \t*]{0,40}(?:[^\s]{6}|[rbfu]?[\\\"'`]|[|>]|[a-z.\[\]&*|\t ]{1,40}=|.{0,3}$)"
+    rb"|[>(\[]|,[ \t]*[\\\"'rbf]"
     rb"|(?<=[ \t])(?:(?:is|was|are|ist|lautet|war|to|as|wird|reads|be|for|von|f.r|of|equals)\b|[\\\"'`]|[^\s]{0,40}?[0-9!#$%^&@~]|[^\s]{14}|[a-z:]+=[\"'])"
     rb"|[\\\"',; \t/>]{0,12}\n?\s{0,40}[\\\"'-]{0,8}(?:parameter)?(?:value|val|default|content)))"
 )
 _ENDS = _TAIL + _LEADS
-_STEMS = {
-    b"pass": re.compile(rb"pass(?P<sure>w(?:or[dt]|d)|phrase|code|wd)?(?:e(?<=mot de passe))?" + _ENDS),
-    b"pwd": re.compile(rb"(?P<sure>pwd)" + _ENDS),
-    b"secret": re.compile(rb"secret(?P<sure>[_. -]?(?:access[_. -]?)?key(?:[_. -]?base)?)?" + _ENDS),
-    b"token": re.compile(rb"token" + _ENDS),
-    b"key": re.compile(rb"key" + _ENDS),
-    b"cred": re.compile(rb"cred(?:ential)?s?" + _ENDS),
-    b"auth": re.compile(rb"auth(?:orization|entication|_?data|_?string|_?code)?" + _ENDS),
-    b"_pat": re.compile(rb"_pat" + _ENDS),
-    b"kennwort": re.compile(rb"(?P<sure>kennwort)" + _ENDS),
-    b"contrase": re.compile(rb"(?P<sure>contrase(?:n|\xf1|\xd1)a)" + _ENDS),
-    b"senha": re.compile(rb"(?P<sure>senha)" + _ENDS),
-    b"salt": re.compile(rb"salt" + _ENDS),
-    b"_pw": re.compile(rb"(?P<sure>_pw)" + _ENDS),
-    b" pw": re.compile(rb" (?P<sure>pw)" + _ENDS),
-    b"art-api": re.compile(rb"art-api(?=:)"),
-}
+# Headers and calls that `marked` looks at are met on the way.
+# Each pattern opens with a letter that is rare, for `re` leaps from one to the next; what stands before it is looked at
+# then. `start` says how far before that the name's word begins.
+_STEMS = (
+    (b"pass", re.compile(rb"pass(?P<sure>w(?:or[dt]|d)|phrase|code|wd)?(?:e(?<=mot de passe))?" + _ENDS), {None: (b"pass", 0)}),
+    (b"pw", re.compile(rb"(?P<sure>pw(?:d|(?<![a-z]pw)))" + _ENDS), {None: (b"pwd", 0)}),
+    (b"k", re.compile(rb"k(?:(?P<token>en(?<=token))|(?P<key>ey)|(?P<sure>ennwort))" + _ENDS + rb"|k(?P<cookie>ie(?<=cookie))"), {"token": (b"token", 2), "key": (b"key", 0), "sure": (b"pwd", 0)}),
+    (
+        b"c",
+        re.compile(rb"c(?:(?P<secret>ret(?<=secret)(?:[_. -]?(?:access[_. -]?)?key(?:[_. -]?base)?)?)|(?P<cred>red(?:ential)?s?)|(?P<sure>ontrase(?:n|\xf1|\xd1)a))" + _ENDS + rb"|c(?P<securestring>ure(?<=secure)string)"),
+        {"secret": (b"secret", 2), "cred": (b"cred", 0), "sure": (b"pwd", 0)},
+    ),
+    (b"auth", re.compile(rb"auth(?P<authorization>orization)(?!\w)|auth(?:orization|entication|_?data|_?string|_?code)?" + _ENDS), {None: (b"auth", 0)}),
+    (b"_pat", re.compile(rb"_pat" + _ENDS), {None: (b"_pat", 0)}),
+)
 _WORD = b"abcdefghijklmnopqrstuvwxyz0123456789"
 _NAME = _WORD + b"_.-$"
 _JOINTS = b"_-. "
@@ -100,31 +98,53 @@ _MAKERS = frozenset(
 )
 
 
-def names(page: Page) -> Iterator[Name]:
-    """The secret's names of a text, in the order of the words that they end with."""
+# How far before its anchor a mark begins.
+_MARKS: dict[str | None, int] = {"authorization": 0, "cookie": 3, "securestring": 3}
+
+
+class Words(NamedTuple):
+    """What a text's words lead to: secrets' names, and the places of words that are marks of other rules."""
+
+    names: list[Name]
+    marks: list[tuple[str, int]]
+
+
+def words(page: Page) -> Words:
+    """The secret's names and the marks of a text; read once for each page."""
+    if page.words is None:
+        page.words = _words(page)
+    found: Words = page.words
+    return found
+
+
+def _words(page: Page) -> Words:
+    found = Words([], [])
+    for literal, pattern, stems in _STEMS:
+        for match in page.matches(literal, pattern):
+            group = match.lastgroup
+            if group in _MARKS:
+                found.marks.append((group, match.start() - _MARKS[group]))
+                continue
+            stem, back = stems[group] if group in stems else stems[None]
+            name = _named(page, stem, match, match.start() - back)
+            if name is not None:
+                found.names.append(name)
+    return found
+
+
+def _named(page: Page, stem: bytes, match: re.Match[bytes], at: int) -> Name | None:
     low = page.low
-    for stem, pattern in _STEMS.items():
-        if stem in low:
-            for match in pattern.finditer(low):
-                name = _named(page, stem, match)
-                if name is not None:
-                    yield name
-
-
-def _named(page: Page, stem: bytes, match: re.Match[bytes]) -> Name | None:
-    low, at = page.low, match.start()
     before = low[max(0, at - 48) : at]
+    if before.endswith(b"::"):
+        return None
     start = at - len(before) + len(before.rstrip(_NAME))
-    end = match.end()
     proof = _proof(stem, before, match, page, start, at)
-    return None if proof is None else Name(start, end, proof)
+    return None if proof is None else Name(start, match.end(), proof)
 
 
 def _proof(stem: bytes, before: bytes, match: re.Match[bytes], page: Page, start: int, at: int) -> Proof | None:
-    if before.endswith(b"::"):
-        return None
-    if "sure" in match.re.groupindex and match["sure"]:
-        return Proof.SECRET if stem == b"secret" else Proof.PASSWORD
+    if stem == b"pwd" or (stem == b"pass" and match["sure"]):
+        return Proof.PASSWORD
     owner = before.rstrip(_JOINTS)
     joined = len(owner) < len(before)
     if stem == b"pass":
@@ -146,11 +166,11 @@ def _proof(stem: bytes, before: bytes, match: re.Match[bytes], page: Page, start
         upper = page.bytes[start : at + 5]
         return Proof.SECRET if joined and upper.isupper() and b"_" in upper else Proof.TOKEN
     if stem == b"secret":
+        if match.end() - at > 6:
+            return Proof.SECRET
         if before.endswith(b":") and before[-2:-1].isdigit():
             return None
         return Proof.SECRET if word and before[-1:] in (b"_", b"-", b".") else Proof.TOKEN
-    if stem == b"salt":
-        return None if before[-1:].isalpha() else Proof.TOKEN
     if stem in (b"cred", b"auth"):
         return None if before[-1:].isalpha() and before[-1:] not in _JOINTS else Proof.TOKEN
     return Proof.SECRET

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from functools import cached_property
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 # Of a token's characters one, of all others another: runs are then found by one literal.
 _RUNS = bytes(97 if chr(c).isascii() and (chr(c).isalnum() or chr(c) in "_-") else 32 for c in range(256))
 _ENCODED_RUNS = bytes(97 if chr(c).isascii() and (chr(c).isalnum() or chr(c) in "+/") else 32 for c in range(256))
+_SHORT = 2000
 
 
 class Found(NamedTuple):
@@ -29,6 +31,7 @@ class Page:
         self.text = text
         self.bytes = text.encode("latin-1", "replace")
         self.low = self.bytes.lower()
+        self.words: Any = None
 
     def places(self, literal: bytes) -> Iterator[int]:
         """Where a literal (lower case) stands."""
@@ -37,6 +40,12 @@ class Page:
         while at >= 0:
             yield at
             at = find(literal, at + step)
+
+    def matches(self, literal: bytes, pattern: re.Pattern[bytes]) -> Iterator[re.Match[bytes]]:
+        """Where a pattern (of lower case) that holds a literal matches; a short text is asked for the literal first."""
+        if len(self.low) < _SHORT and literal not in self.low:
+            return iter(())
+        return pattern.finditer(self.low)
 
     def runs(self, least: int) -> Iterator[tuple[int, int]]:
         """The runs of at least so many letters, digits, `_` and `-`."""

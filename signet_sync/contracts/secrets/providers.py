@@ -137,11 +137,11 @@ def _piece(piece: re.Match[str], *, at_end: bool) -> str:
 
 @dataclass(frozen=True)
 class _Index:
-    """The forms, by what leads to them."""
+    """The forms, by what leads to them: the first characters of a run, the last ones before it, a literal near it."""
 
     within: dict[str, list[tuple[str, Form]]] = field(default_factory=dict)
     before: dict[str, list[tuple[str, int, Form]]] = field(default_factory=dict)
-    marked: list[tuple[bytes, Form]] = field(default_factory=list)
+    near: list[tuple[str, Form]] = field(default_factory=list)
 
 
 @cache
@@ -178,23 +178,23 @@ def _index() -> _Index:
     for form in forms():
         heads = form.heads
         if not all(heads) or min(map(form.least_run, heads)) < _LEAST_RUN:
-            index.marked.append((form.literal.lower().encode(), form))
+            index.near.append((form.literal, form))
             continue
         for head in heads:
             inside = len(_tail(head))
             if inside == len(head):
-                index.within.setdefault(head[:2], []).append((head, form))
+                index.within.setdefault(head[:3], []).append((head, form))
             else:
                 index.before.setdefault(head[: len(head) - inside][-2:], []).append((head, len(head) - inside, form))
     return index
 
 
-_STARTS = re.compile(r"(?<![A-Za-z0-9])[A-Za-z0-9]")
 _BOUNDARY = re.compile(rf"(?:(?<![A-Za-z0-9])|{ESCAPED})")
 # A short head is one only where nothing is joined to it; a diff's mark is.
 _WHOLE = re.compile(rf"(?:(?<![A-Za-z0-9_-])|{ESCAPED}|(?<=^[-_])|(?<=\n[-_]))", re.M)
 _SHORT = 4
-
+# Heads that are known even behind what is joined to them.
+_JOINED = re.compile(r"[-_](?=gh[pousr]_|github_pat_|gl[a-z]{2,5}-|sk-ant-|sk-proj-|[rs]k_live_|xox[a-z]-|npm_|pypi-A|dop_v1_|hvs|sbp_|dckr_)")
 
 # What the notation of the table cannot say.
 _JWT = re.compile(
@@ -210,6 +210,14 @@ _AZURE = re.compile(
     r"[A-Za-z0-9]{52}JQQJ99[A-Za-z0-9]{26}(?![A-Za-z0-9])|[A-Za-z0-9]{76}AZDO[A-Za-z0-9]{4}(?![A-Za-z0-9])"
     r"|[A-Za-z0-9_-]{44}Az(?:Fu|Se)[A-Za-z0-9]{4,6}(?![A-Za-z0-9])(?:==)?"
 )
+# A bot's token opens with its id, decimal digits in base64.
+_DISCORD = re.compile(
+    rf"([MNO][A-Za-z0-9_-]{{22,27}})[.][A-Za-z0-9_-]{{6,7}}[.](?:(?=[A-Za-z0-9_-]{{16}})(?:[A-Za-z0-9_-]{BREAK}){{37}}[A-Za-z0-9_-]+|[A-Za-z0-9_-]{{27,}})"
+)
+_HEADLESS = re.compile(
+    r"(?P<mailchimp>[0-9a-f]{32}-us\d{1,2})|(?P<new_relic>[0-9a-f]{36}NRAL)|(?P<maxmind>\w{6}_\w{29}_mmk)"
+    r"|(?P<rapidapi>[0-9a-z]{10}msh[0-9a-z]{15}p1[0-9a-z]{6}jsn[0-9a-z]{12})"
+)
 _TELEGRAM = re.compile(rf"(?<=[0-9]{{8}}:)AA(?:(?=[A-Za-z0-9_-]{{16}})(?:[A-Za-z0-9_-]{BREAK}){{32}}[A-Za-z0-9_-]+|[A-Za-z0-9_-]{{30,}})")
 # The secret half of a pair stands within a line of its key id.
 _AWS_PAIR = re.compile(
@@ -217,14 +225,19 @@ _AWS_PAIR = re.compile(
 )
 
 
+_LETTERS = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz_-"
+_MAY_BE_LETTERS = re.compile(rb"[-_]?(?:A(?:KIA|SIA|BIA|CCA)|hf_)").match
+
+
 def find(page: Page) -> Iterator[Found]:
     """The tokens of a text."""
-    text = page.text
+    text, raw = page.text, page.bytes
     done = 0
     for start, end in page.runs(_LEAST_RUN):
-        if start < done:
+        # Names have no digits, nearly all tokens have some.
+        if start < done or (end - start < 36 and not raw[start:end].translate(None, _LETTERS) and not _MAY_BE_LETTERS(raw, start)):
             continue
-        found = _special(text, start, end) or _token(text, start, end)
+        found = _token(text, start, end)
         if found:
             done = found.end
             yield found
@@ -232,67 +245,91 @@ def find(page: Page) -> Iterator[Found]:
                 pair = _AWS_PAIR.match(text, done)
                 if pair and is_mixed(pair[1]) and not is_placeholder(pair[1]):
                     yield Found(*pair.span(1), "aws-pair")
-    for mark, form in _index().marked:
-        for at in page.places(mark):
-            match = form.pattern.search(text, max(0, at - 64), at + 512)
-            if match and _BOUNDARY.match(text, match.start()) and _is_token(match[0]):
-                yield Found(*match.span(), form.rule)
-
-
-def _special(text: str, start: int, end: int) -> Found | None:
-    """Signed tokens, key blocks in base64, and what has its mark inside."""
-    match: re.Match[str] | None = None
-    rule = ""
-    if end - start >= 48 and (match := _AZURE.match(text, start)):
-        rule = "azure-marked"
-    elif start > 5 and text[start - 1] == "~" and text[start - 2] == "Q":
-        rule, match = "azure-ad", _AZURE_AD.match(text, start - 6)
-    elif start and text[start - 1] == ":" and text[start] == "A":
-        rule, match = "telegram", _TELEGRAM.match(text, start)
-    else:
-        at = start + 1 if start and text[start - 1] == "\\" else start + 2 if start > 1 and text[start - 1] == "%" else start
-        while text[at : at + 1] in ("-", "_"):
-            at += 1
-        first = text[at : at + 4]
-        if first.startswith("eyJ"):
-            rule, match = "jwt", _JWT.match(text, at)
-            if match and len(set(match[0])) < 12:
-                match = None
-        elif first == "ZXlK":
-            rule, match = "jwt-base64", _JWT_BASE64.match(text, at)
-        elif first == "LS0t":
-            rule, match = "private-block-base64", _BLOCK_BASE64.match(text, at)
-            if match and b"PRIVATE" not in decoded(match[0][:64]):
-                match = None
-    return Found(*match.span(), rule) if match else None
 
 
 def _token(text: str, start: int, end: int) -> Found | None:
+    before = text[start - 1] if start else "\n"
+    at = start
+    if before in "\\%~:./$+" or start > 1 and text[start - 2] == "+":
+        found = _after(text, start, end, before)
+        if found:
+            return found
+        at += 1 if before == "\\" else 2 if before == "%" else 0
+    while text[at : at + 1] in _JOINTS:
+        at += 1
+    within = _index().within
+    heads = within.get(text[at : at + 3]) or within.get(text[at : at + 2])
+    if heads:
+        best = _matched(text, at, [(head, form) for head, form in heads if text.startswith(head, at)])
+        if best:
+            return best
+    first = text[at : at + 1]
+    if first == "e" or first == "Z" or first == "L" or (end - start >= 36) or first in "MNO":
+        found = _special(text, at, end)
+        if found:
+            return found
+    if end - at > 24:
+        joined = _JOINED.search(text, at, end)
+        if joined:
+            place = joined.end()
+            heads = within.get(text[place : place + 3], [])
+            return _matched(text, place, [(head, form) for head, form in heads if text.startswith(head, place)], whole=False)
+    return None
+
+
+_JOINTS = ("-", "_")
+
+
+def _after(text: str, start: int, end: int, before: str) -> Found | None:
+    """Tokens whose heads hold a `.` or a `:`, so that the run is only their end."""
     index = _index()
     for head, inside, form in index.before.get(text[max(0, start - 2) : start], ()):
         if text.startswith(head, start - inside):
             best = _matched(text, start - inside, [(head, form)])
             if best:
                 return best
-    within = index.within
-    places = [match.start() for match in _STARTS.finditer(text, start, end)]
-    if start and text[start - 1] == "\\":
-        places.append(start + 1)
-    elif start > 1 and text[start - 1] == "%":
-        places.append(start + 2)
-    for place in places:
-        heads = within.get(text[place : place + 2], []) + within.get(text[place], [])
-        if heads:
-            best = _matched(text, place, [(head, form) for head, form in heads if text.startswith(head, place)])
-            if best:
-                return best
+    if before == "~" and text[start - 2 : start - 1] == "Q" and start > 5:
+        match = _AZURE_AD.match(text, start - 6)
+        return Found(*match.span(), "azure-ad") if match else None
+    if before == ":" and text[start] == "A":
+        match = _TELEGRAM.match(text, start)
+        return Found(*match.span(), "telegram") if match else None
+    if before in ".:" and end - start >= 20:
+        near = text[max(0, start - 64) : start]
+        for literal, form in index.near:
+            if literal in near:
+                match = form.pattern.search(text, max(0, start - 64), end + 512)
+                if match and match.end() > start and _BOUNDARY.match(text, match.start()) and _is_token(match[0]):
+                    return Found(*match.span(), form.rule)
     return None
 
 
-def _matched(text: str, place: int, heads: list[tuple[str, Form]]) -> Found | None:
+def _special(text: str, at: int, end: int) -> Found | None:
+    """Signed tokens, key blocks in base64, bots, and what has its mark inside or at its end."""
+    match: re.Match[str] | None = None
+    first = text[at : at + 4]
+    if first.startswith("eyJ"):
+        match = _JWT.match(text, at)
+        return Found(*match.span(), "jwt") if match and len(set(match[0])) > 12 and _BOUNDARY.match(text, at) else None
+    if first == "ZXlK":
+        match = _JWT_BASE64.match(text, at)
+        return Found(*match.span(), "jwt-base64") if match else None
+    if first == "LS0t":
+        match = _BLOCK_BASE64.match(text, at)
+        return Found(*match.span(), "private-block-base64") if match and b"PRIVATE" in decoded(match[0][:64]) else None
+    if first[:1] in "MNO" and text[end : end + 1] == "." and (match := _DISCORD.match(text, at)):
+        return Found(*match.span(), "discord") if decoded(match[1]).isdigit() else None
+    if 36 <= end - at <= 50 and (match := _HEADLESS.match(text, at)) and match.end() == end:
+        return Found(*match.span(), (match.lastgroup or "").replace("_", "-"))
+    if end - at >= 48 and (match := _AZURE.match(text, at)):
+        return Found(*match.span(), "azure-marked")
+    return None
+
+
+def _matched(text: str, place: int, heads: list[tuple[str, Form]], *, whole: bool = True) -> Found | None:
     best: Found | None = None
     for head, form in heads:
-        if not (_WHOLE if len(head) <= _SHORT else _BOUNDARY).match(text, place):
+        if whole and not (_WHOLE if len(head) <= _SHORT else _BOUNDARY).match(text, place):
             continue
         match = form.pattern.match(text, place)
         if match and (best is None or match.end() > best.end) and _is_token(match[0][len(head) :]):
