@@ -340,7 +340,7 @@ watch   dynatrace         dt0c01.<Q24>.<Q64>
 watch   launchdarkly      sdk-<uuid>
 watch   statsig           secret-<A43>
 watch   sentry-dsn        https://<H32>:<H32>@o<D6>.ingest.sentry.io/<D7>
-watch   amplitude-nr      NRRA-<H42>
+watch   newrelic-rest     NRRA-<H42>
 data    supabase          sbp_<H40>
 data    supabase-secret   sb_secret_<U22>_<U8>
 data    neon              napi_<L64>
