@@ -3,7 +3,8 @@
 `python -m benchmarks.sanitizer` prints recall by class on made-up samples, false hits in texts that hold no secret and
 in the code and documentation that are installed on this machine, and the time on plain text beside one pass of a
 trivial pattern. `--list` names every sample that was missed and every hit as `path:line rule`, `--json` gives the
-figures, `--speed` the MB/s from 1 to 64 MB instead (`--largest 16` for a quicker look).
+figures, `--before FILE` prints those of an earlier run beside, `--speed` the MB/s from 1 to 64 MB instead
+(`--largest 16` for a quicker look).
 
 The samples are made by what providers publish about their tokens and by how configuration, logs and talk hold secrets,
 never by the table of rules: a prefix that the table has wrong is missed here. They are the same for a seed.
@@ -32,7 +33,7 @@ import uuid
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from signet_sync.contracts import sanitizer
 
@@ -1272,21 +1273,30 @@ def figures(seed: int) -> Figures:
     )
 
 
-def show(of: Figures) -> None:
-    """Prints the tables."""
-    print(f"{of.version}\n\n| class | samples | found | recall | other characters gone, each |\n|---|---|---|---|---|")
+def show(of: Figures, before: dict[str, Any]) -> None:
+    """Prints the tables; with a column of an earlier run's figures, where there are any."""
+    earlier = before.get("classes", {})
+    then = f" {before['version'].rpartition('_')[2]} |" if before else ""
+    now = of.version.rpartition("_")[2]
+    print(f"| class | samples |{then} {now} | other characters gone, each |\n|---|---|{'---|' * bool(before)}---|---|")
     for kind, (count, found, others) in of.classes.items():
-        print(f"| {kind} | {count} | {found} | {100 * found / count:.0f} % | {others / max(1, found):.1f} |")
+        was = f" {100 * earlier[kind][1] / earlier[kind][0]:.0f} % |" if before else ""
+        print(f"| {kind} | {count} |{was} {100 * found / count:.0f} % | {others / max(1, found):.1f} |")
+    print(f"\n| measured |{then} {now} |\n|---|{'---|' * bool(before)}---|")
+    for row in zip(*(_totals(one) for one in ([before] if before else []) + [of._asdict()]), strict=True):
+        print(f"| {row[0][0]} | " + " | ".join(figure for _, figure in row) + " |")
     print("\n| rule, in what is installed | hits |\n|---|---|")
     for rule, count in of.rules.items():
         print(f"| {rule} | {count} |")
-    print("\n| measured | |\n|---|---|")
-    print(f"| recall, {of.positives:,} secrets | {of.recall:.1f} % |")
-    print(f"| false hits, {of.negatives:,} texts without a secret | {of.false} |")
-    print(f"| hits in {of.files:,} installed files, {of.lines:,} lines | {of.hits} |")
-    print(f"| · in 100,000 lines | {of.hits_per_100000_lines:.2f} |")
-    for name, (took, plain) in of.speed.items():
-        print(f"| 1 MB of {name}; times `{_PLAIN_PASS.pattern}` | {took * 1000:.1f} ms; {took / plain:.1f} |")
+
+
+def _totals(of: dict[str, Any]) -> Iterator[tuple[str, str]]:
+    yield f"found, of {of['positives']:,} secrets", f"{of['recall']:.1f} %"
+    yield f"hits, in {of['negatives']:,} texts without a secret", str(of["false"])
+    yield f"hits, in {of['lines']:,} installed lines ({of['files']:,} files)", str(of["hits"])
+    yield "· in 100,000 lines", f"{of['hits_per_100000_lines']:.2f}"
+    for name, (took, plain) in of["speed"].items():
+        yield f"1 MB of {name}; times a pass of `{_PLAIN_PASS.pattern}`", f"{took * 1000:.1f} ms; {took / plain:.1f}"
 
 
 def speeds(largest: int) -> None:
@@ -1304,6 +1314,7 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=1, help="another one makes other samples (default: %(default)s)")
     parser.add_argument("--list", action="store_true", help="name what was missed and what was hit")
     parser.add_argument("--json", action="store_true", help="print figures only")
+    parser.add_argument("--before", type=Path, help="figures of an earlier run (--json), to be printed beside")
     parser.add_argument("--speed", action="store_true", help="print MB/s by size of the text instead")
     parser.add_argument("--largest", type=int, default=SIZES[-1], help="MB, for --speed (default: %(default)s)")
     asked = parser.parse_args()
@@ -1317,7 +1328,7 @@ def main() -> None:
         return
     for line in measured.listed if asked.list else ():
         print(line)
-    show(measured)
+    show(measured, json.loads(asked.before.read_text()) if asked.before else {})
 
 
 if __name__ == "__main__":
