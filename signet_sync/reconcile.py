@@ -317,7 +317,7 @@ class Bench:
     seal_of: Callable[[str], Seal | None]
     now_iso: str
     max_file_bytes: int = 64 * 1024 * 1024
-    was_redacted: Callable[[str], bool] = lambda _: False
+    redacted: frozenset[str] = frozenset()
 
 
 def judge(path: str, found: Found | Trouble, bench: Bench) -> Judgement:
@@ -362,7 +362,7 @@ def judge(path: str, found: Found | Trouble, bench: Bench) -> Judgement:
         redacted = bool(changed) and _is_redacted(seal, found.raw)
         if changed and not redacted:
             judgement = _mutated(path, found, seal, bench, changed)
-            return _came_back(judgement, seal, found.raw) if bench.was_redacted(path) else judgement
+            return _came_back(judgement, seal, found.raw) if path in bench.redacted else judgement
         if redacted:
             new_seal = seal._replace(digest=digest, body_sha256=actual, file_sha256=file_sha)
         elif seal.packed is None:  # these bytes are sealed from now on, in whatever form

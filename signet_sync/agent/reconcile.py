@@ -383,7 +383,7 @@ def _bench(workspace: Workspace, request: Request, stones: Tombstones) -> Bench:
         (lambda path: artifacts.seal_of(database, path)) if sealed else (lambda _: None),
         iso(request.now_us),
         workspace.settings.max_file_bytes,
-        lambda path: redactions.is_redacted(database, path),
+        redacted=redactions.paths(database),
     )
 
 
