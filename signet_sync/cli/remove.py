@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from dataclasses import asdict
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -59,7 +59,8 @@ def remove(
 
     --purge-history rewrites every commit that holds it, empties the reflogs and deletes every object that nothing
     needs any more; hashes change, and what you pushed or cloned is yours to clean. What people wrote and quotes the
-    session stays, and is named. A session that was removed earlier is purged all the same: give its key, token or id.
+    session stays, and is named. Where the history cannot be rewritten, the session is removed all the same, and the
+    answer says why and what to do. One that was removed earlier is purged all the same: give its key, token or id.
 
     --undo takes the session's name off the list of what must not come back, here and on every machine that the vault is
     synced to. It brings nothing back by itself: put the files into memory/ again (a backup of yours, git, another
@@ -86,7 +87,8 @@ def remove(
             _refresh(workspace, instant)
         plans = removal.plan(workspace, agent, session, purge_history=purge_history)
         if dry_run:
-            _dry(plans, [removal.preview(workspace, plan, instant) for plan in plans] if purge_history else [], as_json)
+            purges = [removal.preview(workspace, plan, instant) for plan in plans] if purge_history else []
+            _dry(plans, purges, as_json)
             return 0
         if reason is None and not all(plan.earlier for plan in plans):
             raise click.UsageError(_NO_REASON)
@@ -125,7 +127,7 @@ def _tell(done: Removed, *, earlier: bool) -> None:
     for path in done.pending:
         click.secho(f"  cannot be deleted yet, every pass tries again: {path}", fg="red")
     if done.purged is not None:
-        say_purged(done.purged)
+        say_purged(done.purged, f"remove {done.session_token}")
     elif done.git_history == "contains":
         click.secho("  the workspace's git history still holds the text; to rewrite it:", fg="yellow")
         click.secho(f"    signet-sync remove {done.session_token} --purge-history", fg="yellow")
@@ -188,18 +190,32 @@ def _tell_undo(undo: Undo) -> None:
 
 def purged_document(done: Done) -> dict[str, object]:
     """What a purge did, as JSON tells it."""
-    return {"commits": done.commits, "objects": done.objects, "left": list(done.left), "waiting": done.waiting or None}
+    return {
+        "commits": done.commits,
+        "objects": done.objects,
+        "left": list(done.left),
+        "waiting": done.waiting or None,
+        "refused": done.refused or None,
+        "nothing": done.nothing or None,
+    }
 
 
 def is_waiting(done: Done | None) -> bool:
     """Whether a purge was asked for and is not done."""
-    return done is not None and bool(done.waiting)
+    return done is not None and not done.is_done
 
 
-def say_purged(done: Done) -> None:
-    """Tells a person what a purge did."""
+def say_purged(done: Done, again: str) -> None:
+    """Tells a person what a purge did, and where it was refused how to ask for it `again`."""
     if done.waiting:
         click.secho(f"  the git history still holds the text, every pass tries again: {done.waiting}", fg="red")
+        return
+    if done.refused:
+        click.secho(f"  the git history was not purged: {done.refused}", fg="red")
+        click.secho(f"  then: signet-sync {again} --purge-history", fg="red")
+        return
+    if done.nothing:
+        click.echo(f"  nothing to purge: {done.nothing}")
         return
     click.echo(f"  git history: {counted(done.commits, 'commit')} rewritten, {counted(done.objects, 'object')} deleted")
     for path in done.left:
@@ -223,7 +239,7 @@ def _refresh(workspace: Workspace, instant: int) -> None:
         )
 
 
-def _dry(plans: list[Removal], purges: list[Begun], as_json: bool) -> None:
+def _dry(plans: list[Removal], purges: list[Begun | Done], as_json: bool) -> None:
     if as_json:
         emit(
             {
@@ -237,17 +253,30 @@ def _dry(plans: list[Removal], purges: list[Begun], as_json: bool) -> None:
                     }
                     for plan in plans
                 ],
-                **({"purge": [asdict(purge) for purge in purges]} if purges else {}),
+                **({"purge": [_would(purge) for purge in purges]} if purges else {}),
             }
         )
         return
     _list(plans)
-    for purge in purges:
+    for purge in map(_would, purges):
+        if purge["refused"] or purge["nothing"]:
+            click.echo(f"git history: nothing would be rewritten: {purge['refused'] or purge['nothing']}")
+            continue
         click.echo(
-            f"git history: {counted(purge.commits, 'commit')} would be rewritten, for"
-            f" {counted(purge.versions, 'version')} of files and {counted(purge.messages, 'message')}"
+            f"git history: {counted(purge['commits'], 'commit')} would be rewritten, for"
+            f" {counted(purge['versions'], 'version')} of files and {counted(purge['messages'], 'message')}"
         )
     click.echo("nothing was removed (--dry-run)")
+
+
+def _would(purge: Begun | Done) -> dict[str, Any]:
+    """What a purge would do, as JSON tells it."""
+    from signet_sync.vault.purge import Begun
+
+    found: dict[str, Any] = {"commits": 0, "versions": 0, "messages": 0, "refused": None, "nothing": None}
+    if isinstance(purge, Begun):
+        return {**found, **asdict(purge)}
+    return {**found, "refused": purge.refused or None, "nothing": purge.nothing or None}
 
 
 def _list(plans: list[Removal]) -> None:
