@@ -51,7 +51,7 @@ from signet_sync.index import artifacts, captures, events, lines, overview, page
 from signet_sync.index.database import is_odd, translate
 from signet_sync.index.schema import native_tables
 from signet_sync.projection.ledger import LedgerRow, compose
-from signet_sync.reconcile import Bench, Cliff, CliffRule, Judgement, Known, Survey, Tombstones
+from signet_sync.reconcile import Bench, Cliff, CliffRule, Judgement, Known, Seal, Survey, Tombstones
 from signet_sync.vault import files, scan
 from signet_sync.vault import tombstones as tombstone_files
 from signet_sync.vault.layout import folder
@@ -655,6 +655,8 @@ def _read_and_write(
     # In order of names the files of a session come together, and the folder's index is walked once.
     paths = sorted(paths)
     writer = _Writer(workspace, request, known, outcome.change, threaded=len(paths) > THREADED)
+    writer.look_up(paths[:BATCH])
+    bench = replace(bench, seal_of=writer.seal_of)
     settle_ns = int(request.settle_seconds * 1e9)
     young_ns = request.now_us * 1000 - settle_ns
     # A time far ahead comes from a clock that was set back; such a file would be young for ever.
@@ -685,7 +687,7 @@ def _read_and_write(
                     judgement = replace(judgement, row=None)
                 outcome.read += 1
                 judgements.append(judgement)
-            writer.write(judgements)
+            writer.write(judgements, paths[start + BATCH : start + 2 * BATCH])
             if request.progress is not None:
                 request.progress(min(start + BATCH, len(paths)), len(paths))
         perils.all_read()
@@ -707,8 +709,8 @@ class _Writer:
     """Writes batches of judgements into the open transaction.
 
     With many files a helper thread makes the full text of the batch before, while the next one is read: FTS5's one long
-    statement holds no interpreter lock. Everything else stays in this thread, because every short call that gives up
-    the lock would wait for it afterwards.
+    statement holds no interpreter lock. Meanwhile the connection is the helper's alone: what judging the next batch
+    needs of it, the seals, is looked up before.
     """
 
     def __init__(
@@ -729,11 +731,21 @@ class _Writer:
         self._next_id = artifacts.next_row_id(workspace.database)
         self._thread: threading.Thread | None = None
         self._failure: BaseException | None = None
+        self._seals: dict[str, Seal] = {}
+        self._any_seals = artifacts.seals_exist(self._database)
         if threaded:
             artifacts.tune_for_bulk(self._database, bulk=True)
 
-    def write(self, judgements: Sequence[Judgement]) -> None:
-        """Takes one batch."""
+    def look_up(self, paths: Sequence[str]) -> None:
+        """Gets the seals of the batch that is judged next."""
+        self._seals = artifacts.seals_of(self._database, paths) if self._any_seals else {}
+
+    def seal_of(self, path: str) -> Seal | None:
+        """The seal of a path of that batch."""
+        return self._seals.get(path)
+
+    def write(self, judgements: Sequence[Judgement], following: Sequence[str]) -> None:
+        """Takes one batch; `following` are the paths of the next one."""
         self._join()
         database = self._database
         before = artifacts.rows_by_path(database, [j.path for j in judgements if j.path in self._known])
@@ -774,8 +786,10 @@ class _Writer:
             database,
             [j.seal._replace(packed=desk.pack(j.raw)) for j in judgements if j.seal is not None and j.raw is not None],
         )
+        self.look_up(following)
         if self._threaded:
             self._thread = threading.Thread(target=self._beside, args=(first, self._next_id), name="full-text")
+            database.lent_to = self._thread
             self._thread.start()
         else:
             artifacts.index_text(database, first, self._next_id)
@@ -791,6 +805,7 @@ class _Writer:
         if self._thread is not None:
             self._thread.join()
             self._thread = None
+            self._database.lent_to = None
 
     def _moved(self, judgement: Judgement) -> bool:
         """Whether the file is another one than before: under a tombstone's token all files are read in every pass."""
@@ -807,9 +822,7 @@ class _Writer:
             self._failure = error
 
     def _join(self) -> None:
-        if self._thread is not None:
-            self._thread.join()
-            self._thread = None
+        self.rest()
         if self._failure is not None:
             failure, self._failure = self._failure, None
             raise failure
