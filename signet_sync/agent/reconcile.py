@@ -47,7 +47,7 @@ from signet_sync.contracts.sanitizer import sanitizer_stamp
 from signet_sync.contracts.timestamps import iso
 from signet_sync.contracts.tokens import token_of
 from signet_sync.errors import DatabaseCorrupt, DatabaseError, Interrupted, RevisionConflict, WorkspaceError
-from signet_sync.index import artifacts, captures, events, lines, overview, pages, tombstones
+from signet_sync.index import artifacts, captures, events, lines, overview, pages, tombstones, violations
 from signet_sync.index.database import is_odd, translate
 from signet_sync.index.schema import native_tables
 from signet_sync.projection.ledger import LedgerRow, compose
@@ -352,6 +352,10 @@ def _index(workspace: Workspace, request: Request) -> Outcome:
         plan.read = sorted(path for path in snapshot.files if _is_artifact(path)) + others
         outcome.unchanged = 0
     bench = _bench(workspace, request, stones)
+    if request.accept_removals and snapshot.everything:
+        present = snapshot.files.keys() | snapshot.odd.keys()
+        gone = [path for path in violations.sealed_paths(database) if path not in present]
+        bench = replace(bench, accepted_gone=bench.accepted_gone | frozenset(gone))
     if stones and not workspace.touch_nothing:
         _enforce(workspace, plan, bench, outcome)
     before = {} if request.rebuild else known
@@ -383,6 +387,7 @@ def _bench(workspace: Workspace, request: Request, stones: Tombstones) -> Bench:
         (lambda path: artifacts.seal_of(database, path)) if sealed else (lambda _: None),
         iso(request.now_us),
         workspace.settings.max_file_bytes,
+        frozenset(one.path for one in violations.accepted_gone(database)) if sealed else frozenset(),
     )
 
 
@@ -601,6 +606,9 @@ def _apply(
         graph.update(database, change.told, whole=whole or stale, alive=lambda: _alive(request, len(plan.read)))
         tombstones.forget_loose_marks(database, loose)
         _links(workspace, change, outcome, whole=whole)
+        if request.accept_removals:
+            gone = [path for path in violations.sealed_paths(database) if path in bench.accepted_gone]
+            violations.accept_gone(database, gone, iso(request.now_us), "reindex --accept-removals")
         change.agents.update(_violations(workspace, request))
         if outcome.full:
             database.execute("delete from meta where key = 'halted'")
@@ -899,10 +907,12 @@ def _violations(workspace: Workspace, request: Request) -> set[str]:
         "insert into violations(path, code, message, found_at, found_sha256, batch)"
         f" select path, code, message, ?, coalesce(found_sha256, ''), ? from files where {_VIOLATED}"
         " on conflict(path) do update set code = excluded.code, message = excluded.message,"
-        " found_sha256 = excluded.found_sha256 where code <> excluded.code or found_sha256 <> excluded.found_sha256",
+        " found_sha256 = excluded.found_sha256 where code <> excluded.code or found_sha256 <> excluded.found_sha256"
+        " or message <> excluded.message",
         (moment, moment),
     )
     database.execute(f"delete from violations where path not in (select path from files where {_VIOLATED})")
+    violations.forget_returned(database)
     return {agent for _, agent in before ^ violations_open(workspace) if agent is not None}
 
 
