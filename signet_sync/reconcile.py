@@ -58,7 +58,8 @@ HINTS: dict[str, str] = {
     "unreadable": "check the file's permissions and the disk; its last good state stays in the index",
     "tombstone-invalid": "restore the tombstone file from a copy; while it cannot be read its name decides",
     "mutated": "signet-sync violations show PATH, then restore or accept it",
-    "vanished": "signet-sync violations restore PATH brings it back; signet-sync remove makes it official",
+    "vanished": "signet-sync violations restore PATH brings it back, accept settles that it is gone; signet-sync remove"
+    " removes the whole session",
     "conflict-copy": "compare it with the original and delete the one you do not want",
     "foreign-name": "not one of our files; it is left alone",
     "temporary": "a temporary file of another program; it is left alone",
@@ -310,14 +311,19 @@ def _ignored_message(code: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Bench:
-    """What `judge` needs beside the file: the rules, the tombstones, and how to get a path's seal."""
+    """What `judge` needs beside the file: the rules, the tombstones, and how to get a path's seal.
+
+    `accepted_gone` are the paths of sealed files whose absence a person has accepted, `redacted` those of files that
+    were redacted.
+    """
 
     tombstones: Tombstones
     noise: NoiseRule
     seal_of: Callable[[str], Seal | None]
     now_iso: str
     max_file_bytes: int = 64 * 1024 * 1024
-    was_redacted: Callable[[str], bool] = lambda _: False
+    accepted_gone: frozenset[str] = frozenset()
+    redacted: frozenset[str] = frozenset()
 
 
 def judge(path: str, found: Found | Trouble, bench: Bench) -> Judgement:
@@ -330,6 +336,9 @@ def judge(path: str, found: Found | Trouble, bench: Bench) -> Judgement:
         settled = found.code in ("not-a-file", "too-large", "unreadable")
         if settled and bench.tombstones and bench.tombstones.cover(name.token, None, None):
             return _tombstoned(path, found.signature)
+        if found.code == "not-a-file" and seal is not None:
+            message = f"something else was put in the place of the sealed file: {found.message}"
+            return _with_sealed_row(Judgement(path, "violation", "mutated", message, found.signature), seal, bench)
         code = found.code if settled else "unreadable"
         return _with_sealed_row(Judgement(path, "invalid", code, found.message, found.signature), seal, bench)
     try:
@@ -362,7 +371,7 @@ def judge(path: str, found: Found | Trouble, bench: Bench) -> Judgement:
         redacted = bool(changed) and _is_redacted(seal, found.raw)
         if changed and not redacted:
             judgement = _mutated(path, found, seal, bench, changed)
-            return _came_back(judgement, seal, found.raw) if bench.was_redacted(path) else judgement
+            return _came_back(judgement, seal, found.raw) if path in bench.redacted else judgement
         if redacted:
             new_seal = seal._replace(digest=digest, body_sha256=actual, file_sha256=file_sha)
         elif seal.packed is None:  # these bytes are sealed from now on, in whatever form
@@ -398,12 +407,17 @@ def judge(path: str, found: Found | Trouble, bench: Bench) -> Judgement:
 
 
 def judge_missing(path: str, known: Known, bench: Bench) -> Judgement | None:
-    """A path that is gone: `vanished` where a seal stands and no tombstone explains it, else it just leaves (None)."""
+    """A path that is gone: `vanished` where a seal stands and nothing explains it, else it just leaves (None).
+
+    A tombstone explains it, or a person who has accepted it.
+    """
     name = artifact_name(path.rpartition("/")[2])
     if name is None or name.kind not in IMMUTABLE_KINDS:
         return None
     seal = bench.seal_of(path)
-    if seal is None or bench.tombstones.cover(seal.session_token, seal.agent_id, seal.session_id):
+    if seal is None or path in bench.accepted_gone:
+        return None
+    if bench.tombstones.cover(seal.session_token, seal.agent_id, seal.session_id):
         return None
     return Judgement(path, "violation", "vanished", "the file is gone and no tombstone explains it")
 

@@ -232,7 +232,7 @@ def test_a_sealed_file_replaced_by_none_keeps_its_row(vault, tmp_path, make):
     vault.reindex()
     (vault / PATH).rename(tmp_path / "moved.md")
     make(vault / PATH, tmp_path / "moved.md")
-    assert judged(vault, vault.reindex()) == ("invalid", "not-a-file")
+    assert judged(vault, vault.reindex()) == ("violation", "mutated")
     assert vault.hits("five tries") == [PATH]
 
 

@@ -25,6 +25,7 @@ from signet_sync.contracts.redactions import SECRETS, Cleaning, is_redaction, re
 from signet_sync.contracts.sanitizer import sanitize_line, sanitize_transcript_v2
 from signet_sync.vault import files
 
+DEAD = 4_194_305  # beyond the highest id that a process can have
 NOW_US = 1_774_785_600_000_000
 SECRET = "ghp_" + some(Random(11), 36)
 OTHER = "AKIA" + some(Random(5), 16).upper()
@@ -96,6 +97,19 @@ def leaks(*places: Path, word: str = SECRET) -> list[str]:
     ]
 
 
+def packed(vault: Vault) -> bytes:
+    """The sealed bytes of the first session as the database holds them: no search for words finds anything in them."""
+    rows = vault.rows("select packed from seals where session_id = ? order by path", numbered(1)["session_id"])
+    return b"".join(one for (one,) in rows)
+
+
+def held(vault: Vault, old: bytes, but: bytes = b"") -> list[bytes]:
+    """Pieces of some bytes that a file of the state folder holds, and other bytes do not."""
+    raws = [path.read_bytes() for path in vault.state.rglob("*") if path.is_file()]
+    pieces = [old[at : at + 16] for at in range(0, len(old) - 16, 8)]
+    return [piece for piece in pieces if piece not in but and any(piece in raw for raw in raws)]
+
+
 @pytest.fixture
 def vault(tmp_path: Path) -> Vault:
     """Three sessions; the first is another program's, and holds a secret in body, sentence and manifest."""
@@ -132,13 +146,20 @@ def redact(vault: Vault, *given: str, code: int = 0):
 
 
 def test_a_secret_leaves_files_seals_copies_and_backups(vault, tmp_path):
-    """Also kept and conflict copies, a database that was set aside, and a backup with the bytes of seals."""
+    """Also kept and conflict copies, a database that was set aside, a backup with the bytes of seals, leftovers."""
     summary = vault / path_of("transcript")
     for ending in (" (1).md", ".sync-conflict-20260329-101010-ABCDEFG.md"):
         vault.put((summary.stem + ending, summary.read_bytes()))
     (vault / "MEMORY.user-20260328T101010000Z.md").write_text(f"what I said: {SECRET}, and more\n")
     shutil.copy(vault.db, f"{vault.db}.corrupt-20260101T000000Z")
     assert vault.call("backup", "create").code == 0
+    raw = (vault / path_of("summary")).read_bytes()
+    for place in (vault / f".signet/tmp/{DEAD}-{'0' * 32}.tmp", vault.state / f"backups/native-20260328.db.{DEAD}.tmp"):
+        place.write_bytes(raw)
+    (
+        vault / f".signet/tmp/{DEAD}-{'0' * 32}-{'1' * 16}-{'2' * 16}-{path_of('summary').replace('/', '%2F')}.tmp"
+    ).write_bytes(raw)
+    old = packed(vault)
     before = {kind: (vault / path_of(kind)).read_bytes() for kind in ("summary", "transcript", "manifest")}
     dry = vault.call("redact", numbered(1)["session_id"], "--dry-run", "--json")
     assert dry.code == 0 and SECRET not in dry.out
@@ -149,6 +170,8 @@ def test_a_secret_leaves_files_seals_copies_and_backups(vault, tmp_path):
     assert [one["path"] for one in document["redacted"]] == sorted(path_of(kind) for kind in before)
     assert document["left"] == [] and document["git_history"] == "no-repository"
     assert leaks(vault.root, vault.state) == []
+    assert any(old[at : at + 16] not in packed(vault) for at in range(0, len(old) - 16, 8))
+    assert held(vault, old) and held(vault, old, but=packed(vault)) == []
     assert f"what I said: {MARK}, and more\n".encode() == (vault / "MEMORY.user-20260328T101010000Z.md").read_bytes()
     assert f"my own words, and {MARK} among them" in (vault / path_of("manifest")).read_text()
     assert {code for _, code in vault.problems(vault.reindex()).values()} == {"conflict-copy"}

@@ -6,6 +6,7 @@ import json
 import os
 import re
 import socket
+import stat
 import time
 import uuid
 from collections.abc import Collection, Iterator
@@ -113,7 +114,8 @@ def project(
             outcome.trouble.append(busy.message)
         except (OSError, SignetSyncError) as error:
             outcome.deferred = True
-            outcome.trouble.append(f"{head_page(agent_id)}: the page could not be written: {reason(error)}")
+            path = (error.path if isinstance(error, SignetSyncError) else None) or head_page(agent_id)
+            outcome.trouble.append(f"{path}: the page could not be written: {reason(error)}")
     return outcome
 
 
@@ -136,7 +138,9 @@ def _agent(
     if not held:
         if not halted:
             moved = sorted({day for agent, day in days if agent == agent_id}, reverse=True)
-            _ledger_pages(workspace, agent_id, None if everything else moved, now_us, patient=patient)
+            blocked = _ledger_pages(workspace, agent_id, None if everything else moved, now_us, patient=patient)
+            outcome.trouble += blocked
+            outcome.deferred |= bool(blocked)
             try:
                 _diary_page(workspace, agent_id, now_us, patient=patient)
             except (OSError, SignetSyncError) as error:
@@ -241,14 +245,17 @@ def warning(workspace: Workspace, agent_id: str, halted: str = "") -> str:
     return f"{what} changed or lost after being sealed: signet-sync violations list"
 
 
-def _ledger_pages(workspace: Workspace, agent_id: str, moved: list[str] | None, now_us: int, *, patient: bool) -> None:
+def _ledger_pages(
+    workspace: Workspace, agent_id: str, moved: list[str] | None, now_us: int, *, patient: bool
+) -> list[str]:
     """Day pages and their month pages: those whose days moved, or (None) all that are not as we left them.
 
     The transaction that moved a session also marked its pages stale, so that neither a crash nor a hold loses them.
     With `patient` one in which another machine's agent says more than ours would stays: it may have sealed a file that
-    came here damaged.
+    came here damaged. Gives the trouble with pages that are no files any more: the others do not wait for them.
     """
     database = workspace.database
+    blocked: list[str] = []
     if moved is None:
         counts = pages.days(database, agent_id)
         states = pages.page_states(database, agent_id)
@@ -267,6 +274,10 @@ def _ledger_pages(workspace: Workspace, agent_id: str, moved: list[str] | None, 
     written: list[tuple[str, PageState]] = []
 
     def bring(path: str, text: str | None) -> None:
+        status = files.look(workspace.root, path)
+        if status is not None and not stat.S_ISREG(status.st_mode):
+            blocked.append(f"{path}: the page could not be written: a {files.kind_of(status.st_mode)} stands there")
+            return
         state = states.get(path)
         _ledger_page(workspace, agent_id, path, text, state, folders, written, now_us, patient=patient)
 
@@ -286,6 +297,7 @@ def _ledger_pages(workspace: Workspace, agent_id: str, moved: list[str] | None, 
         with database.transaction():
             for path, state in written:
                 pages.store_page(database, path, state)
+    return blocked
 
 
 _MEMORY = re.compile(rb"\^(m-[a-z0-9]+)")
@@ -633,22 +645,31 @@ def keep_copy(workspace: Workspace, path: str, suffix: str, data: bytes, now_us:
     """Keeps displaced bytes beside a page as `NAME.user-<utc>.md` (Signet's own once, as `NAME.signet-<utc>.md`)."""
     folder, _, name = path.rpartition("/")
     stem = name.removesuffix(".md")
-    stamp = iso(now_us).replace("-", "").replace(":", "").replace(".", "")
     kept = files.listing(workspace.root, folder, f"{stem}.{suffix}-")
     for other in kept:
         found = files.read(workspace.root, f"{folder}/{other}" if folder else other, PAGE_LIMIT)
         if suffix == "signet" or (isinstance(found, Found) and found.raw == data):
             return None
-    for number in range(100):
-        target = f"{stem}.{suffix}-{stamp}{f'-{number}' if number else ''}.md"
-        target = f"{folder}/{target}" if folder else target
+    for target in copy_names(path, suffix, now_us):
         try:
             files.create_once(workspace.root, target, data)
         except FileExistsError:
             continue
         workspace.events.append(f"{path}: what stood there is kept as {target}")
         return target
-    raise SignetSyncError("no free name for a kept copy", path=path, hint="remove old copies beside it")
+    raise no_free_name(path)
+
+
+def copy_names(path: str, suffix: str, now_us: int) -> Iterator[str]:
+    """The paths that a kept copy of a file may have, beside it."""
+    stamp = iso(now_us).replace("-", "").replace(":", "").replace(".", "")
+    for number in range(100):
+        yield f"{path.removesuffix('.md')}.{suffix}-{stamp}{f'-{number}' if number else ''}.md"
+
+
+def no_free_name(path: str) -> SignetSyncError:
+    """Where all the names of `copy_names` are taken."""
+    return SignetSyncError("no free name for a kept copy", path=path, hint="remove old copies beside it")
 
 
 def next_instant(workspace: Workspace) -> int | None:

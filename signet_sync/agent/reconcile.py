@@ -48,11 +48,22 @@ from signet_sync.contracts.sanitizer import sanitizer_stamp
 from signet_sync.contracts.timestamps import iso
 from signet_sync.contracts.tokens import token_of
 from signet_sync.errors import DatabaseCorrupt, DatabaseError, Interrupted, RevisionConflict, WorkspaceError, reason
-from signet_sync.index import artifacts, captures, events, gardens, lines, overview, pages, redactions, tombstones
+from signet_sync.index import (
+    artifacts,
+    captures,
+    events,
+    gardens,
+    lines,
+    overview,
+    pages,
+    redactions,
+    tombstones,
+    violations,
+)
 from signet_sync.index.database import is_odd, translate
 from signet_sync.index.schema import native_tables
 from signet_sync.projection.ledger import LedgerRow, compose
-from signet_sync.reconcile import Bench, Cliff, CliffRule, Judgement, Known, Survey, Tombstones
+from signet_sync.reconcile import Bench, Cliff, CliffRule, Judgement, Known, Seal, Survey, Tombstones
 from signet_sync.vault import files, scan
 from signet_sync.vault import tombstones as tombstone_files
 from signet_sync.vault.layout import folder
@@ -357,6 +368,10 @@ def _index(workspace: Workspace, request: Request) -> Outcome:
         plan.read = sorted(path for path in snapshot.files if _is_artifact(path)) + others
         outcome.unchanged = 0
     bench = _bench(workspace, request, stones)
+    if request.accept_removals and snapshot.everything:
+        present = snapshot.files.keys() | snapshot.odd.keys()
+        gone = [path for path in violations.sealed_paths(database) if path not in present]
+        bench = replace(bench, accepted_gone=bench.accepted_gone | frozenset(gone))
     if stones and not workspace.touch_nothing:
         _enforce(workspace, plan, bench, outcome)
     before = {} if request.rebuild else known
@@ -388,7 +403,8 @@ def _bench(workspace: Workspace, request: Request, stones: Tombstones) -> Bench:
         (lambda path: artifacts.seal_of(database, path)) if sealed else (lambda _: None),
         iso(request.now_us),
         workspace.settings.max_file_bytes,
-        lambda path: redactions.is_redacted(database, path),
+        frozenset(one.path for one in violations.accepted_gone(database)) if sealed else frozenset(),
+        redacted=redactions.paths(database),
     )
 
 
@@ -608,6 +624,9 @@ def _apply(
         graph.update(database, change.told, whole=whole or stale, alive=lambda: _alive(request, len(plan.read)))
         tombstones.forget_loose_marks(database, loose)
         _links(workspace, change, outcome, whole=whole)
+        if request.accept_removals:
+            gone = [path for path in violations.sealed_paths(database) if path in bench.accepted_gone]
+            violations.accept_gone(database, gone, iso(request.now_us), "reindex --accept-removals")
         change.agents.update(_violations(workspace, request))
         if outcome.full:
             database.execute("delete from meta where key = 'halted'")
@@ -664,6 +683,8 @@ def _read_and_write(
     # In order of names the files of a session come together, and the folder's index is walked once.
     paths = sorted(paths)
     writer = _Writer(workspace, request, known, outcome.change, threaded=len(paths) > THREADED)
+    writer.look_up(paths[:BATCH])
+    bench = replace(bench, seal_of=writer.seal_of)
     settle_ns = int(request.settle_seconds * 1e9)
     young_ns = request.now_us * 1000 - settle_ns
     # A time far ahead comes from a clock that was set back; such a file would be young for ever.
@@ -696,7 +717,7 @@ def _read_and_write(
                     judgement = replace(judgement, row=None)
                 outcome.read += 1
                 judgements.append(judgement)
-            writer.write(judgements)
+            writer.write(judgements, paths[start + BATCH : start + 2 * BATCH])
             if request.progress is not None:
                 request.progress(min(start + BATCH, len(paths)), len(paths))
         perils.all_read()
@@ -734,8 +755,8 @@ class _Writer:
     """Writes batches of judgements into the open transaction.
 
     With many files a helper thread makes the full text of the batch before, while the next one is read: FTS5's one long
-    statement holds no interpreter lock. Everything else stays in this thread, because every short call that gives up
-    the lock would wait for it afterwards.
+    statement holds no interpreter lock. Meanwhile the connection is the helper's alone: what judging the next batch
+    needs of it, the seals, is looked up before.
     """
 
     def __init__(
@@ -756,11 +777,21 @@ class _Writer:
         self._next_id = artifacts.next_row_id(workspace.database)
         self._thread: threading.Thread | None = None
         self._failure: BaseException | None = None
+        self._seals: dict[str, Seal] = {}
+        self._any_seals = artifacts.seals_exist(self._database)
         if threaded:
             artifacts.tune_for_bulk(self._database, bulk=True)
 
-    def write(self, judgements: Sequence[Judgement]) -> None:
-        """Takes one batch."""
+    def look_up(self, paths: Sequence[str]) -> None:
+        """Gets the seals of the batch that is judged next."""
+        self._seals = artifacts.seals_of(self._database, paths) if self._any_seals else {}
+
+    def seal_of(self, path: str) -> Seal | None:
+        """The seal of a path of that batch."""
+        return self._seals.get(path)
+
+    def write(self, judgements: Sequence[Judgement], following: Sequence[str]) -> None:
+        """Takes one batch; `following` are the paths of the next one."""
         self._join()
         database = self._database
         before = artifacts.rows_by_path(database, [j.path for j in judgements if j.path in self._known])
@@ -805,8 +836,10 @@ class _Writer:
             if judgement.redacted and judgement.row is not None:
                 told = f"{iso(self._request.now_us)} redacted on another machine"
                 redactions.record(database, judgement.row.agent_id, [judgement.path], told)
+        self.look_up(following)
         if self._threaded:
             self._thread = threading.Thread(target=self._beside, args=(first, self._next_id), name="full-text")
+            database.lent_to = self._thread
             self._thread.start()
         else:
             artifacts.index_text(database, first, self._next_id)
@@ -822,6 +855,7 @@ class _Writer:
         if self._thread is not None:
             self._thread.join()
             self._thread = None
+            self._database.lent_to = None
 
     def _moved(self, judgement: Judgement) -> bool:
         """Whether the file is another one than before: under a tombstone's token all files are read in every pass."""
@@ -838,9 +872,7 @@ class _Writer:
             self._failure = error
 
     def _join(self) -> None:
-        if self._thread is not None:
-            self._thread.join()
-            self._thread = None
+        self.rest()
         if self._failure is not None:
             failure, self._failure = self._failure, None
             raise failure
@@ -917,10 +949,12 @@ def _violations(workspace: Workspace, request: Request) -> set[str]:
         "insert into violations(path, code, message, found_at, found_sha256, batch)"
         f" select path, code, message, ?, coalesce(found_sha256, ''), ? from files where {_VIOLATED}"
         " on conflict(path) do update set code = excluded.code, message = excluded.message,"
-        " found_sha256 = excluded.found_sha256 where code <> excluded.code or found_sha256 <> excluded.found_sha256",
+        " found_sha256 = excluded.found_sha256 where code <> excluded.code or found_sha256 <> excluded.found_sha256"
+        " or message <> excluded.message",
         (moment, moment),
     )
     database.execute(f"delete from violations where path not in (select path from files where {_VIOLATED})")
+    violations.forget_returned(database)
     return {agent for _, agent in before ^ violations_open(workspace) if agent is not None}
 
 

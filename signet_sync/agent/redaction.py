@@ -60,7 +60,7 @@ class Redacted:
     left: tuple[Left, ...]
     git_history: str
     purged: purge.Done | None = None
-    begun: Begun | None = None
+    begun: Begun | purge.Done | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +105,7 @@ def selected(workspace: Workspace, agent_id: str, name: str | None) -> list[str]
 
 
 def preview(workspace: Workspace, paths: Sequence[str], *, purge_history: bool = False) -> Redacted:
-    """What `redact` would do; nothing is written. Raises `RepositoryRefused`, `WorkspaceError`."""
+    """What `redact` would do; nothing is written."""
     found: list[Redaction] = []
     left: list[Left] = []
     for path in paths:
@@ -115,8 +115,9 @@ def preview(workspace: Workspace, paths: Sequence[str], *, purge_history: bool =
         elif looked is not None:
             found.append(Redaction(path, looked.rules))
             left += _kept(workspace, looked)
-    begun = purge.preview(workspace, Healing(paths, SECRETS)) if purge_history else None
-    return Redacted(tuple(found), tuple(left), versions.holds(workspace.root, [one.path for one in found]), None, begun)
+    held = _holder(workspace, paths)
+    begun = purge.preview(workspace, lambda: Healing(paths, SECRETS), held) if purge_history else None
+    return Redacted(tuple(found), tuple(left), held(), None, begun)
 
 
 def redact(
@@ -131,12 +132,10 @@ def redact(
 ) -> Redacted:
     """Redacts artifacts, then passes over them. Killed anywhere, the same call goes on where it stood.
 
-    Raises `RepositoryRefused` where the history is to be purged and cannot be; then nothing was redacted.
+    Where the history is to be purged and cannot be, the files are redacted all the same, and the answer says why.
     """
-    note = {"redacted": why}
-    healing = Healing(paths, cleaning)
-    if purge_history:
-        purge.begin(workspace, healing, note)
+    note, held = {"redacted": why}, _holder(workspace, paths)
+    begun = purge.begin(workspace, lambda: Healing(paths, cleaning), note, held) if purge_history else None
     found: list[Redaction] = []
     left: list[Left] = []
     for start in range(0, len(paths), _BATCH):
@@ -151,9 +150,12 @@ def redact(
     touched = frozenset(one.path for one in found)
     if touched or redactions.is_due(workspace.database):
         reconcile.run_pass(workspace, reconcile.Request(now_us=now_us, paths=touched or None, reread=touched))
-    history = versions.holds(workspace.root, sorted(touched))
-    purged = purge.finish(workspace, healing, note) if purge_history else None
-    return Redacted(tuple(found), tuple(left), history if purged is None else purged.git_history, purged)
+    purged = purge.finish(workspace, begun, note) if begun is not None else None
+    return Redacted(tuple(found), tuple(left), held() if purged is None else purged.history(held), purged)
+
+
+def _holder(workspace: Workspace, paths: Sequence[str]) -> Callable[[], str]:
+    return lambda: versions.holds(workspace.root, sorted(paths))
 
 
 def _written(

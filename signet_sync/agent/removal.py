@@ -28,6 +28,7 @@ from signet_sync.index.traces import used_elsewhere
 from signet_sync.reconcile import judge_tombstone
 from signet_sync.vault import files, versions
 from signet_sync.vault import tombstones as tombstone_files
+from signet_sync.vault.git.repository import RepositoryRefused
 from signet_sync.vault.purge import Begun
 
 
@@ -92,7 +93,7 @@ def plan(workspace: Workspace, agent_id: str, name: str, *, purge_history: bool 
     """What `remove NAME` would cover: an id (or a path) covers its session only, a key or token all of the token's.
 
     With `purge_history` also sessions that were removed earlier, before those that are still there. Raises `UsageError`
-    where the name means nothing, or several sessions by a mere prefix; `RepositoryRefused`, `WorkspaceError`.
+    where the name means nothing, or several sessions by a mere prefix.
     """
     earlier = _earlier(workspace, agent_id, name) if purge_history else []
     try:
@@ -111,10 +112,15 @@ def _earlier(workspace: Workspace, agent_id: str, name: str) -> list[Removal]:
     found = []
     for stone in standing(workspace):
         if stone.agent_id == agent_id and stone.session_token in (name, token_of(agent_id, name)):
-            refs = tuple(SessionRef(agent_id, stone.session_token, one, None) for one in stone.session_ids)
-            paths = tuple(tombstones.gone_paths(workspace.database, stone))
-            found.append(Removal(agent_id, stone.session_token, refs, not refs, paths, earlier=True))
+            found.append(_of_stone(workspace, stone))
     return found
+
+
+def _of_stone(workspace: Workspace, stone: Tombstone) -> Removal:
+    """What a tombstone covers, all of it."""
+    refs = tuple(SessionRef(stone.agent_id, stone.session_token, one, None) for one in stone.session_ids)
+    paths = tuple(tombstones.gone_paths(workspace.database, stone))
+    return Removal(stone.agent_id, stone.session_token, refs, not refs, paths, earlier=True)
 
 
 def _earlier_by_id(workspace: Workspace, agent_id: str, name: str) -> list[Removal]:
@@ -122,12 +128,17 @@ def _earlier_by_id(workspace: Workspace, agent_id: str, name: str) -> list[Remov
     stones = [stone for stone in standing(workspace) if stone.agent_id == agent_id]
     went = {stone.session_token: _removed_with(workspace, stone) for stone in stones}
     past = bygone.Past(agent_id, lambda path, raw: any(one(path, raw) for one in went.values()))
-    found = bygone.look(workspace, past).artifacts if stones else []
+    found: list[tuple[str, bytes]] = []
+    if stones:
+        with suppress(RepositoryRefused, WorkspaceError, OSError):  # then the tombstones alone tell
+            found = bygone.look(workspace, past).artifacts
     removals = []
     for stone in stones:
         told = {(path, bygone.session_of(raw)) for path, raw in found if went[stone.session_token](path, raw)}
         ids = {one for path, one in told if one is not None and name in (path, one)} | {name} & {*stone.session_ids}
-        if ids:
+        if not found and name in stone.removed_paths and len(stone.session_ids) < 2:
+            removals.append(_of_stone(workspace, stone))
+        elif ids:
             paths = tuple(sorted({path for path, one in told if one in ids}))
             refs = tuple(SessionRef(agent_id, stone.session_token, one, None) for one in sorted(ids))
             removals.append(Removal(agent_id, stone.session_token, refs, False, paths, earlier=True))
@@ -237,15 +248,17 @@ def remove(
 ) -> Removed:
     """Removes for good. A crash after the tombstone file is durable is finished by the next pass, whoever makes it.
 
-    `mend` takes what is quoted of it out of versions that the history has of other files. Raises `RepositoryRefused`
-    where the history is to be purged and cannot be; then nothing was removed.
+    `mend` takes what is quoted of it out of versions that the history has of other files. Where the history is to be
+    purged and cannot be, the session goes all the same, and the answer says why.
     """
     if removal.earlier:
         return _purge_earlier(workspace, removal, now_us)
     needles, transcripts = _needles(workspace, removal), _transcripts(workspace, removal)
-    verdicts, note = (_verdicts(workspace, removal, needles, mend), _note(removal)) if purge_history else (None, {})
-    if verdicts is not None:
-        purge.begin(workspace, verdicts, note)
+    note, begun = _note(removal), None
+    if purge_history:
+        begun = purge.begin(
+            workspace, lambda: _verdicts(workspace, removal, needles, mend), note, _holder(workspace, removal)
+        )
     with state.workspace_lock(workspace.state):
         if workspace.database.meta("halted") is None:
             # What somebody wrote into our part of a page is kept beside it now, while rows tell which lines must go.
@@ -275,7 +288,8 @@ def remove(
         (removal.agent_id, removal.session_token),
     )
     pending = tuple(artifact for artifact in removal.paths if files.look(workspace.root, artifact) is not None)
-    purged = None if verdicts is None else purge.finish(workspace, verdicts, note)
+    purged = None if begun is None else purge.finish(workspace, begun, note)
+    held = _holder(workspace, removal)
     return Removed(
         removal.agent_id,
         removal.session_token,
@@ -283,11 +297,15 @@ def remove(
         tuple(artifact for artifact in removal.paths if artifact not in pending),
         pending,
         before - after,
-        _git_history(workspace, removal) if purged is None else purged.git_history,
+        held() if purged is None else purged.history(held),
         tuple(sorted({*traces.foreign_files(workspace, needles, path), *transcripts})),
         purged,
         quoted_in=quoted_in,
     )
+
+
+def _holder(workspace: Workspace, removal: Removal) -> Callable[[], str]:
+    return lambda: _git_history(workspace, removal)
 
 
 def _git_history(workspace: Workspace, removal: Removal) -> str:
@@ -306,15 +324,20 @@ def _is_left_out(workspace: Workspace, removal: Removal) -> bool:
 
 
 def _purge_earlier(workspace: Workspace, removal: Removal, now_us: int) -> Removed:
-    """Cleans the history of what was removed earlier. Raises `RepositoryRefused`, `WorkspaceError`, `OSError`."""
-    verdicts, needles, past = _judged_earlier(workspace, removal, now_us)
-    note = _note(removal)
-    purge.begin(workspace, verdicts, note)
-    done = purge.finish(workspace, verdicts, note)
+    """Cleans the history of what was removed earlier."""
+    needles, past = _needles(workspace, removal), bygone.Past(removal.agent_id)
+
+    def judged() -> purge.Verdicts:
+        nonlocal needles, past
+        verdicts, needles, past = _judged_earlier(workspace, removal, now_us)
+        return verdicts
+
+    note, held = _note(removal), _holder(workspace, removal)
+    done = purge.finish(workspace, purge.begin(workspace, judged, note, held), note)
     unknown = bygone.unknown_memories(workspace, past)
     # Without artifacts nothing told their words, which pages may show.
     unsure = unknown or (not past.artifacts and _is_left_out(workspace, removal))
-    stone = tombstone_files.path_of(removal.agent_id, removal.session_token)
+    stone, history = tombstone_files.path_of(removal.agent_id, removal.session_token), done.history(held)
     return Removed(
         removal.agent_id,
         removal.session_token,
@@ -322,7 +345,7 @@ def _purge_earlier(workspace: Workspace, removal: Removal, now_us: int) -> Remov
         (),
         (),
         0,
-        "unknown" if unsure and done.git_history == "clean" else done.git_history,
+        "unknown" if unsure and history == "clean" else history,
         tuple(traces.foreign_files(workspace, needles, stone)),
         done,
         unknown,
@@ -347,11 +370,15 @@ def _judged_earlier(
         return _verdicts(then, seen, needles), needles, past
 
 
-def preview(workspace: Workspace, removal: Removal, now_us: int) -> Begun:
-    """What `--purge-history` would rewrite. Raises `RepositoryRefused`, `WorkspaceError`."""
-    if removal.earlier:
-        return purge.preview(workspace, _judged_earlier(workspace, removal, now_us)[0])
-    return purge.preview(workspace, _verdicts(workspace, removal, _needles(workspace, removal)))
+def preview(workspace: Workspace, removal: Removal, now_us: int) -> Begun | purge.Done:
+    """What `--purge-history` would rewrite, or why it would not."""
+
+    def judged() -> purge.Verdicts:
+        if removal.earlier:
+            return _judged_earlier(workspace, removal, now_us)[0]
+        return _verdicts(workspace, removal, _needles(workspace, removal))
+
+    return purge.preview(workspace, judged, _holder(workspace, removal))
 
 
 def _verdicts(workspace: Workspace, removal: Removal, needles: set[bytes], mend: Mend = _as_it_is) -> purge.Verdicts:

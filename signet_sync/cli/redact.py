@@ -19,7 +19,7 @@ from signet_sync.cli import (
     resolve_now,
 )
 from signet_sync.cli.reindex import progress_bar
-from signet_sync.cli.remove import is_waiting, purged_document, refresh, say_purged
+from signet_sync.cli.remove import is_waiting, purged_document, refresh, say_purged, say_would, would
 
 if TYPE_CHECKING:
     from signet_sync.agent.redaction import Redacted
@@ -104,7 +104,6 @@ def redact(
 
 def _tell(done: Redacted, as_json: bool, *, dry_run: bool, name: str | None = None) -> None:
     if as_json:
-        begun = done.begun
         emit(
             {
                 "dry_run": dry_run,
@@ -112,26 +111,23 @@ def _tell(done: Redacted, as_json: bool, *, dry_run: bool, name: str | None = No
                 "left": [{"path": one.path, "message": one.message, "hint": one.hint or None} for one in done.left],
                 "git_history": done.git_history,
                 **({} if done.purged is None else {"purged": purged_document(done.purged)}),
-                **({} if begun is None else {"purge": {"commits": begun.commits, "versions": begun.versions}}),
+                **({} if done.begun is None else {"purge": would(done.begun)}),
             }
         )
         return
     _list(done)
     if dry_run:
         if done.begun is not None:
-            click.echo(
-                f"git history: {counted(done.begun.commits, 'commit')} would be rewritten,"
-                f" for {counted(done.begun.versions, 'version')} of files"
-            )
+            say_would(done.begun)
         click.echo("nothing was redacted (--dry-run)")
         return
     click.echo(f"redacted {counted(len(done.files), 'file')}")
+    again = f"redact {name if name is not None else '--all'} --reason '…'"
     if done.purged is not None:
-        say_purged(done.purged)
-    elif done.git_history == "contains":
-        click.secho("  the workspace's git history still holds older versions; to rewrite them:", fg="yellow")
-        again = name if name is not None else "--all"
-        click.secho(f"    signet-sync redact {again} --reason '…' --purge-history", fg="yellow")
+        say_purged(done.purged, again)
+    elif done.files and done.git_history == "contains":
+        click.secho("  the workspace's git history holds versions of these files; to redact them, too:", fg="yellow")
+        click.secho(f"    signet-sync {again} --purge-history", fg="yellow")
 
 
 def _list(found: Redacted) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from dataclasses import asdict
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -73,7 +73,8 @@ def remove(
 
     --purge-history rewrites every commit that holds it, empties the reflogs and deletes every object that nothing
     needs any more; hashes change, and what you pushed or cloned is yours to clean. What people wrote and quotes the
-    session stays, and is named. A session that was removed earlier is purged all the same: give its key, token or id.
+    session stays, and is named. Where the history cannot be rewritten, the session is removed all the same, and the
+    answer says why and what to do. One that was removed earlier is purged all the same: give its key, token or id.
 
     --undo takes the session's name off the list of what must not come back, here and on every machine that the vault is
     synced to. It brings nothing back by itself: put the files into memory/ again (a backup of yours, git, another
@@ -171,7 +172,7 @@ def _tell(done: Removed, *, earlier: bool, redacted: bool) -> None:
     for path in done.pending:
         click.secho(f"  cannot be deleted yet, every pass tries again: {path}", fg="red")
     if done.purged is not None:
-        say_purged(done.purged)
+        say_purged(done.purged, f"remove {done.session_token}")
     elif done.git_history == "contains":
         click.secho("  the workspace's git history still holds the text; to rewrite it:", fg="yellow")
         click.secho(f"    signet-sync remove {done.session_token} --purge-history", fg="yellow")
@@ -239,18 +240,32 @@ def _tell_undo(undo: Undo) -> None:
 
 def purged_document(done: Done) -> dict[str, object]:
     """What a purge did, as JSON tells it."""
-    return {"commits": done.commits, "objects": done.objects, "left": list(done.left), "waiting": done.waiting or None}
+    return {
+        "commits": done.commits,
+        "objects": done.objects,
+        "left": list(done.left),
+        "waiting": done.waiting or None,
+        "refused": done.refused or None,
+        "nothing": done.nothing or None,
+    }
 
 
 def is_waiting(done: Done | None) -> bool:
     """Whether a purge was asked for and is not done."""
-    return done is not None and bool(done.waiting)
+    return done is not None and not done.is_done
 
 
-def say_purged(done: Done) -> None:
-    """Tells a person what a purge did."""
+def say_purged(done: Done, again: str) -> None:
+    """Tells a person what a purge did, and where it was refused how to ask for it `again`."""
     if done.waiting:
         click.secho(f"  the git history still holds the text, every pass tries again: {done.waiting}", fg="red")
+        return
+    if done.refused:
+        click.secho(f"  the git history was not purged: {done.refused}", fg="red")
+        click.secho(f"  then: signet-sync {again} --purge-history", fg="red")
+        return
+    if done.nothing:
+        click.echo(f"  nothing to purge: {done.nothing}")
         return
     click.echo(f"  git history: {counted(done.commits, 'commit')} rewritten, {counted(done.objects, 'object')} deleted")
     for path in done.left:
@@ -274,7 +289,7 @@ def refresh(workspace: Workspace, instant: int, what: str = "removed") -> None:
         )
 
 
-def _dry(plans: list[Removal], quoted_in: Sequence[str], purges: list[Begun], as_json: bool) -> None:
+def _dry(plans: list[Removal], quoted_in: Sequence[str], purges: list[Begun | Done], as_json: bool) -> None:
     if as_json:
         emit(
             {
@@ -289,7 +304,7 @@ def _dry(plans: list[Removal], quoted_in: Sequence[str], purges: list[Begun], as
                     for plan in plans
                 ],
                 "quoted_in": list(quoted_in),
-                **({"purge": [asdict(purge) for purge in purges]} if purges else {}),
+                **({"purge": [would(purge) for purge in purges]} if purges else {}),
             }
         )
         return
@@ -297,11 +312,30 @@ def _dry(plans: list[Removal], quoted_in: Sequence[str], purges: list[Begun], as
     for path in quoted_in:
         click.echo(f"  of another session, quotes it: {path}")
     for purge in purges:
-        click.echo(
-            f"git history: {counted(purge.commits, 'commit')} would be rewritten, for"
-            f" {counted(purge.versions, 'version')} of files and {counted(purge.messages, 'message')}"
-        )
+        say_would(purge)
     click.echo("nothing was removed (--dry-run)")
+
+
+def say_would(purge: Begun | Done) -> None:
+    """Tells a person what a purge would do."""
+    told = would(purge)
+    if told["refused"] or told["nothing"]:
+        click.echo(f"git history: nothing would be rewritten: {told['refused'] or told['nothing']}")
+        return
+    click.echo(
+        f"git history: {counted(told['commits'], 'commit')} would be rewritten, for"
+        f" {counted(told['versions'], 'version')} of files and {counted(told['messages'], 'message')}"
+    )
+
+
+def would(purge: Begun | Done) -> dict[str, Any]:
+    """What a purge would do, as JSON tells it."""
+    from signet_sync.vault.purge import Begun
+
+    found: dict[str, Any] = {"commits": 0, "versions": 0, "messages": 0, "refused": None, "nothing": None}
+    if isinstance(purge, Begun):
+        return {**found, **asdict(purge)}
+    return {**found, "refused": purge.refused or None, "nothing": purge.nothing or None}
 
 
 def _list(plans: list[Removal]) -> None:

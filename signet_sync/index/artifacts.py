@@ -210,6 +210,15 @@ def seal_of(database: Database, path: str) -> Seal | None:
     return None
 
 
+def seals_of(database: Database, paths: Sequence[str]) -> dict[str, Seal]:
+    """The seals of some paths, by path."""
+    found: dict[str, Seal] = {}
+    for chunk in _chunks(paths):
+        for row in database.execute(f"select * from seals where path in ({_marks(len(chunk))})", chunk):
+            found[row[0]] = Seal(*row)
+    return found
+
+
 def seals_exist(database: Database) -> bool:
     """Whether anything was ever sealed."""
     return bool(database.value("select exists(select 1 from seals)"))

@@ -59,6 +59,7 @@ def fingerprint(database: Database) -> str:
         database.value("select count(*) || ':' || coalesce(max(at), '') from captures"),
         database.value("select count(*) || ':' || coalesce(max(id), 0) from recall_events"),
         database.value("select count(*) || ':' || coalesce(max(sweep_id), '') from dream_sweeps"),
+        database.value(f"select count(*) || ':' || coalesce(max(value), '') from meta where {MARKED}"),
         *(_hash(database, table, columns) for table, columns in _BY_ROW.items()),
     ]
     return "|".join(str(part) for part in parts)

@@ -25,6 +25,12 @@ def is_redacted(database: Database, path: str) -> bool:
     return database.meta(key_of(path)) is not None
 
 
+def paths(database: Database) -> frozenset[str]:
+    """Every file that was redacted."""
+    rows = database.execute("select key from meta where key >= ? and key < 'redacted;'", (_MARK,))
+    return frozenset(row[0].removeprefix(_MARK) for row in rows)
+
+
 def record(database: Database, agent_id: str, paths: Collection[str], said: str) -> None:
     """Keeps when and why files were redacted, and that a scrub has to follow; in the transaction of their seals.
 

@@ -28,7 +28,7 @@ from signet_sync.agent.workspace import Workspace, opened
 from signet_sync.cli.remove import refresh
 from signet_sync.config import Settings
 from signet_sync.contracts.timestamps import SECOND
-from signet_sync.errors import UsageError
+from signet_sync.errors import UsageError, WorkspaceError
 from signet_sync.vault import files
 
 Told = dict[str, object]
@@ -195,7 +195,9 @@ def _redact(told: Told) -> Callable[[Workspace], object]:
     def ask(workspace: Workspace) -> None:
         refresh(workspace, NOW_US)
         paths = redaction.selected(workspace, "default", str(told["session"]))
-        assert redaction.redact(workspace, paths, "it leaked", NOW_US).left == ()
+        left = redaction.redact(workspace, paths, "it leaked", NOW_US).left
+        if left:
+            raise WorkspaceError(left[0].message, path=left[0].path)
 
     return ask
 
