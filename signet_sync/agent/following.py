@@ -64,10 +64,12 @@ def follow(workspace: Workspace, job: Job, wanted: Callable[[], bool] = lambda: 
 
 def _read(job: Job) -> Conversation | None:
     """The conversation of a job; an empty one where the user has submitted something and no transcript is there yet."""
-    path = job.transcript_path
-    if job.prompt is not None and path is not None and not os.path.lexists(path):
+    try:
+        source = source_of(job)
+    except HarnessError:
+        if job.prompt is None or os.path.islink(job.transcript_path or ""):
+            raise
         return Conversation(job.harness, job.session_id, job.cwd, ())
-    source = source_of(job)
     return capture.read(source) if source is not None else None
 
 

@@ -132,9 +132,14 @@ def _jobs(
     left = _superseded(jobs)
     ends = [job for job in left if job.event in ("stop", "end")]
     look = looks.setdefault(left[-1].place, _Look())
-    if not ends and look.count and look.shape == _looks(left[-1]) and look.count < RECORD_LOOKS - 1:
-        look.count += 1
-        return False
+    if not ends and look.shape and look.shape == _looks(left[-1]):
+        if look.count < RECORD_LOOKS - 1:
+            look.count += 1
+            return False
+        if all(job.compaction is None for job in left):
+            # It says now what it said at the first look: nothing.
+            spool.finish(*left)
+            return True
     begun = [job for job in left if look.count or spool.begin(job, now_us)]
     for job in left:
         if job not in begun:

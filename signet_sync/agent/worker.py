@@ -68,13 +68,21 @@ def unheard(workspace: Workspace, now_us: int) -> Iterator[tuple[Job, str]]:
 
 def shape_of(job: Job) -> str:
     """What of a transcript moves when something is added to it; empty where there is none."""
-    # What OpenCode adds stands in the log of its database for a while.
+    path = job.transcript_path or ""
     told = f" {job.at}" if job.harness == opencode.NAME or job.prompt is not None else ""
-    try:
-        status = os.stat(job.transcript_path or "")
-    except (OSError, ValueError):
+    if not (found := _status(path)):
         return f"none{told}" if job.prompt is not None else ""
-    return f"{status.st_size} {status.st_mtime_ns}{told}"
+    # What OpenCode adds stands in the log of its database for a while.
+    log = _status(f"{path}-wal") if job.harness == opencode.NAME else ""
+    return f"{found}{log}{told}"
+
+
+def _status(path: str) -> str:
+    try:
+        status = os.stat(path)
+    except (OSError, ValueError):
+        return ""
+    return f"{status.st_size} {status.st_mtime_ns}"
 
 
 def _idle(workspace: Workspace, job: Job, now_us: int) -> bool:
