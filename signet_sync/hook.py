@@ -40,6 +40,7 @@ EVENTS = {
     "SessionEnd": "end",
     "dispose": "end",
 }
+PROMPTS = ("UserPromptSubmit", "BeforeAgent")
 _OBJECTS = ("claude-code", "codex", "gemini")  # their context goes into a JSON object
 _IN_STORES = ("opencode", "openclaw")  # their sessions stand in databases: there need be no transcript's path
 
@@ -157,23 +158,26 @@ class _Call:
         if path is None and self.harness not in _IN_STORES:
             raise _Refused("transcript_path is missing")
         if path is not None:
-            path = _transcript(path, may_be_absent=event in ("session-start", "stop"))
-            if path is None and event == "stop":
-                return None  # the first prompt of a session, whose file is only made now
+            present = _transcript(path, may_be_absent=event in ("session-start", "stop"))
+            if present is None and event == "stop" and payload.get("prompt") is None:
+                return None
+            # The file of a session's first prompt is only made now.
+            path = str(path) if event == "stop" else present
         if not os.path.isdir(self.root) and not os.path.isdir(self.folder.path):
             raise _Refused("there is no workspace; make it with: signet-sync init")
         return spool.Job(
             event=event,
             harness=self.harness,
             session_id=str(session_id),
-            transcript_path=path,
+            transcript_path=path if isinstance(path, str) else None,
             cwd=project,
             agent_id=agent,
             at=_now(),
             reason=_word(
                 payload.get({"end": "reason", "session-start": "source", "compact": "trigger"}.get(event, ""))
             ),
-            compaction=_summary(payload.get("compact_summary")) if event == "compact" else None,
+            compaction=_sanitized(payload.get("compact_summary")) if event == "compact" else None,
+            prompt=_prompt(payload.get("prompt")) if payload.get("hook_event_name") in PROMPTS else None,
         )
 
     def _hand_over(self, job: spool.Job) -> None:
@@ -258,12 +262,21 @@ def _word(value: object) -> str | None:
     return None
 
 
-def _summary(value: object) -> str | None:
+def _sanitized(value: object) -> str | None:
     if not isinstance(value, str) or not value.strip():
         return None
     from signet_sync.contracts.sanitizer import sanitize_transcript_v2
 
     return sanitize_transcript_v2(value)
+
+
+def _prompt(value: object) -> str | None:
+    """What the user has submitted, without what hooks have put before it."""
+    if not isinstance(value, str):
+        return None
+    from signet_sync.harness.texts import prompt_of
+
+    return _sanitized(prompt_of(value))
 
 
 def _rules(root: str) -> tuple[str, ...]:

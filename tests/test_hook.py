@@ -149,7 +149,8 @@ def test_every_other_event_prints_nothing(listened, transcript, harness, event, 
 
 def test_only_the_allow_list_reaches_the_disk(listened, transcript):
     canary = "canary-4c1d"
-    given = {"prompt": canary, "last_assistant_message": canary, "custom_instructions": canary, "reason": f"{canary}!"}
+    given = {"prompt_response": canary, "last_assistant_message": canary, "custom_instructions": canary}
+    given["reason"] = f"{canary}!"
     for event in (*EVENTS, "UserPromptSubmit", "PreCompact"):
         take(listened, "claude-code", payload(event, transcript, **given))
     take(listened, "claude-code", payload("SessionEnd", transcript, **given)[:-2])

@@ -37,6 +37,10 @@ const ask = async (sessionID) => {
 }
 await fire("session.created", { info: { id: "ses_1" } })
 await fire("session.created", { info: { id: "ses_2", parentID: "ses_1" } })
+const text = (text, more) => ({ type: "text", text, ...more })
+await hooks["chat.message"]({ sessionID: "ses_1" }, { parts: [text("Why?"), { type: "file" }, text("Really?")] })
+await hooks["chat.message"]({ sessionID: "ses_1" }, { parts: [text("not theirs", { synthetic: true })] })
+await hooks["chat.message"]({ sessionID: "ses_2" }, { parts: [text("of a sub-agent")] })
 await fire("session.idle", { sessionID: "ses_2" })
 await fire("session.compacted", { sessionID: "ses_1" })
 await fire("session.idle", { sessionID: "ses_3" })
@@ -103,7 +107,9 @@ def test_opencode(tmp_path: Path, recorder: Program) -> None:
         ("SessionEnd", "ses_3"),
         ("SessionStart", "ses_1"),
         ("Stop", "ses_3"),
+        ("UserPromptSubmit", "ses_1"),
     ]
+    assert [d["prompt"] for d in told if "prompt" in d] == ["Why?\n\nReally?"]
     assert {(d["cwd"], d["transcript_path"]) for d in told} == {
         ("/code/lantern", "/home/mira/.local/share/opencode/opencode.db")
     }

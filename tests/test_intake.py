@@ -7,7 +7,7 @@ import os
 import signal
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -33,8 +33,8 @@ from talks import (
 )  # fmt: skip
 from workbench import Vault
 
-from signet_sync import spool
-from signet_sync.agent import intake
+from signet_sync import spool, state
+from signet_sync.agent import capture, intake, sessions
 from signet_sync.agent.intake import Intake
 from signet_sync.agent.worker import Worker
 from signet_sync.agent.workspace import Workspace, opened
@@ -162,6 +162,93 @@ def test_the_record_of_this_very_compaction_is_waited_for(vault, talk):
     assert len(rests) == 2
     assert segments(vault, "compaction") == ["The older one.", "The newer one.", "The newest one."]
     assert [fields(vault, path)["captured_at"] for path in written(vault, "compaction")][2] == at(2001)
+
+
+class Counts:
+    """What it costs to take jobs in: transcripts read, passes over the vault, rests, by what they were of."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.reads: list[str] = []
+        self.refreshed = 0
+        self.rests = 0
+        self.held_at_rest = 0
+        real_read, real_refresh = capture.read, sessions.refresh
+
+        def read(source: Any) -> Any:
+            self.reads.append(Path(source.path).stem)
+            return real_read(source)
+
+        def refresh(*given: Any) -> None:
+            self.refreshed += 1
+            real_refresh(*given)
+
+        monkeypatch.setattr(capture, "read", read)
+        monkeypatch.setattr(sessions, "refresh", refresh)
+
+    def take(self, vault: Vault, resting: Callable[[], object] = lambda: None) -> None:
+        def rest(_: float) -> None:
+            self.rests += 1
+            with state.intake_lock(state.locate(str(vault.root))):  # raises where it is held
+                resting()
+
+        with workspace(vault) as found:
+            intake.take(found, now_us=lambda: time.time_ns() // 1000, rest=rest)
+
+
+def test_compactions_without_anything_new_cost_a_look_and_hold_up_nobody(vault, talk, monkeypatch):
+    other = Talk(talk.path.parent, session="7a1b0c00-0000-4000-8000-000000000002")
+    other.exchange(7)
+    for number in range(306):
+        put(vault, talk, "compact", at=at(number))
+    put(vault, other, "end", at=at(400))
+    counts = Counts(monkeypatch)
+    seen = []
+    counts.take(vault, lambda: seen.append(vault.hits("question7word")))
+    assert counts.reads == [talk.session, other.session], "one look at what does not move, whatever it waits for"
+    assert counts.rests == intake.RECORD_LOOKS - 1 and all(seen), "the others do not wait"
+    assert counts.refreshed == 1, "nobody's lock is taken for nothing"
+    assert jobs(vault) == [] and segments(vault, "compaction") == []
+
+
+def test_jobs_of_one_session_are_one_piece_of_work(vault, talk, monkeypatch):
+    """A later one does what an earlier one would; summaries that were handed over are all kept."""
+    for number in range(5):
+        put(vault, talk, "compact", at=at(1000 * number), compaction=f"Summary {number}." if number % 2 else None)
+    put(vault, talk, "end", at=at(9000))
+    put(vault, talk, "end", at=at(9001))
+    counts = Counts(monkeypatch)
+    counts.take(vault)
+    assert counts.reads == [talk.session] and counts.rests == 0
+    assert segments(vault, "compaction") == ["Summary 1.", "Summary 3."] and len(segments(vault)) == 1
+    assert jobs(vault) == []
+    sound(vault)
+
+
+def test_every_session_has_its_turn_before_any_has_a_second_one(vault, talk, monkeypatch):
+    """New work for one session comes with every look at it; the others are not kept waiting."""
+    others = [Talk(talk.path.parent, session=f"7a1b0c00-0000-4000-8000-0000000000{n:02}") for n in range(10, 13)]
+    for number, other in enumerate(others):
+        other.exchange(number + 1)
+        put(vault, other, "end", at=at(500 + number))
+    put(vault, talk, "end", at=at(1))
+    counts = Counts(monkeypatch)
+    real = capture.read
+
+    def read(source: Any) -> Any:
+        if source.path == str(talk.path) and len(counts.reads) < 8:
+            put(vault, talk, "end", at=at(2))
+        return real(source)
+
+    monkeypatch.setattr(capture, "read", read)
+    counts.take(vault)
+    assert counts.reads[:4] == [talk.session, *(other.session for other in others)]
+    assert set(counts.reads[4:]) == {talk.session} and jobs(vault) == []
+
+
+def test_a_compaction_that_is_tried_again_is_not_waited_for_for_ever(vault, talk):
+    put(vault, talk, "compact", at=at(1000), compaction="Handed over.", tries=3, trouble="OSError")
+    take(vault)
+    assert segments(vault, "compaction") == ["Handed over."] and jobs(vault) == []
 
 
 def test_what_a_session_start_printed_is_not_captured_again(vault, talk):

@@ -21,7 +21,7 @@ from agents import until
 from endings import FIRST, body, compact, end, fields, segments, sound
 from hypothesis import given
 from hypothesis import strategies as st
-from talks import SECRET, SESSION, Talk, at, fired, micros, plugged_in, store
+from talks import SECRET, SESSION, START, Talk, at, fired, micros, plugged_in, store
 from test_intake import jobs, put, take
 from workbench import ROOT, Answer, Vault, spawn
 
@@ -35,6 +35,7 @@ from signet_sync.contracts.inputs import compaction_input, session_input
 from signet_sync.contracts.sanitizer import sanitize_transcript_v2
 from signet_sync.contracts.timestamps import SECOND, iso
 from signet_sync.contracts.turns import turn_of
+from signet_sync.harness.records import Conversation
 from signet_sync.host import stores
 from signet_sync.index import live
 from signet_sync.index.database import Database
@@ -731,3 +732,105 @@ def test_a_session_of_live_turns_alone_can_be_removed(vault: Vault, name: str) -
     left = {row[0] for row in vault.rows("select session_id from session_transcripts")}
     assert left == ({"run-2"} if name == "run-1" else set())
     refused(vault, [line(7, "Again.")], "removed-session", "agent:main:main", "--session-id", "run-1")
+
+
+# ── what is recallable while it is said ─────────────────────────────────────────────────────────────────────────────
+
+
+def recalled(vault: Vault, words: str) -> list[str]:
+    return [hit["text"] for hit in vault.call("recall", "--json", words).json["hits"]]
+
+
+def prompted(vault: Vault, talk: Talk, text: str, event: str = "UserPromptSubmit") -> None:
+    fired(vault, talk, event, prompt=text)
+
+
+def test_the_first_turn_is_recallable_while_it_runs_and_stands_once(vault: Vault) -> None:
+    vault.reindex()
+    talk = Talk(store(Path(os.environ["HOME"])))
+    prompted(vault, talk, f"<signet-memory>old pelican</signet-memory>Where does the heron sleep? {SECRET}")
+    assert not talk.path.exists()
+    assert recalled(vault, "heron") == ["Where does the heron sleep? [REDACTED:github]"] and not recalled(
+        vault, "pelican"
+    )
+    # The harness writes its record, nobody tells of it.
+    now = time.time() - START.timestamp()
+    talk.user(f"Where does the heron sleep? {SECRET}", now)
+    talk.assistant("In the reeds, with the bittern.", now + 0.2)
+    assert len(recalled(vault, "heron")) == len(recalled(vault, "bittern")) == 1
+    assert [turn for turn, _ in said(vault)] == [1, 2]
+    put(vault, talk, "end")
+    take(vault, later=10)
+    (text,) = segments(vault)
+    assert text.count("heron") == 1 and "· live" not in text and said(vault) == []
+    raw = b"".join(path.read_bytes() for path in vault.state.rglob("*") if path.is_file())
+    assert SECRET.encode() not in raw and b"old pelican" not in raw
+
+
+def test_a_killed_session_is_recallable_at_once_whoever_is_alive(vault: Vault, talk: Talk) -> None:
+    vault.reindex()
+    assert recalled(vault, "answer1word")
+    talk.user("And the cormorant?", 100)
+    assert recalled(vault, "cormorant"), "no hook has told of it, no agent is alive"
+    talk.idle()
+    os.utime(talk.path)
+    talk.assistant("It dives for the grebe.", 101)
+    talk.idle(3600)
+    assert recalled(vault, "grebe"), "not even after a quarter of an hour"
+    take(vault)
+    assert said(vault) == [] and len(recalled(vault, "grebe")) == 1
+
+
+def test_whoever_asks_reads_only_what_moved(vault: Vault, talk: Talk, monkeypatch: pytest.MonkeyPatch) -> None:
+    vault.reindex()
+    reads = []
+    real = capture.read
+    monkeypatch.setattr(capture, "read", lambda *given: reads.append(1) or real(*given))
+    for _ in range(3):
+        assert recalled(vault, "answer1word")
+    assert len(reads) == 1
+    talk.exchange(2)
+    assert recalled(vault, "answer2word") and len(reads) == 2
+
+
+def test_what_was_submitted_and_never_written_down_is_part_of_the_artifact(vault: Vault, talk: Talk) -> None:
+    """The harness is killed before its record; once it writes it after all, it does not stand twice."""
+    vault.reindex()
+    prompted(vault, talk, "Why does the heron wait?")
+    put_at = time.time() - START.timestamp()
+    assert recalled(vault, "heron")
+    talk.idle()
+    take(vault, later=10)
+    (text,) = segments(vault)
+    assert text.endswith("· live\n\nWhy does the heron wait?") and "question1word" in text and said(vault) == []
+    talk.user("Why does the heron wait?", put_at)
+    talk.assistant("It fishes.", put_at + 0.001)
+    put(vault, talk, "end")
+    take(vault, later=20)
+    assert sum(text.count("heron") for text in segments(vault)) == 1 and "It fishes." in segments(vault)[1]
+    sound(vault)
+
+
+def test_what_a_harness_keeps_nothing_of_is_not_kept(vault: Vault) -> None:
+    vault.reindex()
+    talk = Talk(store(Path(os.environ["HOME"])))
+    prompted(vault, talk, "Nobody shall keep this heron.")
+    assert recalled(vault, "heron")
+    take(vault, later=3600)
+    assert turns(vault) == [] and jobs(vault) == [] and list(vault.memory.glob("*.md")) == []
+
+
+@pytest.mark.parametrize(
+    ("harness", "prompt", "words"),
+    [
+        ("claude-code", "<system-reminder>x</system-reminder>Why?", "Why?"),
+        ("claude-code", "<task-notification>\n<summary>done</summary>\n</task-notification>", ""),
+        ("codex", "# Context from my IDE setup:\n\nx\n\n## My request for Codex:\nWhy?", "Why?"),
+        ("gemini", "<hook_context>SessionStart</hook_context>\n\nWhy?", "\n\nWhy?".strip()),
+        ("openclaw", "Why?", "Why?"),
+    ],
+)
+def test_a_prompt_is_what_the_transcript_will_say(harness: str, prompt: str, words: str) -> None:
+    job = spool.Job(event="stop", harness=harness, session_id="s", agent_id="default", at=at(0), prompt=prompt)
+    found = capture._heard(Conversation(harness, "s", None, ()), (), job)
+    assert [entry.text for entry in found] == [words][: bool(words)]

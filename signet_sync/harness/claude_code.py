@@ -67,6 +67,11 @@ _TAGS = Tags(
 _NOTIFICATION = Tags("summary", "result", "tool-use-id", "status")
 
 
+def prompt_of(text: str) -> str:
+    """What the user has submitted, as it stands in a transcript later; empty where the harness submitted it itself."""
+    return next((entry.text for entry in _Reader("")._words(text, 0) if entry.kind == "user"), "")
+
+
 def read(lines: Iterable[bytes], *, file_name: str = "") -> Conversation:
     """The conversation that these lines hold; `file_name` (a path or only its last part) names the session."""
     source = JsonLines(lines)

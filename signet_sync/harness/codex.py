@@ -274,6 +274,11 @@ def _own_texts(item: Mapping[str, Any]) -> list[str]:
     return _texts(content)
 
 
+def prompt_of(text: str) -> str:
+    """What the user has submitted, as it stands in a transcript later."""
+    return next((entry.text for entry in _words([without_injected(text)], 0) if entry.kind == "user"), "")
+
+
 def _words(texts: Iterable[str], at: int) -> Iterator[Entry]:
     """The user's own words as one entry, after what the harness wrote in the user's name, as events."""
     words = []

@@ -332,6 +332,12 @@ def handed_over(database: Database) -> list[tuple[str, str, str]]:
     )
 
 
+def forget_now(database: Database, agent_id: str, session_id: str) -> None:
+    """Forgets the turns of a session that were read from its transcript."""
+    with database.transaction():
+        forget(database, agent_id, session_id, session_id)
+
+
 # ── which transcripts were read ──
 
 
