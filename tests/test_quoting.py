@@ -166,7 +166,7 @@ def test_a_removal_asks_what_becomes_of_quotes_and_takes_them_out(vault, monkeyp
     assert refused["error"]["code"] == "quoted" and refused["quoted_in"] == quoting
     assert "--quoting redact" in refused["error"]["hint"] and "--quoting keep" in refused["error"]["hint"]
     assert {path: (vault / path).read_bytes() for path in quoting} == before and vault.hits("xqlantern")
-    assert "quote it" in vault.call("remove", ONE, "--reason", "x", "--yes").err
+    assert "it is quoted in" in vault.call("remove", ONE, "--reason", "x", "--yes").err
 
     document = remove(vault, "--quoting", "redact")
     assert document["quoted_in"] == quoting

@@ -202,7 +202,7 @@ def _look(workspace: Workspace, agent_id: str, scopes: Sequence[traces.Scope], s
         raw = _bytes(said.text)
         caught = passages.caught(raw)
         if said.captured_us < since_us:
-            common |= caught | lines.caught(raw)
+            common |= caught
             continue
         caught = {passage for passage in caught if quotes.is_quote(said.text, passage)}
         for passage in caught:
@@ -215,6 +215,10 @@ def _look(workspace: Workspace, agent_id: str, scopes: Sequence[traces.Scope], s
         if told := set().union(*(lines.caught(_bytes(result)) for result in results)):
             shown.setdefault(said.path, set()).update(told)
     common |= {passage for passage, sessions in places.items() if len(sessions) > _TEMPLATE}
+    if shown:
+        # Of lines it is asked only now: hardly any transcript shows what our tools gave back.
+        earlier = traces.said_by_others(workspace.database, agent_id, scopes)
+        common |= {one for said in earlier if said.captured_us < since_us for one in lines.caught(_bytes(said.text))}
     quotes.lines -= common
     for path, caught in hits.items():
         if caught - common:

@@ -715,6 +715,8 @@ def _read_and_write(
                     judgement = _redacted_again(workspace, judgement, found, bench, outcome)
                 if judgement.unlink and not workspace.touch_nothing and _unlink(workspace, judgement, outcome):
                     judgement = replace(judgement, row=None)
+                if judgement.redacted:
+                    workspace.events.append(f"{path}: it was redacted elsewhere; the old bytes are let go here, too")
                 outcome.read += 1
                 judgements.append(judgement)
             writer.write(judgements, paths[start + BATCH : start + 2 * BATCH])
@@ -737,6 +739,7 @@ def _redacted_again(
         return judgement
     if replaced.displaced is not None:
         return judgement  # it was saved again meanwhile: the next pass looks at it
+    workspace.events.append(f"{path}: a version of before its redaction stood there; it is redacted again")
     return desk.judge(path, Found(sealed, replaced.signature), bench)
 
 

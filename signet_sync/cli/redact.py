@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 @click.argument("name", metavar="[SESSION|PATH]", required=False)
 @click.option("--all", "everything", is_flag=True, help="Every artifact of every agent.")
 @click.option("--reason", help="Why; kept with the file's seal.")
+@click.option("--list", "listing", is_flag=True, help="List what was redacted: when, by which rules, why.")
 @click.option("--dry-run", is_flag=True, help="List what would be redacted, never the secret itself.")
 @click.option("--yes", is_flag=True, help="Do not ask.")
 @click.option(
@@ -43,6 +44,7 @@ def redact(
     name: str | None,
     everything: bool,
     reason: str | None,
+    listing: bool,
     dry_run: bool,
     yes: bool,
     purge_history: bool,
@@ -67,6 +69,8 @@ def redact(
     from signet_sync.agent.workspace import opened
     from signet_sync.contracts.sanitizer import sanitize_line
 
+    if listing:
+        return _history(context, as_json)
     if (name is None) == (not everything):
         raise click.UsageError("give one SESSION or PATH, or --all")
     reason = sanitize_line(reason or "") or None
@@ -100,6 +104,25 @@ def redact(
             context.say(event)
     _tell(done, as_json, dry_run=False, name=name)
     return 1 if done.left or is_waiting(done.purged) else 0
+
+
+def _history(context: Context, as_json: bool) -> int:
+    from signet_sync.agent.asking import reading
+    from signet_sync.index.redactions import told
+
+    with reading(context.place()) as database:
+        found = told(database)
+    if as_json:
+        listed = [
+            {"path": path, "at": said.partition(" ")[0], "told": said.partition(" ")[2]} for path, said in found.items()
+        ]
+        emit({"redactions": listed})
+        return 0
+    if not found:
+        click.echo("nothing was redacted")
+    for path, said in found.items():
+        click.echo(f"{said.partition(' ')[0]}  {path}: {said.partition(' ')[2]}")
+    return 0
 
 
 def _tell(done: Redacted, as_json: bool, *, dry_run: bool, name: str | None = None) -> None:

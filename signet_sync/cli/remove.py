@@ -156,7 +156,7 @@ def _quoted(paths: Sequence[str]) -> UsageError:
 
     shown = ", ".join(paths[:4]) + (f" and {len(paths) - 4} more" if len(paths) > 4 else "")
     return UsageError(
-        f"{counted(len(paths), 'file')} of other sessions quote it: {shown}; nothing was removed",
+        f"it is quoted in {counted(len(paths), 'file')} of other sessions: {shown}; nothing was removed",
         hint="--quoting redact takes the passages out of them, --quoting keep leaves them; --dry-run lists all",
         code="quoted",
         details={"quoted_in": list(paths)},

@@ -33,8 +33,16 @@ _BY_ROW = {
 MARKS = "marks"
 _ABOUT = "about"
 _MARKS = ("gone:", "accepted:", "redacted:")
-# `;` comes right behind `:`.
-MARKED = "(" + " or ".join(f"key >= '{mark}' and key < '{mark[:-1]};'" for mark in _MARKS) + ")"
+
+
+def _marked(marks: Sequence[str]) -> str:
+    # `;` comes right behind `:`.
+    return "(" + " or ".join(f"key >= '{mark}' and key < '{mark[:-1]};'" for mark in marks) + ")"
+
+
+MARKED = _marked(_MARKS)
+# What was forgotten shows in the memories; its mark is settled by the scrub, after the backup that already holds it.
+_ACTS = _marked(_MARKS[1:])
 _WAIT_MS = 1000
 # In SQLite's header: who made the file, and the place of the number in which we keep the checksum of all other bytes.
 _SEALED = 0x5349534B
@@ -59,7 +67,7 @@ def fingerprint(database: Database) -> str:
         database.value("select count(*) || ':' || coalesce(max(at), '') from captures"),
         database.value("select count(*) || ':' || coalesce(max(id), 0) from recall_events"),
         database.value("select count(*) || ':' || coalesce(max(sweep_id), '') from dream_sweeps"),
-        database.value(f"select count(*) || ':' || coalesce(max(value), '') from meta where {MARKED}"),
+        database.value(f"select count(*) || ':' || coalesce(max(value), '') from meta where {_ACTS}"),
         *(_hash(database, table, columns) for table, columns in _BY_ROW.items()),
     ]
     return "|".join(str(part) for part in parts)

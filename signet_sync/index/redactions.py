@@ -27,8 +27,15 @@ def is_redacted(database: Database, path: str) -> bool:
 
 def paths(database: Database) -> frozenset[str]:
     """Every file that was redacted."""
-    rows = database.execute("select key from meta where key >= ? and key < 'redacted;'", (_MARK,))
-    return frozenset(row[0].removeprefix(_MARK) for row in rows)
+    return frozenset(told(database))
+
+
+def told(database: Database) -> dict[str, str]:
+    """When and why files were redacted, by path."""
+    rows = database.execute(
+        "select key, value from meta where key >= ? and key < 'redacted;' order by value, key", (_MARK,)
+    )
+    return {key.removeprefix(_MARK): value for key, value in rows}
 
 
 def record(database: Database, agent_id: str, paths: Collection[str], said: str) -> None:
