@@ -134,6 +134,15 @@ def read_item(text: str) -> Evidence | None:
     return Evidence(match[1], match[2], match[3], match[4]) if match else None
 
 
+def stands_in(quote: str, line: str) -> bool:
+    """Whether a line says a quote; an ellipsis at its end, quotation marks and blanks are not looked at."""
+
+    def bare(text: str) -> str:
+        return " ".join(flatten(text).replace('"', "'").split())
+
+    return bare(quote).removesuffix("…").rstrip() in bare(line)
+
+
 def read_rationale(text: str) -> Rationale:
     """`why: …; until: …; plan: …`, in any order, each flattened. Raises `UsageError` (`rationale-invalid`)."""
     before, *parts = _PART.split(text)

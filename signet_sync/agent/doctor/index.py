@@ -12,7 +12,7 @@ from signet_sync.agent.doctor.finding import Finding, fine, problem, warning
 from signet_sync.agent.doctor.patient import Patient
 from signet_sync.contracts.places import display
 from signet_sync.errors import DatabaseCorrupt, DatabaseError
-from signet_sync.index import artifacts, lines, overview, salvage
+from signet_sync.index import artifacts, gardens, lines, overview, salvage
 from signet_sync.index.database import LARGE_LOG, Database, is_odd, log_size, noted, set_aside_before, suspect
 from signet_sync.index.schema import TABLES
 
@@ -77,6 +77,11 @@ def _rows(patient: Patient, database: Database) -> list[Finding]:
         found.append(problem("vault", words, patient.command("violations list")))
     if counts.get("invalid"):
         found.append(warning("vault", f"invalid files: {counts['invalid']}", patient.command("check")))
+    drifted = gardens.drift(database)
+    if drifted:
+        what = "1 entity file is" if len(drifted) == 1 else f"{len(drifted)} entity files are"
+        words = f"{what} not what their events say, the first {display(drifted[0].path)}: {drifted[0].message}"
+        found.append(problem("entities", words, patient.command("entity drift")))
     found += _copies(patient, database)
     if database.meta("halted"):
         words = "halted: cliff; most files of memory/ are gone, and nothing was dropped"
