@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 @click.option("--index-only", is_flag=True, help="Touch nothing but the database (CI).")
 @click.option("--agent", metavar="ID", help="Report this agent only.")
 @click.option("--strict", is_flag=True, help="Exit 1 where problems were found.")
-@click.option("--accept-removals", is_flag=True, help="Believe that files are gone for good, however many.")
+@click.option("--accept-removals", is_flag=True, help="Accept that files are gone for good, however many.")
 @now_option
 @json_option
 @pass_context

@@ -27,6 +27,10 @@ _TOKEN = re.compile(rf"(?<![\w:])ev:(\d{{8}}T\d{{6}}Z)-({_ULID.pattern})(?![\w-]
 _LOOKS_LIKE_TOKEN = re.compile(r"(?<![\w:])ev:\S+")
 _ITEM = re.compile(r'"([^"]*)" — (.*?)(?: \[\[([^\[\]|]+)\|[^\[\]]*\]\])?(?: (ev:\S+))?')
 _PART = re.compile(r"(?:^|;)\s*(why|until|plan)\s*:", re.IGNORECASE)
+# How an item is made, for whoever did it otherwise.
+EXAMPLE = (
+    "signet-sync entity append ID evidence --evidence 'memory/…--transcript.md#34' --text 'It is what she waits for.'"
+)
 _HINT = 'say "why: …; until: …; plan: …": why more is kept, for how long, and how it will be pruned'
 
 

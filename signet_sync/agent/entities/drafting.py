@@ -25,11 +25,7 @@ from signet_sync.index import artifacts
 from signet_sync.vault import files
 
 WHOLE = "*"
-_EVIDENCE_HINT = (
-    "name the line, and say why it matters: signet-sync entity append ID evidence"
-    " --evidence 'memory/…--transcript.md#34' --text 'It shows what she waits for.' (signet-sync search finds files;"
-    " in JSON and over MCP the field is `evidence`)"
-)
+_EVIDENCE_HINT = f"name the line that it quotes, and say why it matters: {evidence.EXAMPLE}"
 _NOTES = "notes/"
 _COMMON = {shape.anchor for shape in COMMON}
 
