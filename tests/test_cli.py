@@ -265,7 +265,7 @@ def keys(document, wanted, extra=()):
 def test_the_shape_of_reindex(vault):
     vault.put({"note.md": b"", made.path_for("summary").removeprefix("memory/"): made.summary(memory_sentence="x.")[1]})
     document = vault.reindex()
-    keys(document, REINDEX, ["held", "trouble"])
+    keys(document, REINDEX, ["held", "trouble", "entity_drift"])
     keys(document["counts"], COUNTS)
     assert all(type(number) is int for number in document["counts"].values())
     assert (document["workspace"], document["database"]) == (str(vault.root), str(vault.db))

@@ -242,6 +242,7 @@ WRONG: list[tuple[str, dict[str, Any], str]] = [
     ("entity_read", {"id": "../../MEMORY.md"}, "unknown-entity"),
     ("entity_edit", {"op": "prune", "id": "x", "section": "y", "text": "z"}, "arguments-invalid"),
     ("entity_edit", {"op": "erase", "id": "x", "section": "y"}, "arguments-invalid"),
+    ("entity_edit", {"op": "append", "id": "jo", "section": "evidence", "text": "z"}, "evidence-missing"),
 ]
 
 
@@ -272,6 +273,9 @@ def test_an_error_names_no_place_outside_the_workspace(machine: Machine, tmp_pat
 def test_hints_for_agents_name_tools_and_no_flags(machine: Machine) -> None:
     hint = asked(machine.memory(), "session_open", session="nobody").structured_content["error"]["hint"]
     assert hint == "memory_search finds sessions by their words"
+    entity = {"op": "append", "id": "jo", "section": "evidence", "text": "z"}
+    hint = asked(machine.memory(), "entity_edit", **entity).structured_content["error"]["hint"]
+    assert "entity_edit with `evidence` 'memory/" in hint and "--" not in hint.replace("…--transcript", "")
 
 
 def test_what_should_not_happen_is_logged_and_answered_plainly(

@@ -35,6 +35,7 @@ ALLOWED = {
     "from memory_artifact_tombstones": "removals are few, and every pass must know them",
     "update memory_artifact_tombstones set scrubbed": "after a removal",
     "from violations": "violations are few: a vault that has many is halted",
+    "from garden_drift where agent_id": "files that wait for a maintainer are few",
     "from files where verdict <> 'indexed'": "the index holds only what is not simply indexed",
     "from pins where agent_id = ? order by id limit": "in the order of the key, so many and no more",
     "from dream_sweeps s cross join memory_promotions": "in the order of the key, to as many as a page may show",

@@ -31,7 +31,7 @@ from signet_sync.contracts.places import (
 )
 from signet_sync.contracts.timestamps import DAY, instant_of, iso
 from signet_sync.errors import LeaseBusy, SignetSyncError, WorkspaceError, reason
-from signet_sync.index import heads, memories, overview, pages, promotions, tombstones
+from signet_sync.index import gardens, heads, memories, overview, pages, promotions, tombstones
 from signet_sync.index.database import Database
 from signet_sync.index.pages import PageState
 from signet_sync.projection import head, markers
@@ -233,16 +233,21 @@ def _standing_halt(workspace: Workspace) -> str:
 
 
 def warning(workspace: Workspace, agent_id: str, halted: str = "") -> str:
-    """The one line that tells an agent's reader of a halt or of its open violations; empty when all is well."""
+    """The one line that tells a reader of a halt, of open violations and drifted entities; empty when all is well."""
     count = workspace.database.value(
         "select count(*) from violations v cross join seals s on s.path = v.path where s.agent_id = ?", (agent_id,)
     )
     if halted:
         return f"signet-sync is halted, nothing was dropped ({halted}): signet-sync status"
-    if not count:
-        return ""
-    what = "1 file of this vault was" if count == 1 else f"{count} files of this vault were"
-    return f"{what} changed or lost after being sealed: signet-sync violations list"
+    told = []
+    if count:
+        what = "1 file of this vault was" if count == 1 else f"{count} files of this vault were"
+        told.append(f"{what} changed or lost after being sealed: signet-sync violations list")
+    drifted = len(gardens.drift(workspace.database, agent_id))
+    if drifted:
+        what = "1 entity file is" if drifted == 1 else f"{drifted} entity files are"
+        told.append(f"{what} not what was recorded: signet-sync entity drift")
+    return "; ".join(told)
 
 
 def _ledger_pages(

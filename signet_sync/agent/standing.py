@@ -78,6 +78,7 @@ def standing(place: Place) -> dict[str, Any]:
         "counts": index.counts,
         "watch": live.get("watch"),
         "violations": index.violations,
+        "entity_drift": index.drifted,
         "sizes": sizes.on_disk(path, folder) | index.sizes,
         "rows": index.rows,
         "intake": _intake(folder, index.refused),
@@ -112,6 +113,7 @@ class _Index:
         )
     )
     violations: list[str] = field(default_factory=list)
+    drifted: int = 0
     sizes: dict[str, int] = field(default_factory=lambda: dict.fromkeys(("seals", "recall_events", "unused"), 0))
     rows: dict[str, int] = field(
         default_factory=lambda: dict.fromkeys(("seals", "recall_events", "memories", "pins"), 0)
@@ -148,7 +150,7 @@ def _index(path: str) -> _Index:
 
 
 def _count(database: Database, found: _Index) -> None:
-    from signet_sync.index import overview
+    from signet_sync.index import gardens, overview
 
     with database.connection:  # one moment for all numbers
         verdicts = overview.verdict_counts(database)
@@ -161,6 +163,7 @@ def _count(database: Database, found: _Index) -> None:
             "invalid": verdicts.get("invalid", 0),
         }
         found.violations = [row[0] for row in database.execute("select path from violations order by path limit 20")]
+        found.drifted = len(gardens.drift(database))
         halt = database.meta("halted")
         found.halt = str(json.loads(halt)["message"]) if halt is not None else ""
         found.refused = database.value("select count(*) from flow_results where refused = 1")

@@ -167,7 +167,8 @@ def entities(database: Database, agent_id: str) -> list[GardenFile]:
 def heads(database: Database, agent_id: str) -> frozenset[tuple[Any, ...]]:
     """All that a page may say of an agent's entities: whether it has to follow, as cheaply as it can be told."""
     sql = "select path, title, status, type, line from garden_files where agent_id = ? and file = 'profile'"
-    return frozenset(database.execute(sql, (agent_id,)))
+    queued = database.execute("select path from garden_drift where agent_id = ?", (agent_id,))
+    return frozenset(database.execute(sql, (agent_id,))) | frozenset(queued)
 
 
 def files_of(database: Database, agent_id: str, entity_id: str) -> list[GardenFile]:

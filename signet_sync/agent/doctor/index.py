@@ -13,7 +13,7 @@ from signet_sync.agent.doctor.patient import Patient
 from signet_sync.contracts.places import display
 from signet_sync.contracts.sanitizer import sanitizer_stamp
 from signet_sync.errors import DatabaseCorrupt, DatabaseError
-from signet_sync.index import artifacts, lines, overview, salvage
+from signet_sync.index import artifacts, gardens, lines, overview, salvage
 from signet_sync.index.database import LARGE_LOG, Database, is_odd, log_size, noted, set_aside_before, suspect
 from signet_sync.index.schema import TABLES
 
@@ -81,6 +81,11 @@ def _rows(patient: Patient, database: Database) -> list[Finding]:
     if counts.get("invalid"):
         found.append(warning("vault", f"invalid files: {counts['invalid']}", patient.command("check")))
     found += _secrets(patient, database)
+    drifted = gardens.drift(database)
+    if drifted:
+        what = "1 entity file is" if len(drifted) == 1 else f"{len(drifted)} entity files are"
+        words = f"{what} not what their events say, the first {display(drifted[0].path)}: {drifted[0].message}"
+        found.append(problem("entities", words, patient.command("entity drift")))
     found += _copies(patient, database)
     if database.meta("halted"):
         words = "halted: cliff; most files of memory/ are gone, and nothing was dropped"
