@@ -121,7 +121,7 @@ class _Call:
             return
         cwd = payload.get("cwd")
         project = cwd if isinstance(cwd, str) and is_project(cwd) else None
-        agent = agent_for(project, os.environ, _rules(self.root))
+        agent = agent_for(project, os.environ, _rules(self.root, self.folder))
         try:
             if event == "session-start":
                 self._tell_context(name, agent)
@@ -266,14 +266,20 @@ def _summary(value: object) -> str | None:
     return sanitize_transcript_v1(value)
 
 
-def _rules(root: str) -> tuple[str, ...]:
-    """The setting `agents.projects`; the settings are read only where they speak of it."""
-    places = (whereabouts.user_file(), os.path.join(root, "signet-sync.toml"))
+def _rules(root: str, folder: whereabouts.StateFolder) -> tuple[str, ...]:
+    """The setting `agents.projects`; the settings are read only where they speak of it, or spoke while they could be.
+
+    Settings that are broken stop no session; what is wrong with them stands in the log.
+    """
+    places = (whereabouts.user_file(), os.path.join(root, "signet-sync.toml"), folder.settings)
     if "SIGNET_AGENTS_PROJECTS" not in os.environ and not any(_mentions(place, b"projects") for place in places):
         return ()
     from signet_sync import config
 
-    return config.agent_rules(root)
+    rules, remarks = config.agent_rules(root)
+    for remark in remarks:
+        _log(folder, display(str(remark)))
+    return rules
 
 
 def _mentions(path: str, word: bytes) -> bool:

@@ -73,6 +73,10 @@ class StateFolder:
         return os.path.join(self.path, "harnesses.json")
 
     @property
+    def settings(self) -> str:
+        return os.path.join(self.path, "settings.json")
+
+    @property
     def spool(self) -> str:
         return os.path.join(self.path, "spool")
 

@@ -469,13 +469,14 @@ def test_20000_files_that_came_while_nobody_looked(vault):
 def test_a_bad_settings_file_names_the_key(vault):
     (vault / "signet-sync.toml").write_text("[projection]\nbudget_tokens = 'many'\n")
     answer = vault.call("reindex", "--json")
-    assert answer.code == 2 and "projection.budget_tokens" in answer.json["error"]["message"]
+    assert answer.code == 0 and "projection.budget_tokens = 'many' is not a whole number" in answer.err
     (vault / "signet-sync.toml").write_text("[log]\nlevel = 'DEBUG'\n[x]\ny = 1\n")
     answer = vault.call("reindex", "--json")
     assert answer.code == 0 and "log.level ignored" in answer.err and "x.y ignored" in answer.err
     (vault / "signet-sync.toml").unlink()
     os.mkfifo(vault / "signet-sync.toml")
-    assert vault.call("reindex", "--json").code == 2
+    answer = vault.call("reindex", "--json")
+    assert answer.code == 0 and "signet-sync.toml: cannot be read" in answer.err
 
 
 def test_git_programs_of_a_hostile_repository_do_not_run(vault, tmp_path):

@@ -16,7 +16,7 @@ from signet_sync import config, hook, spool, state, whereabouts
 from signet_sync.agent.workspace import establish
 from signet_sync.contracts.identities import agent_for
 from signet_sync.contracts.marks import CLOSING, OPENING
-from signet_sync.errors import ConfigError, UsageError
+from signet_sync.errors import UsageError
 from signet_sync.hook import EVENTS, HARNESSES
 
 SECRET = "ghp_0123456789abcdefghijklmnopqrstuvwxYZ"
@@ -510,21 +510,28 @@ def test_settings_and_environment_say_whose_it_is(listened, transcript, tmp_path
     fire(listened, "codex", payload("SessionEnd", transcript), environ={"SIGNET_AGENT_ID": "chosen"})
     assert [job.agent_id for job in jobs(listened)] == ["of-workspace", "of-user", "of-environment", "chosen"]
     assert config.load(str(listened.root))[0].agents_projects == ("/home/u=of-user",)
-    assert config.agent_rules(str(listened.root)) == ("/home/u=of-user",)
+    assert config.agent_rules(str(listened.root)) == (("/home/u=of-user",), [])
 
 
 def test_whoever_cannot_be_told_is_not_taken_for_the_default_agent(listened, transcript):
     answer = fire(listened, "gemini", payload("SessionStart", transcript), environ={"SIGNET_AGENT_ID": "No One"})
     assert (answer.code, answer.out) == (0, "{}\n")
     assert "SIGNET_AGENT_ID" in log(listened)
-    for text in ('[agents]\nprojects = "/x=y"\n', '[agents]\nprojects = ["x=y"]\n', "projects = [\n"):
-        (listened / "signet-sync.toml").write_text(text)
-        assert take(listened, "codex", payload("SessionEnd", transcript), "--strict").code == 2
-        with pytest.raises(ConfigError):
-            config.agent_rules(str(listened.root))
-        with pytest.raises(ConfigError):
-            config.load(str(listened.root))
     assert jobs(listened) == []
+
+
+def test_broken_settings_neither_lose_a_session_nor_give_it_to_another_agent(listened, transcript):
+    user = Path(os.environ["SIGNET_CONFIG"])
+    user.parent.mkdir(parents=True, exist_ok=True)
+    for path in (listened / "signet-sync.toml", user):
+        path.write_text('[agents]\nprojects = ["/home/u=keeper"]\n')
+        assert listened.call("reindex").code == 0  # which keeps what is good
+        for text in ('[agents]\nprojects = "/x=y"\n', '[agents]\nprojects = ["x=y"]\n', "projects = [\n", "[agen"):
+            path.write_text(text)
+            assert take(listened, "codex", payload("SessionEnd", transcript), "--strict").code == 0
+            assert {job.agent_id for job in jobs(listened)} == {"keeper"}
+        path.write_text("")
+        assert "the last good value or the default counts" in log(listened)
 
 
 # --- real payloads, places, time ------------------------------------------------------------------------------------

@@ -13,6 +13,7 @@ from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field
 from hashlib import sha256
 
+from signet_sync import config
 from signet_sync.agent import signet
 from signet_sync.agent.manifests import follow_page
 from signet_sync.agent.workspace import Workspace
@@ -21,6 +22,7 @@ from signet_sync.contracts.observed import Found, Signature, Trouble
 from signet_sync.contracts.places import (
     DEFAULT_AGENT,
     MEMORY,
+    SETTINGS,
     agent_folder,
     day_page,
     dream_page,
@@ -236,7 +238,9 @@ def warning(workspace: Workspace, agent_id: str, halted: str = "") -> str:
     if halted:
         return f"signet-sync is halted, nothing was dropped ({halted}): signet-sync status"
     if not count:
-        return ""
+        # Of the workspace's file alone: the person's is another one on another machine, and the page one for all.
+        broken = config.faults(workspace.root)
+        return f"{SETTINGS} is broken, its last good settings or defaults count: signet-sync doctor" if broken else ""
     what = "1 file of this vault was" if count == 1 else f"{count} files of this vault were"
     return f"{what} changed or lost after being sealed: signet-sync violations list"
 

@@ -101,7 +101,13 @@ def _trouble(root: str, folder: StateFolder, path: str, index: _Index, *, runnin
         return "there is no such workspace: signet-sync init makes it, --workspace names another one"
     if state.is_shut(folder):
         return "the state folder cannot be opened: signet-sync doctor says why"
-    return index.trouble or _log_trouble(path)
+    return index.trouble or _log_trouble(path) or _settings_trouble(root)
+
+
+def _settings_trouble(root: str) -> str:
+    from signet_sync import config
+
+    return config.told(config.load(root, anyway=True)[1])
 
 
 @dataclass(slots=True)

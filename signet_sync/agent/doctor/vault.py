@@ -119,7 +119,7 @@ def file_system(patient: Patient) -> list[Finding]:
         return []
     found = []
     kind, under = kind_of(memory), kind_of(os.path.dirname(patient.database))
-    if kind in NETWORK and (patient.settings is None or patient.settings.watch_mode == "auto"):
+    if kind in NETWORK and patient.settings.watch_mode == "auto":
         words = f"memory/ is on {kind}: changes of other machines raise no events"
         found.append(warning("file-system", words, f"watch.mode = 'polling' in {os.path.join(patient.root, SETTINGS)}"))
     if under in NETWORK:
@@ -187,16 +187,15 @@ def _same(one: str, other: str) -> bool:
 
 def settings(patient: Patient) -> list[Finding]:
     """Whether every setting is known and in range."""
-    try:
-        _, warnings = config.load(patient.root, environ=patient.environ)
-    except SignetSyncError as error:
-        where = f"{error.path}: " if error.path else ""
-        return [problem("settings", f"{where}{error.message}", error.hint)]
+    _, remarks = config.load(patient.root, environ=patient.environ, anyway=True)
     rename = f"mend its name in {os.path.join(patient.root, SETTINGS)}, or take the line out"
     move = f"move it to {user_file(patient.environ)}"
-    return [warning("settings", words, rename if config.UNKNOWN in words else move) for words in warnings] or [
-        fine("settings", "every setting is known and in range")
-    ]
+    return [
+        problem("settings", str(remark), remark.hint)
+        if remark.broken
+        else warning("settings", str(remark), rename if config.UNKNOWN in remark.message else move)
+        for remark in remarks
+    ] or [fine("settings", "every setting is known and in range")]
 
 
 def signet(patient: Patient) -> list[Finding]:
@@ -207,7 +206,7 @@ def signet(patient: Patient) -> list[Finding]:
         return []
     if pid is None:
         return []
-    if patient.settings is not None and patient.settings.takeover:
+    if patient.settings.takeover:
         return [fine("signet-daemon", f"a Signet daemon (pid {pid}) is alive, and projection.takeover is set")]
     words = f"a Signet daemon (pid {pid}) is alive on this workspace; pages and manifests are held back"
     return [warning("signet-daemon", words, f"kill {pid}  # or, to write beside it: projection.takeover = true")]
