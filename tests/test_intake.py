@@ -596,7 +596,7 @@ def test_broken_settings_of_the_person_stop_no_hook_and_no_agent(vault: Vault, t
     person.write_text("[extraction]\nprovidre = 'ollama'\n")
     assert vault.call("reindex").code == 2
     put(vault, talk)
-    agent = start("--interval", "3600")
+    start("--interval", "3600")
     captured(vault)
     assert "unknown setting extraction.providre" in agents.status(vault)["trouble"]
     assert "> [!warning]" not in page(vault), "the page is the same one on all machines of this vault"
