@@ -19,7 +19,7 @@ import time
 from collections.abc import Mapping
 
 from signet_sync import spool, whereabouts
-from signet_sync.contracts.identities import GUARDS, TRIAL, agent_for, is_project, is_session_id
+from signet_sync.contracts.identities import GUARDS, TRIAL, agent_for, is_project, is_session_id, session_name
 from signet_sync.contracts.places import display
 from signet_sync.errors import SignetSyncError
 
@@ -149,8 +149,9 @@ class _Call:
         session_id = payload.get("session_id")
         if session_id == TRIAL:
             return None
+        session_id = session_name(session_id) if isinstance(session_id, str) else None
         if not is_session_id(session_id):
-            raise _Refused("session_id is missing, too long or holds control characters")
+            raise _Refused("session_id is missing or blank")
         path = payload.get("transcript_path")
         if path is None and self.harness == "codex":
             return None  # an ephemeral session: it is not to be kept
@@ -234,7 +235,7 @@ def _transcript(path: object, *, may_be_absent: bool) -> str | None:
     """The path of a transcript that may be read later: an absolute one, of a regular file of the user's."""
     import stat
 
-    if not isinstance(path, str) or not path.startswith("/") or len(path) > 4_000:
+    if not isinstance(path, str) or not path.startswith("/"):
         raise _Refused("transcript_path is no absolute path")
     try:
         status = os.lstat(path)

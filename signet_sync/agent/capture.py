@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from signet_sync.agent import sessions
 from signet_sync.agent.workspace import Workspace
 from signet_sync.contracts.bodies import utf8
-from signet_sync.contracts.identities import agent_for
+from signet_sync.contracts.identities import agent_for, is_session_id, session_name, session_value
 from signet_sync.contracts.inputs import CompactionInput, SessionInput, compaction_input, session_input
 from signet_sync.contracts.sanitizer import sanitize_transcript_v1
 from signet_sync.contracts.timestamps import SECOND, iso
@@ -18,6 +18,7 @@ from signet_sync.harness import claude_code, codex, gemini, openclaw, opencode
 from signet_sync.harness.compactions import compaction_text
 from signet_sync.harness.markdown import render, since
 from signet_sync.harness.records import Conversation, Entry
+from signet_sync.harness.texts import file_stem
 from signet_sync.host import stores
 from signet_sync.host.stores import Source
 from signet_sync.index import artifacts, captures
@@ -69,10 +70,17 @@ class Captured:
 
 
 def read(source: Source) -> Conversation:
-    """A transcript, read as its harness wrote it. Raises `HarnessError`."""
+    """A transcript, read as its harness wrote it; its session is named as it is kept. Raises `HarnessError`."""
     if source.harness == opencode.NAME:
-        return opencode.read(*stores.opencode_session(source.path, source.session_id))
-    return READERS[source.harness](stores.lines(source.path), file_name=os.path.basename(source.path))
+        found = opencode.read(*stores.opencode_session(source.path, source.session_id))
+    else:
+        found = READERS[source.harness](stores.lines(source.path), file_name=os.path.basename(source.path))
+    if not found.session_id:
+        return found
+    named = session_name(found.session_id)
+    if not is_session_id(named):  # blank: its file has a name
+        named = session_name(file_stem(source.path))
+    return replace(found, session_id=named)
 
 
 def capture(
@@ -256,7 +264,7 @@ def _identity(conversation: Conversation, done: Captured) -> dict[str, object]:
         "agent_id": done.agent_id,
         "session_id": conversation.session_id,
         "session_key": conversation.session_id,
-        "project": conversation.project,
+        "project": session_value(conversation.project or ""),
         "harness": conversation.harness,
     }
 

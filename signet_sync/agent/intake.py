@@ -19,6 +19,7 @@ from signet_sync.agent.removed import is_removed, removed_session
 from signet_sync.agent.worker import LONGEST_REST, due, running
 from signet_sync.agent.workspace import Workspace
 from signet_sync.config import asks_anybody
+from signet_sync.contracts.identities import session_name
 from signet_sync.contracts.timestamps import SECOND, iso, parse_instant
 from signet_sync.contracts.tokens import token_of
 from signet_sync.errors import DatabaseError, HarnessError, SignetSyncError, UsageError, WorkspaceError, reason
@@ -180,7 +181,7 @@ def _source(job: Job) -> Source | None:
     if os.path.islink(path) or not os.path.isfile(path):
         raise gone
     for source in stores.sources(job.harness, where=path):
-        if job.harness != opencode.NAME or source.session_id == job.session_id:
+        if job.harness != opencode.NAME or session_name(source.session_id) == job.session_id:
             return source
     raise gone
 
