@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
+import unicodedata
 from dataclasses import replace
 
 import hypothesis
@@ -421,3 +423,51 @@ def test_65_megabytes_are_kept_below_the_limit_of_a_file(vault):
     assert body(vault, written(vault, "transcript")[-1]) == "## User\n\nOne more."
     assert fields(vault, written(vault, "manifest")[0])["session_id"] == WHO["session_id"]
     sound(vault)
+
+
+# ── names that nobody should give, from the first command to the last ──
+
+NAME = "tab\tnl\nnel\x85ls\u2028\x1b[31mX\u202eb\u200b\x7f [[x]] <!-- signet:end -->"
+
+
+def printed(vault: Vault, *words: str) -> str:
+    """What a command tells a person: of what is in a name nothing moves a cursor, hides or turns a line around."""
+    answer = vault.call(*words)
+    assert answer.code == 0, answer
+    kinds = ("Cc", "Cf", "Zl", "Zp", "Cs")
+    odd = {c for c in answer.out + answer.err if c != "\n" and unicodedata.category(c) in kinds}
+    assert not odd, (words, odd, answer)
+    return answer.out + answer.err
+
+
+def test_a_name_of_any_characters_is_kept_exactly_and_shown_cleaned(vault):
+    who = {"session_id": NAME, "session_key": f"k{NAME}", "project": f"/home/u/{NAME}", "harness": NAME}
+    answer = end(vault, **who, transcript="# Zebrafish\n\nsrc/zebra.py")
+    head = fields(vault, answer["manifest"])
+    assert {name: head[name] for name in who} == who
+    assert vault.call("open", NAME, "--json").json["session_key"] == who["session_key"]
+    token = answer["session_token"]
+    for words in (["open", NAME], ["expand", token], ["search", "zebrafish"], ["recall", "zebrafish"], ["graph"]):
+        assert printed(vault, *words)
+    for words in (["status"], ["context"], ["render"], ["check"], ["doctor"], ["telemetry", "show"]):
+        printed(vault, *words)
+    printed(vault, "remove", NAME, "--reason", "private", "--yes")
+    assert not vault.hits("zebrafish")
+    refuse(vault, "removed-session", **who, transcript="# Zebrafish")
+    printed(vault, "remove", "--undo", NAME, "--yes")
+    end(vault, **who, transcript="# Zebrafish\n\nsrc/zebra.py")
+    sound(vault)
+
+
+def test_a_removal_of_some_sessions_never_becomes_one_of_all(vault):
+    """A tombstone that nobody could read would cover every session of its token."""
+    names = [f"{number}{'x' * 15_000}" for number in range(6)]
+    for number, name in enumerate(names):
+        end(vault, session_id=name, session_key="main", transcript=f"# Zebra{number}fish\n\nsrc/zebra.py")
+    for name in names[:4]:
+        assert vault.call("remove", name, "--reason", "private", "--yes").code == 0
+    answer = vault.call("remove", names[4], "--reason", "private", "--yes")
+    assert answer.code == 2 and "too long for one tombstone" in answer.err
+    shutil.rmtree(vault.state)
+    vault.reindex()
+    assert [number for number in range(6) if vault.hits(f"zebra{number}fish")] == [4, 5]

@@ -110,7 +110,7 @@ def capture(
         outcome = done.remark or ("written" if done.wrote else "nothing new")
         size = source.size if end else captures.UNREAD
         seen = Mark(size, source.mtime_ns, done.agent_id, outcome, conversation.session_id)
-        captures.mark(workspace.database, source.harness, source.path, source.session_id, seen, iso(now_us))
+        captures.mark(workspace.database, source.harness, source.place, source.session_id, seen, iso(now_us))
     return done
 
 

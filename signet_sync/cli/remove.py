@@ -253,7 +253,7 @@ def _dry(plans: list[Removal], purges: list[Begun], as_json: bool) -> None:
 def _list(plans: list[Removal]) -> None:
     for plan in plans:
         for ref in plan.sessions:
-            click.secho(f"session {ref.session_id} ({ref.session_token})", bold=True, err=True)
+            click.secho(f"session {display(ref.session_id)} ({ref.session_token})", bold=True, err=True)
         for path in plan.paths:
             click.echo(f"  {path}", err=True)
 
