@@ -21,6 +21,8 @@ from workbench import Vault, sampled
 from signet_sync.agent import sessions
 from signet_sync.agent.workspace import opened
 from signet_sync.config import Settings
+from signet_sync.contracts.bodies import js_trim
+from signet_sync.contracts.identities import session_value
 from signet_sync.contracts.inputs import session_input
 from signet_sync.contracts.sanitizer import redact, sanitize_line
 from signet_sync.contracts.timestamps import iso, parse_instant
@@ -140,9 +142,9 @@ HOSTILE = [
     "\\" * 5_000,
     "🦉" * 1_000,
 ]
-# Neither controls nor surrogates: those are refused in keys (tests/test_session_input.py).
+# No NUL, which is refused, and no half of a character, which nobody can write (tests/test_session_input.py).
 KEYS = st.sampled_from(HOSTILE) | st.text(
-    st.characters(exclude_categories=("Cc", "Cs"), exclude_characters="\u2028\u2029"), max_size=200
+    st.characters(exclude_categories=("Cs",), exclude_characters="\0"), max_size=200
 )
 TEXTS = st.sampled_from(HOSTILE) | st.text(st.characters(exclude_categories=("Cs",)), max_size=200)
 SAID = "Bounded the retry loop of src/queue.py in lantern at five attempts, {}, so that the queue drains in the end."
@@ -165,11 +167,7 @@ def workspace(tmp_path_factory):
 
 def plain(text: str | None, limit: int) -> str | None:
     """A blank key is none: blank as JavaScript has it, which counts the byte order mark."""
-    return None if text is None or not text.replace("\ufeff", "").strip() else text[:limit]
-
-
-def of_one_line(text: str | None) -> str | None:
-    return None if text is None else " ".join(sanitize_line(text).split()) or None
+    return None if text is None or not js_trim(text) else text[:limit]
 
 
 @given(KEYS, st.none() | KEYS, st.none() | KEYS, st.none() | KEYS, TEXTS)
@@ -200,8 +198,8 @@ def test_every_field_is_read_back_as_it_was_given(workspace, ident, key, project
         assert told == {
             "session_id": ident,
             "session_key": key,
-            "project": of_one_line(project),
-            "harness": of_one_line(harness),
+            "project": project and session_value(project),
+            "harness": harness and session_value(harness),
         }
         assert (found["captured_at"], found["started_at"]) == (document["captured_at"], None)
         assert found["ended_at"] == document["ended_at"]
