@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from endings import FIRST, SECOND, SUMMARY, end, moment, written
+from endings import FIRST, SECOND, SUMMARY, body, end, moment, written
 from hypothesis import given
 from hypothesis import strategies as st
 from workbench import Vault, sampled
@@ -25,6 +25,7 @@ from signet_sync.contracts.bodies import js_trim
 from signet_sync.contracts.identities import session_value
 from signet_sync.contracts.inputs import session_input
 from signet_sync.contracts.sanitizer import redact, sanitize_line
+from signet_sync.contracts.sentences import passes_signet
 from signet_sync.contracts.timestamps import iso, parse_instant
 
 # ── the reader ──
@@ -224,6 +225,16 @@ def test_a_hostile_sentence_that_passes_is_read_back(tmp_path, word):
     assert found["memory_sentence"] == answer["sentence"]
     if len(word) < 1_000 and answer["sentence_quality"] == "ok":
         assert answer["sentence"] == " ".join(sanitize_line(SAID.format(word)).split())
+
+
+@pytest.mark.parametrize("project", ['/home/ada/la"n', "/home/ada/lantern", "/home/ada/tab\tbed", None])
+@pytest.mark.parametrize("transcript", [FIRST, "Fix issue 12 of src/queue.py", "hi", "-"])
+def test_signet_keeps_the_sentence_that_we_made(tmp_path, project, transcript):
+    vault = Vault(tmp_path / "vault")
+    answer = end(vault, project=project, transcript=transcript, summary=None)
+    for kind in ("transcript", "summary"):
+        found, _ = signet_reads((vault / answer[kind]).read_bytes())
+        assert passes_signet(found["memory_sentence"], body(vault, answer[kind]), project)
 
 
 def test_every_file_of_a_long_life_is_read_back(tmp_path):
