@@ -466,6 +466,16 @@ def test_20000_files_that_came_while_nobody_looked(vault):
     assert document["counts"]["indexed"] == 6
 
 
+def test_a_link_that_is_too_long_for_any_file_is_broken_and_leads_nowhere_else(vault):
+    """Signet makes a link of the harness's name, however long that is."""
+    long = f"memory/{'h' * 5_000}/transcripts/transcript.jsonl"
+    vault.put(made.manifest(harness="h" * 5_000, transcript_path=long))
+    document = vault.reindex()
+    assert vault.problems(document) == {} and document["counts"]["invalid"] == 0
+    assert {note["code"] for note in document["notes"]} == {"link-broken"}
+    assert {note["code"] for note in vault.call("check", "--json").json["notes"]} >= {"link-broken"}
+
+
 def test_a_bad_settings_file_names_the_key(vault):
     (vault / "signet-sync.toml").write_text("[projection]\nbudget_tokens = 'many'\n")
     answer = vault.call("reindex", "--json")

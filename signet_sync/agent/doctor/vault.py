@@ -11,13 +11,17 @@ import stat
 import sys
 from collections.abc import Iterator
 
+import apsw
+
 from signet_sync import config, state
-from signet_sync.agent.doctor.finding import Finding, fine, problem, warning
+from signet_sync.agent.doctor.finding import Finding, fine, problem, span, warning
 from signet_sync.agent.doctor.patient import Patient, give_back
-from signet_sync.agent.signet import daemon_pid
+from signet_sync.agent.signet import HOLD, daemon_pid, replaced
 from signet_sync.contracts.observed import Found
 from signet_sync.contracts.places import MEMORY, SETTINGS, display
-from signet_sync.errors import SignetSyncError
+from signet_sync.errors import DatabaseError, SignetSyncError
+from signet_sync.index import overview
+from signet_sync.index.database import Database
 from signet_sync.vault import files
 from signet_sync.whereabouts import base, identified, read_id, user_file
 
@@ -205,11 +209,35 @@ def signet(patient: Patient) -> list[Finding]:
     except (OSError, SignetSyncError):
         return []
     if pid is None:
-        return []
+        return _replaced(patient)
     if patient.settings.takeover:
         return [fine("signet-daemon", f"a Signet daemon (pid {pid}) is alive, and projection.takeover is set")]
     words = f"a Signet daemon (pid {pid}) is alive on this workspace; pages and manifests are held back"
     return [warning("signet-daemon", words, f"kill {pid}  # or, to write beside it: projection.takeover = true")]
+
+
+def _replaced(patient: Patient) -> list[Finding]:
+    """What a Signet left that is no longer seen: a page of its own where ours was."""
+    if patient.settings.takeover:
+        return []
+    try:
+        database = Database(patient.database, readonly=True)
+    except (FileNotFoundError, DatabaseError):
+        return []  # which is said elsewhere
+    try:
+        path, age = replaced(patient.root, database, overview.agents(database))
+    except (apsw.Error, OSError, SignetSyncError):
+        return []
+    finally:
+        database.connection.close()
+    if not path:
+        return []
+    words = f"Signet replaced {path} after signet-sync had written it, and no daemon of it is alive here"
+    if age >= HOLD:
+        return [warning("signet-daemon", f"{words}; the next pass takes it back", patient.command("reindex"))]
+    words += f"; pages and manifests are held back for another {span(HOLD - age)}"
+    setting = os.path.join(patient.root, SETTINGS)
+    return [warning("signet-daemon", words, f"stop it wherever it runs; or {setting}: projection.takeover = true")]
 
 
 def obsidian(patient: Patient) -> list[Finding]:
