@@ -199,8 +199,10 @@ def test_a_broken_file_neither_shows_what_was_hidden_nor_gives_it_to_another_age
     (root / WORKSPACE).unlink()
     (root / WORKSPACE).mkdir() if raw is None else (root / WORKSPACE).write_bytes(raw)
     found, remarks = load()
-    assert found == good == Settings(
-        noise_projects=("/home/u/private/",), agents_projects=("/home/u/work=worker",), debounce=3.0
+    assert (
+        found
+        == good
+        == Settings(noise_projects=("/home/u/private/",), agents_projects=("/home/u/work=worker",), debounce=3.0)
     )
     assert len(remarks) == 1 and remarks[0].startswith(f"{WORKSPACE}: ")
     keep()  # what is broken leaves the last good values as they are, for as long as it stays so
