@@ -19,7 +19,7 @@ import time
 from collections.abc import Mapping
 
 from signet_sync import spool, whereabouts
-from signet_sync.contracts.identities import GUARDS, TRIAL, agent_for, is_project, is_session_id
+from signet_sync.contracts.identities import GUARDS, TRIAL, agent_for, is_project, is_session_id, session_name
 from signet_sync.contracts.places import display
 from signet_sync.errors import SignetSyncError
 
@@ -122,7 +122,7 @@ class _Call:
             return
         cwd = payload.get("cwd")
         project = cwd if isinstance(cwd, str) and is_project(cwd) else None
-        agent = agent_for(project, os.environ, _rules(self.root))
+        agent = agent_for(project, os.environ, _rules(self.root, self.folder))
         try:
             if event == "session-start":
                 self._tell_context(name, agent)
@@ -150,8 +150,9 @@ class _Call:
         session_id = payload.get("session_id")
         if session_id == TRIAL:
             return None
+        session_id = session_name(session_id) if isinstance(session_id, str) else None
         if not is_session_id(session_id):
-            raise _Refused("session_id is missing, too long or holds control characters")
+            raise _Refused("session_id is missing or blank")
         path = payload.get("transcript_path")
         if path is None and self.harness == "codex":
             return None  # an ephemeral session: it is not to be kept
@@ -238,7 +239,7 @@ def _transcript(path: object, *, may_be_absent: bool) -> str | None:
     """The path of a transcript that may be read later: an absolute one, of a regular file of the user's."""
     import stat
 
-    if not isinstance(path, str) or not path.startswith("/") or len(path) > 4_000:
+    if not isinstance(path, str) or not path.startswith("/"):
         raise _Refused("transcript_path is no absolute path")
     try:
         status = os.lstat(path)
@@ -279,14 +280,20 @@ def _prompt(value: object) -> str | None:
     return _sanitized(prompt_of(value))
 
 
-def _rules(root: str) -> tuple[str, ...]:
-    """The setting `agents.projects`; the settings are read only where they speak of it."""
-    places = (whereabouts.user_file(), os.path.join(root, "signet-sync.toml"))
+def _rules(root: str, folder: whereabouts.StateFolder) -> tuple[str, ...]:
+    """The setting `agents.projects`; the settings are read only where they speak of it, or spoke while they could be.
+
+    Settings that are broken stop no session; what is wrong with them stands in the log.
+    """
+    places = (whereabouts.user_file(), os.path.join(root, "signet-sync.toml"), folder.settings)
     if "SIGNET_AGENTS_PROJECTS" not in os.environ and not any(_mentions(place, b"projects") for place in places):
         return ()
     from signet_sync import config
 
-    return config.agent_rules(root)
+    rules, remarks = config.agent_rules(root)
+    for remark in remarks:
+        _log(folder, display(str(remark)))
+    return rules
 
 
 def _mentions(path: str, word: bytes) -> bool:

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from signet_sync.contracts import names, wikilinks
 from signet_sync.contracts.bodies import body_sha256, normalize
 from signet_sync.contracts.frontmatter import FrontmatterProblem, Source, open_source, parse
+from signet_sync.contracts.identities import session_name, session_value
 from signet_sync.contracts.names import AGENT_ID, IMMUTABLE_KINDS, ArtifactName, artifact_name
 from signet_sync.contracts.noise import NoiseRule
 from signet_sync.contracts.observed import STRANGE_NAME, Found, Signature, Snapshot, Trouble
@@ -206,7 +207,10 @@ class Tombstones:
 
     def cover(self, token: str, agent_id: str | None, session_id: str | None) -> bool:
         """Whether a session (agent or id unknown: the token decides) is removed."""
-        if any(stone.covers(agent_id, session_id) for stone in self._by_token.get(token, ())):
+        stones = self._by_token.get(token, ())
+        if any(stone.covers(agent_id, session_id) for stone in stones):
+            return True
+        if session_id is not None and any(stone.covers(agent_id, _name(session_id)) for stone in stones):
             return True
         return any(agent_id is None or agent_id == other for other in self._by_name.get(token, ()))
 
@@ -383,7 +387,7 @@ def judge(path: str, found: Found | Trouble, bench: Bench) -> Judgement:
             path,
             record.agent_id,
             name.token,
-            record.session_id,
+            _name(record.session_id),
             name.kind,
             digest,
             actual,
@@ -683,6 +687,17 @@ def _line(text: str) -> str:
     return _cached_line(text) if len(text) <= 400 else sanitize_line(text)
 
 
+_cached_name, _cached_value = lru_cache(maxsize=2048)(session_name), lru_cache(maxsize=2048)(session_value)
+
+
+def _name(text: str) -> str:
+    return _cached_name(text) if len(text) <= 400 else session_name(text)
+
+
+def _value(text: str) -> str:
+    return _cached_value(text) if len(text) <= 400 else session_value(text)
+
+
 _REDACTED = re.compile(r"\[REDACTED:([a-z0-9-]+)\]")
 
 
@@ -694,7 +709,10 @@ def _redactions(before: str, after: str) -> set[str]:
 
 
 class _Lines(NamedTuple):
-    """The fields of one line as they may be shown, and the rules of the sanitizer that found something in them."""
+    """The fields of one value as rows hold them, and the rules of the sanitizer that found something in them.
+
+    Those that say which session it is are as exact as in its frontmatter: by them it is found again.
+    """
 
     session_id: str
     session_key: str | None
@@ -707,14 +725,15 @@ class _Lines(NamedTuple):
 
 def _lines(record: Record) -> _Lines:
     manifest_path = record.links[0][1] if record.kind != "manifest" else None
-    before = (record.session_key, record.project, record.harness, record.source_node_id)
-    session_id = _line(record.session_id)
-    after = tuple(_line(value) if value is not None else None for value in before)
-    redactions = _redactions(record.session_id, session_id)
+    before = (record.session_id, record.session_key, record.project, record.harness, record.source_node_id)
+    looks = (_name, _name, _value, _value, _line)
+    after = [look(value) if value is not None else None for look, value in zip(looks, before, strict=True)]
+    redactions: set[str] = set()
     for old, new in zip(before, after, strict=True):
         if new is not old and old is not None and new is not None:
             redactions |= _redactions(old, new)
-    key, project, harness, node = after
+    session_id, key, project, harness, node = after
+    assert session_id is not None
     shown_path = _link_line(manifest_path) if manifest_path is not None else None
     if manifest_path is not None and shown_path is not None:
         redactions |= _redactions(manifest_path, shown_path)

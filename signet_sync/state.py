@@ -119,8 +119,8 @@ def _refuse_that_of_others(place: str, real: str) -> None:
         )
 
 
-def write_json(path: str, value: object) -> None:
-    """Writes a small JSON file atomically, only if it differs."""
+def write_json(path: str, value: object, *, durable: bool = False) -> None:
+    """Writes a small JSON file atomically, only if it differs; with `durable` a power loss leaves one of the two."""
     data = (json.dumps(value, ensure_ascii=False) + "\n").encode("utf-8", "backslashreplace")
     with suppress(OSError), open(path, "rb") as handle:
         if handle.read() == data:
@@ -130,7 +130,12 @@ def write_json(path: str, value: object) -> None:
     try:
         with open(handle_fd, "wb") as handle:
             handle.write(data)
+            if durable:
+                handle.flush()
+                os.fsync(handle_fd)
         os.replace(temporary, path)
+        if durable:
+            sync_folder(os.path.dirname(path))
     except BaseException:
         with suppress(OSError):
             os.unlink(temporary)

@@ -77,6 +77,10 @@ class StateFolder:
         return os.path.join(self.path, "live")
 
     @property
+    def settings(self) -> str:
+        return os.path.join(self.path, "settings.json")
+
+    @property
     def spool(self) -> str:
         return os.path.join(self.path, "spool")
 

@@ -448,7 +448,7 @@ def test_what_init_proposes_can_be_pasted(tmp_path, monkeypatch):
     [
         ('command = ["/nowhere/program"]', "language model: the program /nowhere/program"),
         ('command = ["sh"]', "language model: command"),
-        ("", "settings: synthesis.provider is command, but synthesis.command is not set"),
+        ("", "synthesis.provider is command, but synthesis.command is not set"),
     ],
 )
 def test_doctor_looks_for_the_program_that_summarizes(vault, tmp_path, monkeypatch, setting, words):

@@ -614,3 +614,76 @@ def test_an_index_only_pass_takes_nothing(vault: Vault, talk: Talk) -> None:
     put(vault, talk)
     assert vault.call("reindex", "--index-only").code == 0
     assert written(vault, "transcript") == [] and jobs(vault) == ["end"]
+
+
+# ── settings that are broken ────────────────────────────────────────────────────────────────────────────────────────
+
+NOTICE = "> [!warning] signet-sync.toml is broken, its last good settings or defaults count: signet-sync doctor"
+
+
+def break_settings(vault: Vault, how: str) -> None:
+    place = vault / "signet-sync.toml"
+    if how == "not TOML":
+        place.write_text("[watch\ndebounce = 1\n")
+    elif how == "not UTF-8":
+        place.write_bytes(b"\xff\xfe")
+    elif how == "a folder":
+        place.mkdir()
+    elif how == "a FIFO":
+        os.mkfifo(place)
+    elif how == "a link":
+        place.symlink_to("/etc/passwd")
+    elif how == "too large":
+        place.write_text("#" * 70_000)
+    else:
+        place.write_text("[reconcile]\ninterval = -1\n")
+
+
+@pytest.mark.parametrize(
+    "how", ["not TOML", "not UTF-8", "a folder", "a FIFO", "a link", "too large", "an impossible value"]
+)
+def test_no_settings_of_a_workspace_stop_a_session(vault: Vault, talk: Talk, how: str) -> None:
+    break_settings(vault, how)
+    put(vault, talk)
+    document = vault.root.parent / "input.json"
+    document.write_text(json.dumps({"session_id": "s1", "transcript": "# Fix the queue\n\nIt never drains."}))
+    assert vault.call("session", "end", "--input", str(document)).code == 0
+    answer = vault.call("reindex", "--json")
+    assert answer.code == 0 and "warning: signet-sync.toml: " in answer.err
+    assert len(written(vault, "transcript")) == 2 and jobs(vault) == []
+    assert NOTICE in page(vault)
+    standing = vault.call("status", "--json").json
+    assert standing["trouble"].startswith("signet-sync.toml: ") and "signet-sync doctor" in standing["trouble"]
+    findings = {f["name"]: f for f in vault.call("doctor", "--json").json["findings"]}
+    assert findings["settings"]["level"] == "problem" and findings["settings"]["remedy"]
+    checked = vault.call("check", "--json")
+    assert [p["code"] for p in checked.json["problems"] if p["path"] == "signet-sync.toml"] == ["config-invalid"]
+
+
+def test_a_running_agent_goes_on_with_broken_settings_says_so_and_takes_the_mended_ones(
+    vault: Vault, talk: Talk, start: Any
+) -> None:
+    (vault / "signet-sync.toml").write_text("[noise]\nprojects = ['/home/u/hidden']\n")
+    agent = start("--interval", "3600", environ=QUIET)
+    agent.passed()
+    (vault / "signet-sync.toml").write_text("[noise\n")
+    found = until(lambda: (now := agents.status(vault))["trouble"] and now, "told")
+    assert found["trouble"].startswith("signet-sync.toml: is not valid TOML") and found["state"] == "watching"
+    put(vault, talk)
+    captured(vault)
+    until(lambda: NOTICE in page(vault), "the page tells")
+    assert "is not valid TOML" in agent.log() and "is not valid TOML" in (vault.state / "logs/intake.log").read_text()
+    (vault / "signet-sync.toml").write_text("")
+    until(lambda: NOTICE not in page(vault) and agents.status(vault)["trouble"] is None, "mended")
+
+
+def test_broken_settings_of_the_person_stop_no_hook_and_no_agent(vault: Vault, talk: Talk, start: Any) -> None:
+    person = Path(os.environ["SIGNET_CONFIG"])
+    person.parent.mkdir(parents=True, exist_ok=True)
+    person.write_text("[extraction]\nprovidre = 'ollama'\n")
+    assert vault.call("reindex").code == 2
+    put(vault, talk)
+    start("--interval", "3600")
+    captured(vault)
+    assert "unknown setting extraction.providre" in agents.status(vault)["trouble"]
+    assert "> [!warning]" not in page(vault), "the page is the same one on all machines of this vault"

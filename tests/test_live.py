@@ -149,7 +149,8 @@ def test_secrets_reach_no_disk(vault: Vault) -> None:
     assert answer["redactions"]["github"] >= 2
     assert found(vault, "key") == ["The key is [REDACTED:github], and [REDACTED:github]."]
     assert not [path for path in vault.state.rglob("*") if path.is_file() and SECRET.encode() in path.read_bytes()]
-    refused(vault, [line(0, "x")], "input-invalid", f"main {SECRET}")
+    assert fed(vault, [line(0, "x")], f"main {SECRET}")["session_key"].startswith("main [REDACTED:github]#")
+    assert not [path for path in vault.state.rglob("*") if path.is_file() and SECRET.encode() in path.read_bytes()]
 
 
 @given(st.lists(st.text(max_size=200), max_size=6))
@@ -263,9 +264,6 @@ def test_a_line_and_all_of_them_are_bounded(vault: Vault, monkeypatch: pytest.Mo
     ("key", "options", "told"),
     [
         (" ", (), "session_key must be"),
-        ("a\nb", (), "session_key holds control"),
-        ("k" * 12_001, (), "session_key is longer"),
-        (KEY, ("--session-id", "a\x01b"), "session_id holds control"),
         (KEY, ("--agent", "No One"), "does not name an agent"),
     ],
 )

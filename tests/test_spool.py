@@ -132,7 +132,9 @@ HOSTILE = {
     "less": (json.dumps({k: v for k, v in SOUND.items() if k != "cwd"}).encode(), "damaged"),
     "agent": (json.dumps(SOUND | {"agent_id": "../x"}).encode(), "damaged"),
     "event": (json.dumps(SOUND | {"event": "format"}).encode(), "damaged"),
-    "control": (json.dumps(SOUND | {"session_id": "a\nb"}).encode(), "damaged"),
+    "a NUL": (json.dumps(SOUND | {"session_id": "a\0b"}).encode(), "damaged"),
+    "half a character": (json.dumps(SOUND | {"session_id": "a\ud800"}).encode(), "damaged"),
+    "blank": (json.dumps(SOUND | {"session_id": "\n"}).encode(), "damaged"),
     "kind": (json.dumps(SOUND | {"compaction": 5}).encode(), "damaged"),
     "bytes": (b"\xff\xfe{}", "damaged"),
 }

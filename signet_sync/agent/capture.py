@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from signet_sync.agent import sessions
 from signet_sync.agent.workspace import Workspace
 from signet_sync.contracts.alike import alike
 from signet_sync.contracts.bodies import utf8
-from signet_sync.contracts.identities import agent_for
+from signet_sync.contracts.identities import agent_for, is_session_id, session_name, session_value
 from signet_sync.contracts.inputs import CompactionInput, SessionInput, compaction_input, session_input
 from signet_sync.contracts.sanitizer import sanitize_transcript_v2
 from signet_sync.contracts.timestamps import SECOND, iso, parse_instant
@@ -20,7 +20,7 @@ from signet_sync.harness.compactions import compaction_text
 from signet_sync.harness.live import Said, held_entries, is_live, is_same, live_in, with_live
 from signet_sync.harness.markdown import render, since, words_of
 from signet_sync.harness.records import Conversation, Entry
-from signet_sync.harness.texts import prompt_of
+from signet_sync.harness.texts import file_stem, prompt_of
 from signet_sync.host import stores
 from signet_sync.host.stores import Source
 from signet_sync.index import artifacts, captures
@@ -79,10 +79,17 @@ class Captured:
 
 
 def read(source: Source) -> Conversation:
-    """A transcript, read as its harness wrote it. Raises `HarnessError`."""
+    """A transcript, read as its harness wrote it; its session is named as it is kept. Raises `HarnessError`."""
     if source.harness == opencode.NAME:
-        return opencode.read(*stores.opencode_session(source.path, source.session_id))
-    return READERS[source.harness](stores.lines(source.path), file_name=os.path.basename(source.path))
+        found = opencode.read(*stores.opencode_session(source.path, source.session_id))
+    else:
+        found = READERS[source.harness](stores.lines(source.path), file_name=os.path.basename(source.path))
+    if not found.session_id:
+        return found
+    named = session_name(found.session_id)
+    if not is_session_id(named):  # blank: its file has a name
+        named = session_name(file_stem(source.path))
+    return replace(found, session_id=named)
 
 
 def capture(
@@ -114,7 +121,7 @@ def capture(
         outcome = done.remark or ("written" if done.wrote else "nothing new")
         size = source.size if end else captures.UNREAD
         seen = Mark(size, source.mtime_ns, done.agent_id, outcome, conversation.session_id)
-        captures.mark(workspace.database, source.harness, source.path, source.session_id, seen, iso(now_us))
+        captures.mark(workspace.database, source.harness, source.place, source.session_id, seen, iso(now_us))
     return done
 
 
@@ -335,7 +342,7 @@ def _identity(conversation: Conversation, done: Captured) -> dict[str, object]:
         "agent_id": done.agent_id,
         "session_id": conversation.session_id,
         "session_key": conversation.session_id,
-        "project": conversation.project,
+        "project": session_value(conversation.project or ""),
         "harness": conversation.harness,
     }
 

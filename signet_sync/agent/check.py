@@ -158,21 +158,24 @@ def _counts(checked: Checked, *, scanned: int, read: int) -> dict[str, int]:
 
 
 def _settings(root: str, checked: Checked) -> Settings:
-    """The settings; what is wrong with the workspace's own is a problem of its file, and then they are left out.
+    """The settings; what is wrong with the workspace's own is a problem of its file.
 
     Raises `ConfigError` for those of the person who asks.
     """
-    try:
-        settings, ignored = config.load(root)
-    except ConfigError as refused:
-        settings, _ = config.load(root, workspace_file=False)
-        found = files.read(root, SETTINGS, config.FILE_LIMIT)
-        line = faults.line_of_setting(found.raw if isinstance(found, Found) else b"", refused.message)
-        told = {"path": SETTINGS, "verdict": "invalid", "code": refused.code, "message": display(refused.message)}
-        checked.problems.append({**told, "hint": refused.hint, "line": line})
-        return settings
-    for warning in ignored:
-        _excuse(checked, SETTINGS, "setting-ignored", warning.removeprefix(f"{SETTINGS}: "))
+    settings, remarks = config.load(root)
+    for remark in remarks:
+        if remark.broken:
+            found = files.read(root, SETTINGS, config.FILE_LIMIT)
+            line = faults.line_of_setting(found.raw if isinstance(found, Found) else b"", remark.message)
+            told = {
+                "path": SETTINGS,
+                "verdict": "invalid",
+                "code": ConfigError.code,
+                "message": display(remark.message),
+            }
+            checked.problems.append({**told, "hint": remark.hint, "line": line})
+        else:
+            _excuse(checked, SETTINGS, "setting-ignored", remark.message)
     return settings
 
 

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Iterator
 from signet_sync.agent import capture
 from signet_sync.agent.live import refuse_removed
 from signet_sync.agent.workspace import Workspace
+from signet_sync.contracts.identities import session_name
 from signet_sync.contracts.sanitizer import sanitize_transcript_v2
 from signet_sync.contracts.timestamps import iso
 from signet_sync.contracts.tokens import token_of
@@ -32,7 +33,7 @@ def source_of(job: Job) -> Source | None:
     if os.path.islink(path) or not os.path.isfile(path):
         raise gone
     for source in stores.sources(job.harness, where=path):
-        if job.harness != opencode.NAME or source.session_id == job.session_id:
+        if job.harness != opencode.NAME or session_name(source.session_id) == job.session_id:
             return source
     raise gone
 

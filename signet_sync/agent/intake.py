@@ -20,6 +20,7 @@ from signet_sync.agent.removed import is_removed, removed_session
 from signet_sync.agent.worker import LONGEST_REST, due, running, shape_of
 from signet_sync.agent.workspace import Workspace
 from signet_sync.config import asks_anybody
+from signet_sync.contracts.places import display
 from signet_sync.contracts.timestamps import SECOND, iso, parse_instant
 from signet_sync.contracts.tokens import token_of
 from signet_sync.errors import DatabaseError, HarnessError, SignetSyncError, UsageError, WorkspaceError, reason
@@ -303,7 +304,7 @@ def one(
         # A wrong setting says nothing about the transcript.
         if error.code != "agent-invalid":
             seen = Mark(source.size, source.mtime_ns, agent_id or "", error.code)
-            captures.mark(workspace.database, source.harness, source.path, source.session_id, seen, iso(now_us))
+            captures.mark(workspace.database, source.harness, source.place, source.session_id, seen, iso(now_us))
         return None
     _add(done, captured)
     return captured
@@ -325,7 +326,7 @@ def _add(done: Intake, captured: Captured, *, once: bool = False) -> None:
 
 def short(session_id: str) -> str:
     """So much of an id as tells it from others: a log outlives the removal of a session."""
-    return session_id if len(session_id) <= 8 else f"{session_id[:8]}…"
+    return display(session_id if len(session_id) <= 8 else f"{session_id[:8]}…")
 
 
 def is_read(workspace: Workspace, source: Source, agent_id: str | None = None) -> bool:
@@ -335,7 +336,7 @@ def is_read(workspace: Workspace, source: Source, agent_id: str | None = None) -
 
 
 def _mark(workspace: Workspace, source: Source) -> Mark | None:
-    return captures.mark_of(workspace.database, source.harness, source.path, source.session_id)
+    return captures.mark_of(workspace.database, source.harness, source.place, source.session_id)
 
 
 def _is_as(mark: Mark, source: Source) -> bool:

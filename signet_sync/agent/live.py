@@ -10,6 +10,7 @@ from signet_sync import buffers
 from signet_sync.agent.removed import is_removed, removed_session
 from signet_sync.agent.workspace import Workspace
 from signet_sync.buffers import Identity, Line
+from signet_sync.contracts.identities import session_name
 from signet_sync.contracts.inputs import session_input
 from signet_sync.contracts.sanitizer import (
     redact,
@@ -42,8 +43,9 @@ def append(
     `OSError`; after that one a part of them may stand there, which the same call completes.
     """
     _check_names(agent_id, session_key, session_id or "")
+    session_key, session_id = session_name(session_key), session_name(session_id) if session_id else ""
     # Rows under a key that is the id are those that are read from a transcript.
-    session_id = "" if session_id is None or session_id == session_key else session_id
+    session_id = "" if session_id == session_key else session_id
     counts: dict[str, int] = {}
     clean = [_sanitized(turn, counts) for turn in turns]
     database = workspace.database
@@ -229,9 +231,6 @@ def _check_names(agent_id: str, session_key: str, session_id: str) -> None:
         raise _refused(error.message, error.code) from None
     if given.session_key is None:
         raise _refused("session_key must be a text that is not blank")
-    for name, text in (("session_key", session_key), ("session_id", session_id)):
-        if redact(text)[1]:
-            raise _refused(f"{name} holds what looks like a secret; names and pages would show it")
 
 
 def _refused(message: str, code: str = "input-invalid") -> UsageError:

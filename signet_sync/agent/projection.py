@@ -14,6 +14,7 @@ from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field
 from hashlib import sha256
 
+from signet_sync import config
 from signet_sync.agent import signet
 from signet_sync.agent.manifests import follow_page
 from signet_sync.agent.workspace import Workspace
@@ -22,6 +23,7 @@ from signet_sync.contracts.observed import Found, Signature, Trouble
 from signet_sync.contracts.places import (
     DEFAULT_AGENT,
     MEMORY,
+    SETTINGS,
     agent_folder,
     day_page,
     dream_page,
@@ -135,18 +137,22 @@ def _agent(
     path = head_page(agent_id)
     held = bool(outcome.held)
     changed = False
-    if not held:
-        if not halted:
-            moved = sorted({day for agent, day in days if agent == agent_id}, reverse=True)
-            blocked = _ledger_pages(workspace, agent_id, None if everything else moved, now_us, patient=patient)
-            outcome.trouble += blocked
-            outcome.deferred |= bool(blocked)
-            try:
+    if not halted:
+        moved = sorted({day for agent, day in days if agent == agent_id}, reverse=True)
+        wanted = None if everything else moved
+        blocked = _ledger_pages(workspace, agent_id, wanted, now_us, patient=patient, standing=held)
+        outcome.trouble += blocked
+        outcome.deferred |= bool(blocked)
+        try:
+            if not held or _signature(workspace.root, dream_page(agent_id)) is not None:
                 _diary_page(workspace, agent_id, now_us, patient=patient)
-            except (OSError, SignetSyncError) as error:
-                # MEMORY.md does not wait for it.
-                outcome.deferred = True
-                outcome.trouble.append(f"{dream_page(agent_id)}: the page could not be written: {reason(error)}")
+        except (OSError, SignetSyncError) as error:
+            # MEMORY.md does not wait for it.
+            outcome.deferred = True
+            outcome.trouble.append(f"{dream_page(agent_id)}: the page could not be written: {reason(error)}")
+    if held and not halted and _is_ours_and_tells(workspace, agent_id, path):
+        changed = _write_page(workspace, agent_id, path, rendered.text, next_us, now_us, must_exist=True, patient=False)
+    if not held:
         gone = in_window == 0 and agent_id not in overview.agents(database)
         changed = _write_page(
             workspace,
@@ -247,13 +253,18 @@ def warning(workspace: Workspace, agent_id: str, halted: str = "") -> str:
     if drifted:
         what = "1 entity file is" if drifted == 1 else f"{drifted} entity files are"
         told.append(f"{what} not what was recorded: signet-sync entity drift")
+    # Of the workspace's file alone: the person's is another one on another machine, and the page one for all.
+    if not told and config.faults(workspace.root):
+        told.append(f"{SETTINGS} is broken, its last good settings or defaults count: signet-sync doctor")
     return "; ".join(told)
 
 
 def _ledger_pages(
-    workspace: Workspace, agent_id: str, moved: list[str] | None, now_us: int, *, patient: bool
+    workspace: Workspace, agent_id: str, moved: list[str] | None, now_us: int, *, patient: bool, standing: bool = False
 ) -> list[str]:
     """Day pages and their month pages: those whose days moved, or (None) all that are not as we left them.
+
+    With `standing` none is made, and those that stand are kept true.
 
     The transaction that moved a session also marked its pages stale, so that neither a crash nor a hold loses them.
     With `patient` one in which another machine's agent says more than ours would stays: it may have sealed a file that
@@ -284,6 +295,8 @@ def _ledger_pages(
             blocked.append(f"{path}: the page could not be written: a {files.kind_of(status.st_mode)} stands there")
             return
         state = states.get(path)
+        if standing and _signature(workspace.root, path) is None:
+            return
         _ledger_page(workspace, agent_id, path, text, state, folders, written, now_us, patient=patient)
 
     for day in wanted:
@@ -343,7 +356,7 @@ def _diary_page(workspace: Workspace, agent_id: str, now_us: int, *, patient: bo
 def clean_diaries(workspace: Workspace, now_us: int) -> str:
     """Takes what was forgotten out of every DREAMS.md, entries of other machines too.
 
-    Gives why one still tells of it (pages are held back, or it cannot be written now), or nothing.
+    Gives why one still tells of it, where it cannot be written now, or nothing.
     """
     forgotten = memories.forgotten(workspace.database)
     trouble = ""
@@ -352,9 +365,6 @@ def clean_diaries(workspace: Workspace, now_us: int) -> str:
         found = files.read(workspace.root, path, PAGE_LIMIT)
         ids = [memory_id.encode() for agent, memory_id in forgotten if agent == agent_id]
         if not (isinstance(found, Found) and any(memory_id in found.raw for memory_id in ids)):
-            continue
-        if held := signet.holds(workspace, [agent_id]):
-            trouble = f"{path} is held back: {held}"
             continue
         try:
             _diary_page(workspace, agent_id, now_us, patient=False)
@@ -453,11 +463,10 @@ def strays(workspace: Workspace) -> Iterator[tuple[str, str, bytes]]:
         if agent_id in known:
             expected.add(head_page(agent_id))
         found = [path for path in on_disk(workspace.root, agent_id) if path not in expected]
-        if found and not signet.holds(workspace, [agent_id]):
-            for path in found:
-                read = files.read(workspace.root, path, PAGE_LIMIT)
-                if isinstance(read, Found) and markers.BEGIN in read.raw:
-                    yield agent_id, path, read.raw
+        for path in found:
+            read = files.read(workspace.root, path, PAGE_LIMIT)
+            if isinstance(read, Found) and markers.BEGIN in read.raw and not markers.is_signets(read.raw):
+                yield agent_id, path, read.raw
 
 
 def on_disk(root: str, agent_id: str) -> list[str]:
@@ -546,6 +555,14 @@ def _stands(workspace: Workspace, path: str, text: str) -> bool:
     """Whether a page shows this text, not what another machine made of other rows, or by another clock."""
     found = files.read(workspace.root, path, PAGE_LIMIT)
     return isinstance(found, Found) and markers.merge(found.raw, text) == markers.Merge(found.raw)
+
+
+def _is_ours_and_tells(workspace: Workspace, agent_id: str, path: str) -> bool:
+    """Whether a page holds a block of ours that shows what was removed or forgotten."""
+    found = files.read(workspace.root, path, PAGE_LIMIT)
+    if not isinstance(found, Found) or markers.BEGIN not in found.raw or markers.is_signets(found.raw):
+        return False
+    return _tells_of_what_went(workspace, agent_id, found.raw)
 
 
 def _tells_of_what_went(workspace: Workspace, agent_id: str, page: bytes) -> bool:

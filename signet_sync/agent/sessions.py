@@ -17,7 +17,7 @@ from signet_sync.agent.flows import Flow
 from signet_sync.agent.workspace import Workspace
 from signet_sync.contracts.alike import alike
 from signet_sync.contracts.bodies import body_sha256, normalize, utf8
-from signet_sync.contracts.inputs import CompactionInput, SessionInput
+from signet_sync.contracts.inputs import CompactionInput, SessionInput, kept
 from signet_sync.contracts.names import artifact_file_name, artifact_name
 from signet_sync.contracts.places import MEMORY, artifact_path
 from signet_sync.contracts.sanitizer import (
@@ -29,6 +29,7 @@ from signet_sync.contracts.sanitizer import (
 )
 from signet_sync.contracts.sentences import SessionContext
 from signet_sync.contracts.timestamps import iso, parse_instant
+from signet_sync.contracts.tokens import derive_token
 from signet_sync.errors import Halted, SignetSyncError, UsageError, WorkspaceError
 from signet_sync.harness.live import Said, rendered, with_live
 from signet_sync.index import artifacts, live, overview, pages, redactions
@@ -110,15 +111,10 @@ def _request(
     tail: bool,
     counts: dict[str, int],
 ) -> _Request:
-    for name in ("session_id", "session_key"):
-        if redact(getattr(given, name) or "")[1]:
-            raise UsageError(
-                f"{name} holds what looks like a secret; names and pages would show it",
-                hint="name the session by something else",
-                code="input-invalid",
-            )
-    identity = {name: getattr(given, name) for name in ("agent_id", "session_id", "session_key")}
-    identity |= {name: _clean_line(getattr(given, name), counts) for name in ("project", "harness")}
+    identity: dict[str, Any] = {"agent_id": given.agent_id, **kept(given)}
+    for name in ("session_id", "session_key", "project", "harness"):
+        _clean_line(getattr(given, name), counts)  # what was redacted is told
+    token = derive_token(given.agent_id, identity["session_key"], identity["session_id"])
     identity |= {name: getattr(given, name) for name in ("captured_at", "started_at", "ended_at")}
     proposal = _clean_line(given.memory_sentence, counts)
     hashes = {name: body_sha256(body) if body is not None else None for name, body in bodies.items()}
@@ -127,10 +123,11 @@ def _request(
     if given.idempotency_key is not None:
         flow_key = _digest(["key", kind, given.agent_id, given.idempotency_key])
     else:
-        flow_key = _digest(["body", kind, given.agent_id, given.session_key, given.session_id, hashes, tail])
+        names = [given.agent_id, identity["session_key"], identity["session_id"]]
+        flow_key = _digest(["body", kind, *names, hashes, tail])
         content = flow_key
     captured = parse_instant(given.captured_at) if given.captured_at else None
-    return _Request(kind, identity, given.token, bodies, proposal, tail, flow_key[:32], content, counts, captured)
+    return _Request(kind, identity, token, bodies, proposal, tail, flow_key[:32], content, counts, captured)
 
 
 def _digest(value: object) -> str:

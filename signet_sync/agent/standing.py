@@ -63,7 +63,7 @@ def standing(place: Place) -> dict[str, Any]:
     life = sign_of_life(place)
     live = life.said
     path = place.database
-    index = _index(path)
+    index = _index(path, place.root)
     return {
         "workspace": place.root,
         "database": path,
@@ -102,7 +102,13 @@ def _trouble(root: str, folder: StateFolder, path: str, index: _Index, *, runnin
         return "there is no such workspace: signet-sync init makes it, --workspace names another one"
     if state.is_shut(folder):
         return "the state folder cannot be opened: signet-sync doctor says why"
-    return index.trouble or _log_trouble(path)
+    return index.trouble or _log_trouble(path) or index.held or _settings_trouble(root)
+
+
+def _settings_trouble(root: str) -> str:
+    from signet_sync import config
+
+    return config.told(config.load(root, anyway=True)[1])
 
 
 @dataclass(slots=True)
@@ -119,11 +125,12 @@ class _Index:
         default_factory=lambda: dict.fromkeys(("seals", "recall_events", "memories", "pins"), 0)
     )
     halt: str = ""
+    held: str = ""
     refused: int = 0
     trouble: str = ""
 
 
-def _index(path: str) -> _Index:
+def _index(path: str, root: str) -> _Index:
     """What the database says; trouble with it is a line of the answer, not the end of it."""
     import apsw
 
@@ -141,6 +148,7 @@ def _index(path: str) -> _Index:
         return found
     try:
         _count(database, found)
+        found.held = _held(database, root)
     except (apsw.Error, DatabaseError) as error:
         told = noted(error, path)
         found.trouble = f"{told.message}: {told.hint}"
@@ -168,6 +176,18 @@ def _count(database: Database, found: _Index) -> None:
         found.halt = str(json.loads(halt)["message"]) if halt is not None else ""
         found.refused = database.value("select count(*) from flow_results where refused = 1")
         found.sizes, found.rows = sizes.inside(database)
+
+
+def _held(database: Database, root: str) -> str:
+    """Why pages are held back though no daemon of Signet is seen; the running agent says so itself."""
+    from signet_sync import config
+    from signet_sync.agent.signet import HOLD, replaced
+    from signet_sync.index import overview
+
+    path, age = replaced(root, database, overview.agents(database))
+    if not path or age >= HOLD or config.load(root, anyway=True)[0].takeover:
+        return ""
+    return f"Signet replaced {path}, and pages are held back: signet-sync doctor"
 
 
 def _log_trouble(path: str) -> str:

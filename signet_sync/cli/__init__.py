@@ -161,19 +161,25 @@ class Context:
             return chosen or None
         return os.path.abspath(os.path.expanduser(chosen))
 
-    def place(self) -> Place:
-        """Where the workspace and its index are, for what is asked of them."""
+    def place(self, *, anyway: bool = False) -> Place:
+        """Where the workspace and its index are, for what is asked of them; `anyway` as in `settings`."""
+        from functools import partial
+
         from signet_sync.agent.asking import Place
 
-        return Place(self.root, self.chosen_database, self.settings, self.command_line)
+        return Place(self.root, self.chosen_database, partial(self.settings, anyway=anyway), self.command_line)
 
-    def settings(self, **flags: object) -> Settings:
-        """The settings of the workspace; warnings about its own file go to stderr."""
+    def settings(self, *, anyway: bool = False) -> Settings:
+        """The settings; what is wrong with the workspace's own file goes to stderr.
+
+        So does what is wrong with the person's, with `anyway`: for what a program calls, and nobody could call again.
+        Raises `ConfigError` without.
+        """
         from signet_sync import config
 
-        settings, warnings = config.load(self.root, flags=flags)
-        for warning in warnings:
-            self.say(f"warning: {warning}")
+        settings, remarks = config.load(self.root, anyway=anyway)
+        for remark in remarks:
+            self.say(f"warning: {remark}")
         return settings
 
     def log_to_person(self) -> None:

@@ -341,7 +341,7 @@ def would(purge: Begun | Done) -> dict[str, Any]:
 def _list(plans: list[Removal]) -> None:
     for plan in plans:
         for ref in plan.sessions:
-            click.secho(f"session {ref.session_id} ({ref.session_token})", bold=True, err=True)
+            click.secho(f"session {display(ref.session_id)} ({ref.session_token})", bold=True, err=True)
         for path in plan.paths:
             click.echo(f"  {path}", err=True)
 

@@ -61,7 +61,7 @@ def append(context: Context, key: str, session_id: str | None, agent: str, as_js
         context.say("reading turns from the keyboard, one line of JSON each; Ctrl-D ends")
     # Read before anything is opened: a harness may take its time.
     turns = [turn_of(line, number, now_us=now_us) for number, line in _lines(sys.stdin.buffer)]
-    with opened(context.root, context.settings(), database=context.chosen_database) as workspace:
+    with opened(context.root, context.settings(anyway=True), database=context.chosen_database) as workspace:
         answer = live.append(workspace, turns, agent_id=agent, session_key=key, session_id=session_id)
         for text in workspace.events:
             context.say(text)
