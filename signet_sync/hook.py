@@ -4,9 +4,10 @@ The standard library alone is imported here, and what is not needed for every ev
 Nothing that goes wrong may fail the session: the exit code is 0 and the reason stands in `logs/hook.log` of the state
 folder (never a word of the payload), unless `--strict` asks for exit code 2 and a line on stderr.
 
-A session start prints what `context` composes, between the marks that the parsers take out again; as data: for Claude
-Code, Codex and Gemini CLI as `hookSpecificOutput.additionalContext`, for the others (a plugin of ours asks) as plain
-text. Gemini CLI reads JSON only and gets `{}` wherever there is nothing to say.
+A session start prints what `context` composes, between the marks that the parsers take out again, without MEMORY.md
+where others read the session (`contracts.scopes`); as data: for Claude Code, Codex and Gemini CLI as
+`hookSpecificOutput.additionalContext`, for the others (a plugin of ours asks) as plain text. Gemini CLI reads JSON only
+and gets `{}` wherever there is nothing to say.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from collections.abc import Mapping
 from signet_sync import spool, whereabouts
 from signet_sync.contracts.identities import GUARDS, TRIAL, agent_for, is_project, is_session_id
 from signet_sync.contracts.places import display
+from signet_sync.contracts.scopes import is_shared
 from signet_sync.errors import SignetSyncError
 
 HARNESSES = ("claude-code", "codex", "gemini", "opencode", "openclaw")
@@ -124,19 +126,19 @@ class _Call:
         agent = agent_for(project, os.environ, _rules(self.root))
         try:
             if event == "session-start":
-                self._tell_context(name, agent)
+                self._tell_context(name, agent, shared=is_shared(self.harness, payload))
         finally:
             job = self._job(event, agent, project, payload)
             if job is not None:
                 self._hand_over(job)
 
-    def _tell_context(self, name: str, agent: str) -> None:
+    def _tell_context(self, name: str, agent: str, *, shared: bool) -> None:
         if not os.path.isdir(self.root):
             return
         from signet_sync.agent.context import compose
         from signet_sync.context import room, wrapped
 
-        text = wrapped(compose(self.root, agent, limit=room(self.root)).text, self.root)
+        text = wrapped(compose(self.root, agent, shared=shared, limit=room(self.root)).text, self.root)
         if not text:
             return
         if self.harness in _OBJECTS:

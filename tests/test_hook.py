@@ -94,7 +94,8 @@ CONTEXT = "=== MEMORY.md ===\n# Working Memory\n\n- lantern waits"
 @pytest.mark.parametrize("harness", HARNESSES)
 def test_a_session_start_gets_the_context_and_leaves_a_job(listened, transcript, harness):
     event = "session.created" if harness == "opencode" else "SessionStart"
-    answer = fire(listened, harness, payload(event, transcript, source="startup", model="m"), "--strict")
+    place = {"sessionKey": "agent:main:main"} if harness == "openclaw" else {}
+    answer = fire(listened, harness, payload(event, transcript, source="startup", model="m", **place), "--strict")
     assert (answer.code, answer.err) == (0, "")
     text = answer.out.rstrip("\n")
     if harness in OBJECTS:
@@ -122,6 +123,29 @@ def test_a_session_start_gets_the_context_and_leaves_a_job(listened, transcript,
         "trouble": None,
     }
     assert time.time() - spool._moment(job.at) < 60
+
+
+@pytest.mark.parametrize("harness", HARNESSES)
+@pytest.mark.parametrize("source", ["startup", "resume", "compact"])
+@pytest.mark.parametrize(
+    "place",
+    [
+        {"sessionKey": "agent:main:whatsapp:group:123@g.us"},
+        {"session_key": "agent:main:Discord:Channel:7:thread:8"},
+        {"sessionKey": "agent:main:main", "chatType": "group"},
+    ],
+)
+def test_a_place_that_others_read_gets_no_memory(listened, transcript, harness, source, place):
+    (listened / "AGENTS.md").write_text("Be brief.\n")
+    answer = take(listened, harness, payload("SessionStart", transcript, source=source, **place), "--strict")
+    assert (answer.code, answer.err) == (0, "")
+    assert "Be brief." in answer.out
+    assert "lantern" not in answer.out
+    assert len(jobs(listened)) == 1
+
+
+def test_a_harness_of_chats_that_names_no_place_gets_no_memory(listened, transcript):
+    assert take(listened, "openclaw", payload("SessionStart", transcript)).out == ""
 
 
 @pytest.mark.parametrize("harness", OBJECTS)
