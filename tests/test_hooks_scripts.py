@@ -52,7 +52,8 @@ const context = { workspaceDir: "/claw", sessionId: "s1", bootstrapFiles: [] }
 const sessionKey = "agent:main:main"
 await handler({ type: "agent", action: "bootstrap", sessionKey, context })
 await handler({ type: "agent", action: "bootstrap", sessionKey, context })
-const crowd = { ...context, sessionEntry: { sessionId: "s1", chatType: "group", groupId: "1@g.us" }, bootstrapFiles: [] }
+const groupEntry = { sessionId: "s1", chatType: "group", groupId: "1@g.us" }
+const crowd = { ...context, sessionEntry: groupEntry, bootstrapFiles: [] }
 await handler({ type: "agent", action: "bootstrap", sessionKey: "agent:main:whatsapp:group:1@g.us", context: crowd })
 const sessionEntry = { sessionId: "s1", sessionFile: "/claw/s1.jsonl" }
 await handler({ type: "session", action: "compact:after", context: { workspaceDir: "/claw", sessionEntry } })

@@ -9,22 +9,21 @@ CHATS = ("openclaw",)  # harnesses that carry chats: where they name no place, o
 
 _DIRECT = frozenset({"direct", "dm", "dms", "im", "private"})
 # Places that others read, by the names that chat programs give them.
-_GROUPS = frozenset(
-    "broadcast broadcasts channel channels chatroom chatrooms conference conferences forum forums global group groups"
-    " guild guilds mpim multi newsletter newsletters public room rooms server servers shared space spaces supergroup"
-    " supergroups team teams".split()
+_GROUP = re.compile(
+    r"(?<![a-z])(?:broadcast|channel|chatroom|conference|forum|global|group|guild|mpim|multi|newsletter|public|room|server"
+    r"|shared|space|supergroup|team)s?(?![a-z])",
+    re.ASCII,
 )
-_THREADS = frozenset({"thread", "threads", "topic", "topics"})  # inside a private chat or inside a group
+_THREAD = re.compile(r"(?<![a-z])(?:thread|topic)s?(?![a-z])", re.ASCII)  # inside a private chat or inside a group
 # What says that a key without structure is one of a chat at all.
-_PROGRAMS = frozenset(
-    "agent discord feishu googlechat imessage irc line lark matrix mattermost msteams nostr qq signal slack sms teams"
-    " telegram twitch viber wechat whatsapp zalo zulip".split()
+_CHAT = re.compile(
+    r"@|[^\x00-\x7f]|\A[#+!&]|(?<![a-z])(?:agent|discord|feishu|googlechat|imessage|irc|line|lark|matrix|mattermost|msteams"
+    r"|nostr|qq|signal|slack|sms|telegram|twitch|viber|wechat|whatsapp|zalo|zulip)(?![a-z])"
 )
 _KEYS = ("sessionKey", "session_key")
 _KINDS = ("chatType", "chat_type", "peerKind", "peer_kind")
 _SIGNS = ("groupId", "group_id", "groupChannel", "group_channel", "guildId", "guild_id", "isGroup", "is_group")
 _GROUP_ADDRESS = re.compile(r"@(?:g\.us|broadcast|newsletter)\b", re.ASCII)  # of WhatsApp
-_WORD = re.compile(r"[a-z]+", re.ASCII)
 
 
 def is_shared(harness: str, said: Mapping[str, object]) -> bool:
@@ -60,33 +59,19 @@ def place_of(key: object) -> str:
     at = next((at for at, part in enumerate(body[:3]) if part in _DIRECT), None)
     if at is not None and at + 1 < len(body):  # program, account, direct, whom
         head, tail = body[:at], body[at + 1 :]
-        if any(_names_group(part) for part in head) or not _GROUPS.isdisjoint(tail):
+        if any(map(_GROUP.search, head)) or any(map(_GROUP.fullmatch, tail)):
             return "group"
-        return "direct" if all(body) and not any(_is_thread(part) for part in head) else "unknown"
-    if any(_names_group(part) for part in body):
+        return "direct" if all(body) and not any(map(_THREAD.search, head)) else "unknown"
+    if any(map(_GROUP.search, body)):
         return "group"
-    if body[:1] == ["main"] and body is not parts and (len(body) == 1 or (len(body) > 2 and _is_thread(body[1]))):
-        return "direct" if all(body) else "unknown"
-    return "unknown"
+    main = body is not parts and body[0] == "main" and (len(body) == 1 or _THREAD.fullmatch(body[1]))
+    return "direct" if main and all(body) else "unknown"
 
 
 def _place_of_word(word: str) -> str:
-    if _names_group(word) or _is_thread(word):
+    if _GROUP.search(word) or _THREAD.search(word):
         return "group"
-    names_chat = not word.isascii() or word[:1] in "#@+!&" or "@" in word or not _PROGRAMS.isdisjoint(_words(word))
-    return "unknown" if names_chat else ""
-
-
-def _names_group(part: str) -> bool:
-    return not _GROUPS.isdisjoint(_words(part))
-
-
-def _is_thread(part: str) -> bool:
-    return not _THREADS.isdisjoint(_words(part))
-
-
-def _words(part: str) -> list[str]:
-    return _WORD.findall(part)
+    return "unknown" if _CHAT.search(word) else ""
 
 
 def _is_direct(kind: object) -> bool:
