@@ -55,7 +55,7 @@ def place_of(key: object) -> str:
         return "group"
     if len(parts) == 1:
         return "direct" if parts == ["main"] else _place_of_word(parts[0])
-    body = parts[2:] if parts[0] == "agent" and parts[1] else parts
+    body = parts[2:] if parts[0] == "agent" and parts[1] and len(parts) > 2 else parts
     at = next((at for at, part in enumerate(body[:3]) if part in _DIRECT), None)
     if at is not None and at + 1 < len(body):  # program, account, direct, whom
         head, tail = body[:at], body[at + 1 :]
