@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import select
 import sys
 import time
@@ -21,7 +22,7 @@ from collections.abc import Mapping
 
 from signet_sync import spool, whereabouts
 from signet_sync.contracts.identities import GUARDS, TRIAL, agent_for, is_project, is_session_id
-from signet_sync.contracts.places import display
+from signet_sync.contracts.places import display, storable
 from signet_sync.contracts.scopes import is_shared
 from signet_sync.errors import SignetSyncError
 
@@ -49,6 +50,8 @@ PAYLOAD_LIMIT = 16 * 1024 * 1024  # bytes
 PATIENCE = 2.0  # seconds for all of stdin: a harness gives its hooks as few as three
 _MOVES = 5  # of the state folder, while a job is written; one is rare
 LOG_LIMIT = 256 * 1024  # bytes; one file before it is kept
+# A folder's path without any of these holds no secret; the others cost the sanitizer's import.
+_MAY_BE_SECRET = re.compile(r"[^\w./ -]|(?=[^/]*\d)[^/]{16}|(?:key|token|secret|pass|pwd|auth)", re.IGNORECASE)
 
 
 class _Refused(Exception):
@@ -75,6 +78,9 @@ def main(arguments: list[str]) -> int:
     if not trouble:
         return 0
     if call is not None:
+        from signet_sync.contracts.sanitizer import redact  # errors quote settings and paths
+
+        trouble = redact(trouble)[0]
         _log(call.folder, f"{harness if harness in HARNESSES else 'hook'}: {trouble}")
     if not strict:
         return 0
@@ -169,7 +175,7 @@ class _Call:
             harness=self.harness,
             session_id=str(session_id),
             transcript_path=path,
-            cwd=project,
+            cwd=storable(project) if project is not None and _MAY_BE_SECRET.search(project) else project,
             agent_id=agent,
             at=_now(),
             reason=_word(

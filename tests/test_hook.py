@@ -182,6 +182,15 @@ def test_only_the_allow_list_reaches_the_disk(listened, transcript):
         assert path.is_dir() or canary.encode() not in path.read_bytes()
 
 
+def test_a_secret_in_a_folders_name_or_in_trouble_stays_out(listened, transcript, monkeypatch):
+    take(listened, "codex", payload("SessionEnd", transcript, cwd=f"/code/{SECRET}/x"))
+    (job,) = jobs(listened)
+    assert SECRET not in json.dumps(job.document()) and job.cwd.startswith("/code/[REDACTED:")
+    monkeypatch.setenv("SIGNET_AGENTS_PROJECTS", f"/x=Ab {SECRET}")
+    take(listened, "codex", payload("SessionEnd", transcript))
+    assert "codex: " in log(listened) and SECRET not in log(listened)
+
+
 def test_the_summary_of_a_compaction_is_sanitized_before_it_is_written(listened, transcript):
     given = payload("PostCompact", transcript, trigger="auto", compact_summary=f"kept:\r\ntoken {SECRET}  \n\n")
     assert fire(listened, "claude-code", given, "--strict").out == ""

@@ -608,6 +608,8 @@ def _apply(
             # A manifest may be missing now; only the next full writing pass looks, after a crash or for CI's pass.
             database.set_meta("manifests", "due")
         if (outcome.full or first) and not unsettled:
+            if artifacts.sanitizer_of_rows(database) != _rules(workspace):
+                captures.redact(database)
             artifacts.set_sanitizer_of_rows(database, _rules(workspace))
         elif artifacts.sanitizer_of_rows(database) != _rules(workspace):
             artifacts.set_sanitizer_of_rows(database, "several")  # as many as there were rules

@@ -440,7 +440,8 @@ def _transcripts(workspace: Workspace, removal: Removal) -> list[str]:
     ids = [ref.session_id for ref in removal.sessions]
     token = removal.session_token if removal.all_sessions else None
     places = captures.places(workspace.database, removal.agent_id, ids, token)
-    return [display(place.removeprefix(root)) for place in places if os.path.lexists(place)]
+    # Where a secret was taken out of the path, nothing can look: it is named all the same.
+    return [display(place.removeprefix(root)) for place in places if "[REDACTED:" in place or os.path.lexists(place)]
 
 
 def _drop_jobs(workspace: Workspace, removal: Removal) -> None:
