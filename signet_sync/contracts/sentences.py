@@ -239,8 +239,8 @@ def flatten(text: str, limit: int = 1000) -> str:
 
     Control characters become blanks, bidi overrides and what nobody sees go, `[[ ]] <!-- -->` and what else a Markdown
     reader would act on (links, images, footnotes, HTML, struck text, Obsidian's `%%` and `$$`) are taken apart,
-    backticks become quotes. What would be a tag, a highlight or a formula gets the wide form of its sign: `＃tag`; issues
-    (`#12`) and addresses of the web stay.
+    backticks become quotes. What would be a tag, a highlight or a formula gets the wide form of its sign: `＃tag`;
+    issues (`#12`) and addresses of the web stay.
     """
     if not text.isprintable():
         text = _INVISIBLE.sub("", _CONTROL.sub(" ", text))
