@@ -165,9 +165,13 @@ class _Call:
         if path is None and self.harness not in _IN_STORES:
             raise _Refused("transcript_path is missing")
         if path is not None:
-            path = _transcript(path, may_be_absent=event in ("session-start", "stop"))
-            if path is None and event == "stop":
-                return None  # the first prompt of a session, whose file is only made now
+            # A session in which nothing was said (`claude mcp list`, an early SIGTERM) ends without a file.
+            may_be_absent = event in ("session-start", "stop") or (
+                event == "end" and not self._was_at_work(agent, str(session_id))
+            )
+            path = _transcript(path, may_be_absent=may_be_absent)
+            if path is None and event in ("stop", "end"):
+                return None  # nothing is there yet: of a session's first prompt the file is only made now
         if not os.path.isdir(self.root) and not os.path.isdir(self.folder.path):
             raise _Refused("there is no workspace; make it with: signet-sync init")
         return spool.Job(
@@ -183,6 +187,12 @@ class _Call:
             ),
             compaction=_summary(payload.get("compact_summary")) if event == "compact" else None,
         )
+
+    def _was_at_work(self, agent: str, session_id: str) -> bool:
+        """Whether a prompt or stop of the session found its transcript."""
+        job = spool.Job(event="stop", harness=self.harness, session_id=session_id, agent_id=agent, at="")
+        marker = spool.marker(self.folder.spool, job)
+        return marker is not None and marker.transcript_path is not None
 
     def _hand_over(self, job: spool.Job) -> None:
         self._put(job)

@@ -269,6 +269,14 @@ def size(folder: str) -> tuple[int, int]:
     return count, total
 
 
+def marker(folder: str, job: Job) -> Job | None:
+    """The stop marker of a job's session, due or not; None where there is none, or it cannot be read."""
+    try:
+        return _read(os.path.join(folder, _marker_name(job) + _SUFFIX))
+    except (OSError, _Unusable):
+        return None
+
+
 def oldest(folder: str) -> float | None:
     """When the job that has waited longest was put, in seconds since 1970; None where none waits. Markers aside."""
     put = [name[:14] for name in _names(folder) if name.endswith(_SUFFIX)]

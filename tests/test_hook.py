@@ -213,8 +213,29 @@ def test_a_transcript_may_be_missing_only_at_the_start(listened, tmp_path):
     assert (jobs(listened), log(listened)) == ([], "")
     assert take(listened, "claude-code", payload("SessionStart", missing), "--strict").code == 0
     assert [job.transcript_path for job in jobs(listened)] == [None]
-    assert take(listened, "claude-code", payload("SessionEnd", missing), "--strict").code == 2
+    assert take(listened, "claude-code", payload("PostCompact", missing), "--strict").code == 2
     assert len(jobs(listened)) == 1
+
+
+@pytest.mark.parametrize("harness", OBJECTS)
+@pytest.mark.parametrize("before", [(), ("SessionStart",), ("SessionStart", "UserPromptSubmit")])
+def test_a_session_that_never_wrote_a_transcript_ends_without_trouble(listened, tmp_path, harness, before):
+    """`claude mcp list` says that it ends, and a session does that gets a SIGTERM before its first answer."""
+    missing = tmp_path / "never.jsonl"
+    for event in (*before, "SessionEnd"):
+        assert take(listened, harness, payload(event, missing, prompt="light it"), "--strict").code == 0
+    assert log(listened) == ""
+    assert not any(job.event == "end" for job in jobs(listened))
+
+
+@pytest.mark.parametrize("event", ["UserPromptSubmit", "Stop"])
+def test_a_transcript_that_was_there_and_is_gone_at_the_end_is_trouble(listened, transcript, event):
+    assert take(listened, "claude-code", payload(event, transcript), "--strict").code == 0
+    transcript.unlink()
+    answer = take(listened, "claude-code", payload("SessionEnd", transcript), "--strict")
+    assert answer.code == 2 and "there is no file at transcript_path" in log(listened)
+    other = payload("SessionEnd", transcript, session_id="another")
+    assert take(listened, "claude-code", other, "--strict").code == 0
 
 
 def test_an_ephemeral_session_leaves_no_job(listened):
@@ -271,7 +292,7 @@ BAD = {
     "relative": (json.dumps(GOOD | {"transcript_path": "a.jsonl"}).encode(), "transcript_path"),
     "NUL": (json.dumps(GOOD | {"transcript_path": "/a\0b"}).encode(), "transcript_path"),
     "a number": (json.dumps(GOOD | {"transcript_path": 5}).encode(), "transcript_path"),
-    "absent": (json.dumps(GOOD).encode(), "transcript_path"),
+    "absent": (json.dumps(GOOD | {"hook_event_name": "PostCompact"}).encode(), "transcript_path"),
     "folder": (json.dumps(GOOD | {"transcript_path": "/"}).encode(), "transcript_path"),
     "device": (json.dumps(GOOD | {"transcript_path": "/dev/zero"}).encode(), "transcript_path"),
 }
