@@ -74,8 +74,6 @@ def remove(
     if undo and (reason is not None or purge_history):
         raise click.UsageError("--undo goes with neither --reason nor --purge-history")
     reason = sanitize_line(reason or "") or None  # a blank one is none
-    if reason is None and not (dry_run or undo or purge_history):
-        raise click.UsageError(_NO_REASON)
     instant = resolve_now(now)
     if dry_run:
         require_index(context.place())
