@@ -4,15 +4,17 @@ The standard library alone is imported here, and what is not needed for every ev
 Nothing that goes wrong may fail the session: the exit code is 0 and the reason stands in `logs/hook.log` of the state
 folder (never a word of the payload), unless `--strict` asks for exit code 2 and a line on stderr.
 
-A session start prints what `context` composes, between the marks that the parsers take out again; as data: for Claude
-Code, Codex and Gemini CLI as `hookSpecificOutput.additionalContext`, for the others (a plugin of ours asks) as plain
-text. Gemini CLI reads JSON only and gets `{}` wherever there is nothing to say.
+A session start prints what `context` composes, between the marks that the parsers take out again, without MEMORY.md
+where others read the session (`contracts.scopes`); as data: for Claude Code, Codex and Gemini CLI as
+`hookSpecificOutput.additionalContext`, for the others (a plugin of ours asks) as plain text. Gemini CLI reads JSON only
+and gets `{}` wherever there is nothing to say.
 """
 
 from __future__ import annotations
 
 import json
 import os
+import re
 import select
 import sys
 import time
@@ -20,7 +22,8 @@ from collections.abc import Mapping
 
 from signet_sync import spool, whereabouts
 from signet_sync.contracts.identities import GUARDS, TRIAL, agent_for, is_project, is_session_id, session_name
-from signet_sync.contracts.places import display
+from signet_sync.contracts.places import display, storable
+from signet_sync.contracts.scopes import is_shared
 from signet_sync.errors import SignetSyncError
 
 HARNESSES = ("claude-code", "codex", "gemini", "opencode", "openclaw")
@@ -48,6 +51,8 @@ PAYLOAD_LIMIT = 16 * 1024 * 1024  # bytes
 PATIENCE = 2.0  # seconds for all of stdin: a harness gives its hooks as few as three
 _MOVES = 5  # of the state folder, while a job is written; one is rare
 LOG_LIMIT = 256 * 1024  # bytes; one file before it is kept
+# A folder's path without any of these holds no secret; the others cost the sanitizer's import.
+_MAY_BE_SECRET = re.compile(r"[^\w./ -]|(?=[^/]*\d)[^/]{16}|(?:key|token|secret|pass|pwd|auth)", re.IGNORECASE)
 
 
 class _Refused(Exception):
@@ -74,6 +79,9 @@ def main(arguments: list[str]) -> int:
     if not trouble:
         return 0
     if call is not None:
+        from signet_sync.contracts.sanitizer import redact  # errors quote settings and paths
+
+        trouble = redact(trouble)[0]
         _log(call.folder, f"{harness if harness in HARNESSES else 'hook'}: {trouble}")
     if not strict:
         return 0
@@ -125,19 +133,19 @@ class _Call:
         agent = agent_for(project, os.environ, _rules(self.root, self.folder))
         try:
             if event == "session-start":
-                self._tell_context(name, agent)
+                self._tell_context(name, agent, shared=is_shared(self.harness, payload))
         finally:
             job = self._job(event, agent, project, payload)
             if job is not None:
                 self._hand_over(job)
 
-    def _tell_context(self, name: str, agent: str) -> None:
+    def _tell_context(self, name: str, agent: str, *, shared: bool) -> None:
         if not os.path.isdir(self.root):
             return
         from signet_sync.agent.context import compose
         from signet_sync.context import room, wrapped
 
-        text = wrapped(compose(self.root, agent, limit=room(self.root)).text, self.root)
+        text = wrapped(compose(self.root, agent, shared=shared, limit=room(self.root)).text, self.root)
         if not text:
             return
         if self.harness in _OBJECTS:
@@ -159,8 +167,12 @@ class _Call:
         if path is None and self.harness not in _IN_STORES:
             raise _Refused("transcript_path is missing")
         if path is not None:
-            present = _transcript(path, may_be_absent=event in ("session-start", "stop"))
-            if present is None and event == "stop" and payload.get("prompt") is None:
+            # A session in which nothing was said (`claude mcp list`, an early SIGTERM) ends without a file.
+            may_be_absent = event in ("session-start", "stop") or (
+                event == "end" and not self._was_at_work(agent, str(session_id))
+            )
+            present = _transcript(path, may_be_absent=may_be_absent)
+            if present is None and (event == "end" or (event == "stop" and payload.get("prompt") is None)):
                 return None
             # The file of a session's first prompt is only made now.
             path = str(path) if event == "stop" else present
@@ -171,7 +183,7 @@ class _Call:
             harness=self.harness,
             session_id=str(session_id),
             transcript_path=path if isinstance(path, str) else None,
-            cwd=project,
+            cwd=storable(project) if project is not None and _MAY_BE_SECRET.search(project) else project,
             agent_id=agent,
             at=_now(),
             reason=_word(
@@ -180,6 +192,12 @@ class _Call:
             compaction=_sanitized(payload.get("compact_summary")) if event == "compact" else None,
             prompt=_prompt(payload.get("prompt")) if payload.get("hook_event_name") in PROMPTS else None,
         )
+
+    def _was_at_work(self, agent: str, session_id: str) -> bool:
+        """Whether a stop of the session found its transcript; a prompt comes before the first is written."""
+        job = spool.Job(event="stop", harness=self.harness, session_id=session_id, agent_id=agent, at="")
+        marker = spool.marker(self.folder.spool, job)
+        return marker is not None and marker.transcript_path is not None and marker.prompt is None
 
     def _hand_over(self, job: spool.Job) -> None:
         self._put(job)

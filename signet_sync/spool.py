@@ -222,7 +222,7 @@ def begin(job: Job, now_us: int | None = None) -> bool:
         return True
     now = time.time() if now_us is None else now_us / _SECOND
     if job.tries + 1 >= MOST_TRIES:
-        _put_aside(job.place, "given-up")
+        _give_up(job)
         return False
     job.retry_at = now + _wait(job.tries) if job.tries else 0.0
     job.tries += 1
@@ -256,7 +256,7 @@ def retry_later(job: Job, reason: str, now_us: int | None = None) -> bool:
     job.retry_at = now + _wait(job.tries)
     _write(job, durable=True)
     if job.tries >= MOST_TRIES or now - _moment(job.at) > MOST_DAYS * _DAY:
-        _put_aside(job.place, "given-up")
+        _give_up(job)
         return False
     return True
 
@@ -396,6 +396,17 @@ def _is_sound(document: Mapping[str, Any]) -> bool:
         and isinstance(retry_at, int | float)
         and 0 <= retry_at < _YEAR_5000
     )
+
+
+def _give_up(job: Job) -> None:
+    """Puts a job aside that nobody does any more, without the secrets in its paths: nothing follows them any more."""
+    from signet_sync.contracts.places import storable
+
+    path, cwd = job.transcript_path, job.cwd
+    job.transcript_path, job.cwd = path and storable(path), cwd and storable(cwd)
+    if (path, cwd) != (job.transcript_path, job.cwd):
+        _write(job, durable=True)
+    _put_aside(job.place, "given-up")
 
 
 def _put_aside(path: str, reason: str) -> None:

@@ -245,6 +245,14 @@ def test_a_prompt_is_answered_from_memory_with_handle_and_source(told):
     assert told.rows("select count(*) from node_telemetry")[0][0] > 0
 
 
+@pytest.mark.parametrize("prompt", ["lantern", "kestrel", "Ada", "queue.py", "lantern keeps its word number1x"])
+def test_a_prompt_finds_what_recall_finds(told, prompt):
+    found = told.call("recall", prompt, "--json").json["hits"]
+    assert found
+    text = at(told, prompt, "--budget", "5000")["text"]
+    assert [line.split()[-1] for line in text.split("\n")[1:]] == [f"^{hit['id']}" for hit in found]
+
+
 def test_transcripts_only_where_nothing_distilled_answers(told):
     made_up = numbered(5) | {"body": "User: the walrus sings\n\nAssistant: it does, in lantern\n"}
     told.put(transcript(**{k: made_up[k] for k in ("session_id", "captured_at", "body")}))

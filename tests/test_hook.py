@@ -94,7 +94,8 @@ CONTEXT = "=== MEMORY.md ===\n# Working Memory\n\n- lantern waits"
 @pytest.mark.parametrize("harness", HARNESSES)
 def test_a_session_start_gets_the_context_and_leaves_a_job(listened, transcript, harness):
     event = "session.created" if harness == "opencode" else "SessionStart"
-    answer = fire(listened, harness, payload(event, transcript, source="startup", model="m"), "--strict")
+    place = {"sessionKey": "agent:main:main"} if harness == "openclaw" else {}
+    answer = fire(listened, harness, payload(event, transcript, source="startup", model="m", **place), "--strict")
     assert (answer.code, answer.err) == (0, "")
     text = answer.out.rstrip("\n")
     if harness in OBJECTS:
@@ -122,6 +123,29 @@ def test_a_session_start_gets_the_context_and_leaves_a_job(listened, transcript,
         "trouble": None,
     }
     assert time.time() - spool._moment(job.at) < 60
+
+
+@pytest.mark.parametrize("harness", HARNESSES)
+@pytest.mark.parametrize("source", ["startup", "resume", "compact"])
+@pytest.mark.parametrize(
+    "place",
+    [
+        {"sessionKey": "agent:main:whatsapp:group:123@g.us"},
+        {"session_key": "agent:main:Discord:Channel:7:thread:8"},
+        {"sessionKey": "agent:main:main", "chatType": "group"},
+    ],
+)
+def test_a_place_that_others_read_gets_no_memory(listened, transcript, harness, source, place):
+    (listened / "AGENTS.md").write_text("Be brief.\n")
+    answer = take(listened, harness, payload("SessionStart", transcript, source=source, **place), "--strict")
+    assert (answer.code, answer.err) == (0, "")
+    assert "Be brief." in answer.out
+    assert "lantern" not in answer.out
+    assert len(jobs(listened)) == 1
+
+
+def test_a_harness_of_chats_that_names_no_place_gets_no_memory(listened, transcript):
+    assert take(listened, "openclaw", payload("SessionStart", transcript)).out == ""
 
 
 @pytest.mark.parametrize("harness", OBJECTS)
@@ -159,6 +183,15 @@ def test_only_the_allow_list_reaches_the_disk(listened, transcript):
         assert path.is_dir() or canary.encode() not in path.read_bytes()
 
 
+def test_a_secret_in_a_folders_name_or_in_trouble_stays_out(listened, transcript, monkeypatch):
+    take(listened, "codex", payload("SessionEnd", transcript, cwd=f"/code/{SECRET}/x"))
+    (job,) = jobs(listened)
+    assert SECRET not in json.dumps(job.document()) and job.cwd.startswith("/code/[REDACTED:")
+    monkeypatch.setenv("SIGNET_AGENTS_PROJECTS", f"/x=Ab {SECRET}")
+    take(listened, "codex", payload("SessionEnd", transcript))
+    assert "codex: " in log(listened) and SECRET not in log(listened)
+
+
 def test_the_summary_of_a_compaction_is_sanitized_before_it_is_written(listened, transcript):
     given = payload("PostCompact", transcript, trigger="auto", compact_summary=f"kept:\r\ntoken {SECRET}  \n\n")
     assert fire(listened, "claude-code", given, "--strict").out == ""
@@ -181,8 +214,29 @@ def test_a_transcript_may_be_missing_only_at_the_start(listened, tmp_path):
     assert (jobs(listened), log(listened)) == ([], "")
     assert take(listened, "claude-code", payload("SessionStart", missing), "--strict").code == 0
     assert [job.transcript_path for job in jobs(listened)] == [None]
-    assert take(listened, "claude-code", payload("SessionEnd", missing), "--strict").code == 2
+    assert take(listened, "claude-code", payload("PostCompact", missing), "--strict").code == 2
     assert len(jobs(listened)) == 1
+
+
+@pytest.mark.parametrize("harness", OBJECTS)
+@pytest.mark.parametrize("before", [(), ("SessionStart",), ("SessionStart", "UserPromptSubmit")])
+def test_a_session_that_never_wrote_a_transcript_ends_without_trouble(listened, tmp_path, harness, before):
+    """`claude mcp list` says that it ends, and a session does that gets a SIGTERM before its first answer."""
+    missing = tmp_path / "never.jsonl"
+    for event in (*before, "SessionEnd"):
+        assert take(listened, harness, payload(event, missing, prompt="light it"), "--strict").code == 0
+    assert log(listened) == ""
+    assert not any(job.event == "end" for job in jobs(listened))
+
+
+@pytest.mark.parametrize("event", ["UserPromptSubmit", "Stop"])
+def test_a_transcript_that_was_there_and_is_gone_at_the_end_is_trouble(listened, transcript, event):
+    assert take(listened, "claude-code", payload(event, transcript), "--strict").code == 0
+    transcript.unlink()
+    answer = take(listened, "claude-code", payload("SessionEnd", transcript), "--strict")
+    assert answer.code == 2 and "there is no file at transcript_path" in log(listened)
+    other = payload("SessionEnd", transcript, session_id="another")
+    assert take(listened, "claude-code", other, "--strict").code == 0
 
 
 def test_an_ephemeral_session_leaves_no_job(listened):
@@ -238,7 +292,7 @@ BAD = {
     "relative": (json.dumps(GOOD | {"transcript_path": "a.jsonl"}).encode(), "transcript_path"),
     "NUL": (json.dumps(GOOD | {"transcript_path": "/a\0b"}).encode(), "transcript_path"),
     "a number": (json.dumps(GOOD | {"transcript_path": 5}).encode(), "transcript_path"),
-    "absent": (json.dumps(GOOD).encode(), "transcript_path"),
+    "absent": (json.dumps(GOOD | {"hook_event_name": "PostCompact"}).encode(), "transcript_path"),
     "folder": (json.dumps(GOOD | {"transcript_path": "/"}).encode(), "transcript_path"),
     "device": (json.dumps(GOOD | {"transcript_path": "/dev/zero"}).encode(), "transcript_path"),
 }

@@ -455,6 +455,28 @@ def test_an_agent_that_is_alone_now_reads_no_words_of_one_that_was_there(
     assert SOMEBODY in {one.author for one in commits} and not any("otter" in one.subject for one in commits)
 
 
+@pytest.mark.parametrize("name", ["default", "scout", "Ada"])
+@pytest.mark.parametrize("alone", [False, True])
+def test_a_name_in_the_settings_makes_no_agent_the_author_of_another_s_commits(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, alone: bool
+) -> None:
+    config = f'[history]\nenabled = true\nauthor_name = "{name}"\n'
+    (tmp_path / "config.toml").write_text(config)
+    monkeypatch.setenv("SIGNET_CONFIG", str(tmp_path / "config.toml"))
+    vault = Vault(tmp_path / "vault")
+    vault.session(1)
+    if not alone:
+        vault.session(2, agent_id="scout")
+    vault.reindex()
+    for agent in ("default", "scout"):
+        assert vault.call("checkpoint", f"the note of {agent}", "--agent", agent).code == 0
+        (vault / "notes.md").write_text(agent)
+    for agent, other in (("default", "scout"), ("scout", "default")):
+        commits = own_history.listed(Context(str(vault.root)).place(), agent, 10).commits
+        subjects = [one.subject for one in commits]
+        assert f"checkpoint: the note of {agent}" in subjects and f"checkpoint: the note of {other}" not in subjects
+
+
 def test_what_happens_to_another_agent_s_files_on_the_way_is_not_told(
     machine: Machine, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -105,6 +105,16 @@ def test_a_job_that_fails_waits_longer_each_time_and_is_given_up(folder):
     assert (document["tries"], document["trouble"]) == (8, "the transcript cannot be read")
 
 
+def test_a_secret_in_a_path_is_not_kept_with_a_job_that_is_given_up(folder):
+    secret = "ghp_0123456789abcdefghijklmnopqrstuvwxYZ"
+    spool.put(folder, a_job(transcript_path=f"/t/{secret}/s.jsonl", cwd=f"/code/{secret}"))
+    (job,) = spool.jobs(folder, NOW)
+    assert job.transcript_path == f"/t/{secret}/s.jsonl"  # where else is it to be found
+    assert not spool.retry_later(job, "still not there", NOW + 8 * 86_400 * SECOND)
+    raw = Path(folder, "bad", names(f"{folder}/bad")[0]).read_text()
+    assert secret not in raw and "[REDACTED:" in raw and "s.jsonl" in raw
+
+
 def test_a_job_of_last_week_is_tried_once_more_and_not_again(folder):
     spool.put(folder, a_job())
     (job,) = spool.jobs(folder, NOW + 8 * 86_400 * SECOND)

@@ -636,6 +636,7 @@ def _apply(
         if (outcome.full or first) and not unsettled:
             if artifacts.sanitizer_of_rows(database) != _rules(workspace):
                 gardens.doubt(database)  # their rows follow in this pass, after those of artifacts
+                captures.redact(database)
             artifacts.set_sanitizer_of_rows(database, _rules(workspace))
         elif artifacts.sanitizer_of_rows(database) != _rules(workspace):
             artifacts.set_sanitizer_of_rows(database, "several")  # as many as there were rules

@@ -17,6 +17,7 @@ from signet_sync.contracts.observed import Found
 from signet_sync.contracts.places import MEMORY, TOMBSTONES, display, head_page
 from signet_sync.contracts.records import TOMBSTONE_VERSION
 from signet_sync.contracts.sanitizer import sanitize_line
+from signet_sync.contracts.sentences import flatten_cell
 from signet_sync.contracts.timestamps import iso
 from signet_sync.contracts.tokens import token_of
 from signet_sync.errors import UsageError, WorkspaceError
@@ -460,6 +461,7 @@ def _needles(workspace: Workspace, removal: Removal) -> set[bytes]:
     if _is_alone(database, removal):
         found.add(removal.session_token)
         found.update(_keys_of_them_alone(database, scope))
+    found |= {flatten_cell(word) for word in found}  # as pages show them
     words = {word.encode("utf-8", "replace") for word in found if len(word) >= 8}
     return words | traces.distinctive(database, [(*scope, tuple(sorted(ids)))])
 
@@ -488,7 +490,8 @@ def _transcripts(workspace: Workspace, removal: Removal) -> list[str]:
     ids = [ref.session_id for ref in removal.sessions]
     token = removal.session_token if removal.all_sessions else None
     places = captures.places(workspace.database, removal.agent_id, ids, token)
-    return [display(place.removeprefix(root)) for place in places if os.path.lexists(place)]
+    # Where a secret was taken out of the path, nothing can look: it is named all the same.
+    return [display(place.removeprefix(root)) for place in places if "[REDACTED:" in place or os.path.lexists(place)]
 
 
 def _drop_jobs(workspace: Workspace, removal: Removal) -> None:

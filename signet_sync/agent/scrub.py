@@ -19,6 +19,7 @@ from signet_sync.contracts.names import artifact_name, ignored_code
 from signet_sync.contracts.observed import Found
 from signet_sync.contracts.places import DEFAULT_AGENT, KEPT_COPY, MEMORY, TEMPORARY
 from signet_sync.contracts.redactions import redacts, without_secrets
+from signet_sync.contracts.sentences import flatten_cell
 from signet_sync.contracts.timestamps import parse_instant
 from signet_sync.contracts.tokens import token_of
 from signet_sync.errors import WorkspaceError
@@ -246,6 +247,7 @@ def _needles(workspace: Workspace, stones: Sequence[Tombstone]) -> set[bytes]:
         words.update(names(workspace.database, scope))
     # What stands on the pages of another agent, whose session has the same id, is not of this one.
     words -= used_elsewhere(workspace.database, scopes, words)
+    words |= {flatten_cell(word) for word in words}  # as pages show them
     told = {word.encode("utf-8", "replace") for word in words if len(word) >= 8}
     return told | traces.distinctive(workspace.database, scopes)
 

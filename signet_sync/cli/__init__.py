@@ -235,6 +235,13 @@ def run(arguments: list[str]) -> int:
     except (click.Abort, KeyboardInterrupt):
         return _fail("interrupted", "interrupted", "", None, 130, wants_json)
     except click.UsageError as error:
+        if isinstance(error, click.MissingParameter):
+            from signet_sync.cli import absent
+
+            try:
+                absent.look(error)
+            except SignetSyncError as first:
+                return _fail(first.code, first.message, first.hint, first.path, first.exit_code, wants_json)
         if error.format_message().startswith("Usage: ") and not wants_json:
             # Of a group without a command click tells all its help.
             click.echo(error.format_message(), err=True)

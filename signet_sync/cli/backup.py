@@ -95,9 +95,12 @@ def create(context: Context, file: str | None, now: str | None, as_json: bool) -
 def list_(context: Context, as_json: bool) -> int:
     """The backups in the state folder, newest first: when, how large, what is in them, whole or damaged."""
     from signet_sync.agent import keeping
+    from signet_sync.agent.workspace import require_root
 
     folder = context.state()
     found = keeping.listed(folder)
+    if not found:
+        require_root(context.root)
     if as_json:
         emit({"folder": folder.backups, "backups": [_document(one) for one in found]})
         return 0
@@ -135,8 +138,10 @@ def _document(one: Listed) -> dict[str, Any]:
 @pass_context
 def restore(context: Context, source: str | None, yes: bool, now: str | None, as_json: bool) -> int:
     from signet_sync.agent import incoming, keeping
+    from signet_sync.agent.workspace import require_root
 
     instant = resolve_now(now)
+    require_root(context.root)
     path = keeping.chosen(context.state(), source)
     with incoming.of_backup(path, keeping.places(context.root)) as rows, opened(context) as workspace:
         comes = keeping.coming(workspace, rows, instant, absent=True)

@@ -92,8 +92,6 @@ def remove(
     if undo and quoting is not None:
         raise click.UsageError("--undo goes without --quoting")
     reason = sanitize_line(reason or "") or None  # a blank one is none
-    if reason is None and not (dry_run or undo or purge_history):
-        raise click.UsageError(_NO_REASON)
     instant = resolve_now(now)
     if dry_run:
         require_index(context.place())

@@ -6,8 +6,7 @@ import json
 from collections.abc import Collection, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from signet_sync.contracts.names import artifact_name, names_in
-from signet_sync.contracts.places import MEMORY
+from signet_sync.contracts.names import is_artifact_path, names_in
 from signet_sync.contracts.tokens import token_of
 from signet_sync.index import captures, live, memories, nodes, redactions, telemetry, wordings
 from signet_sync.index.artifacts import delete_rows, forget_files
@@ -144,7 +143,7 @@ def gone_paths(database: Database, stone: Tombstone) -> list[str]:
 def _gone_paths(
     database: Database, agent_id: str, token: str, removed: Sequence[str], session_ids: Collection[str]
 ) -> list[str]:
-    paths = [path for path in removed if _is_artifact(path)]
+    paths = [path for path in removed if is_artifact_path(path)]
     standing = set()
     for path, session_token, session_id, key in database.execute(
         "select source_path, session_token, session_id, session_key from memory_artifacts"
@@ -155,11 +154,6 @@ def _gone_paths(
         if token not in tokens or (session_ids and session_id not in session_ids):
             standing.add(path)
     return [path for path in paths if path not in standing]
-
-
-def _is_artifact(path: str) -> bool:
-    folder, _, name = path.rpartition("/")
-    return folder == MEMORY and artifact_name(name) is not None
 
 
 _VANISHED = "not exists(select 1 from memory_artifacts a where a.source_path = seals.path)"
