@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 from signet_sync.contracts.secrets.names import words
 from signet_sync.contracts.secrets.page import Found, Page
+from signet_sync.contracts.secrets.providers import BREAK, ESCAPED
 from signet_sync.contracts.secrets.values import (
     Where,
     decoded,
@@ -53,6 +54,13 @@ _BLOCK = Rule(
         rf"|(?P<cut>{_JOINT}[A-Za-z0-9+/=]{{20,}}(?:{_JOINT}[A-Za-z0-9+/=]{{16,}})*(?:{_JOINT}[A-Za-z0-9+/]{{4,}}={{1,2}})?))"
     ),
     _key_block,
+)
+
+# ── client secrets of Entra ID: their mark is inside, and dots part them ──
+
+_AZURE_AD = re.compile(
+    rf"(?:(?<![~.A-Za-z0-9_-])|{ESCAPED})[~._A-Za-z0-9-]{{3}}[0-9]Q~"
+    rf"(?:(?=[~.A-Za-z0-9_-]{{16}})(?:[~.A-Za-z0-9_-]{BREAK}){{33}}[~.A-Za-z0-9_-]+|[~.A-Za-z0-9_-]{{31,}})"
 )
 
 # ── headers ──
@@ -174,6 +182,7 @@ _URLS = (
         _whole,
     ),
 )
+_CLIENT_SECRET = Rule("azure-ad", _AZURE_AD, lambda match: match.span())
 _AZURE_SAS = Rule("azure-sas", re.compile(r"(?<=[?&; ])sig=(?P<secret>[A-Za-z0-9%+/_-]{24,}={0,2})"), _whole)
 
 
@@ -198,7 +207,7 @@ _CURL = Rule(
 # By the letter of the option: the programs that take a password there, and how.
 _OPTIONS = {
     "p": (
-        r"\b(?:mysql|mariadb)\w*\b[^|;&]*|\b(?:docker|podman|oc|skopeo|buildah|az(?: acr)?|registry|auth|crane)[ ]login\b[^|;&]*[ ]|\bsshpass|\bmongo\w*\b[^|;&]*"
+        r"\b(?:mysql|mariadb)\w*\b[^|;&]*|\b(?:docker|podman|oc|skopeo|buildah|az(?: acr)?|registry|auth|crane)[ ]login\b[^|;&]*|\bsshpass|\bmongo\w*\b[^|;&]*"
         r"|\bcqlsh\b[^|;&]*|\bsqlcmd\b[^|;&]*|\bbcp\b[^|;&]*|\b7za?\b[^|;&]*|\b(?:un)?zip\b[^|;&]*|\bmosquitto_\w+\b[^|;&]*|\brdesktop\b[^|;&]*",
         r"[ ]-[pP][ ]?",
     ),
@@ -215,7 +224,7 @@ _HTPASSWD = Rule(
 _FED = Rule(
     "option",
     re.compile(
-        r"(?:echo(?:[ \t]+-n)?|printf(?:[ \t]+[\"']?%s(?:\\n)?[\"']?)?|<<<)[ \t]*(?P<quote>[\"']?)(?P<secret>[^\s\"'|$]{4,200})(?P=quote)[ \t]*(?:\||$)"
+        r"(?:echo(?:[ \t]+-n)?|printf(?:[ \t]+[\"']?%s(?:\\n)?[\"']?)?|<<<)[ \t]*\\{0,3}(?P<quote>[\"']?)(?P<secret>[^\s\"'|\\]{4,200})\\{0,3}(?P=quote)[ \t]*(?:\||$)"
     ),
     _option,
 )
@@ -242,6 +251,7 @@ _PGPASS = Rule("pgpass", re.compile(r"(?:[56]432|\*):[^:\s]{1,63}:[^:\s]{1,63}:(
 # What leads where: a literal, a pattern that finds it by its rarest letter, how far before that the rules begin.
 _RULES: tuple[tuple[bytes, re.Pattern[bytes], int, tuple[Rule, ...]], ...] = (
     (b"://", re.compile(rb"://"), 0, _URLS),
+    (b"q~", re.compile(rb"~(?<=q~)"), 5, (_CLIENT_SECRET,)),
     (b"bearer ", re.compile(rb"bearer[ \t]"), 0, (_BEARER,)),
     (b"sig=", re.compile(rb"=(?<=sig=)(?=[a-z0-9%+/_-]{24})"), 3, (_AZURE_SAS,)),
     (b"identified ", re.compile(rb"f(?<=identif)ied[ \t]"), 6, (_IDENTIFIED,)),
@@ -326,7 +336,7 @@ def _given(text: str, place: int, letter: str) -> Found | None:
         span = _option(match) if match else None
         return Found(*span, "option") if span else None
     programs = _PROGRAMS.get(letter)
-    if programs and programs.search(head + " "):
+    if programs and programs.search(head):
         match = _ARGUMENTS[letter].match(text, place)
         span = _option(match) if match else None
         return Found(*span, "option") if span else None

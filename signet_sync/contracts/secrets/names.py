@@ -26,10 +26,10 @@ _TAIL = (
 # What must follow, roughly, so that hardly any word of a text is looked at twice: what joins a name to a value that is long
 # enough, `is`, or behind a blank something with a digit or a mark in it.
 _LEADS = (
-    rb"(?=[\\\"'`*_\]]{0,12}(?:\[\d{0,4}\])?[ \t]{0,40}+(?:[:=<!?+|-]{1,3}>?=?[ \t*]{0,40}(?:[^\s]{6}|[rbfu]?[\\\"'`]|[|>]|[a-z.\[\]&*|\t ]{1,40}=|.{0,3}$)"
-    rb"|[>(\[]|,[ \t]*[\\\"'rbf]"
-    rb"|(?<=[ \t])(?:(?:is|was|are|ist|lautet|war|to|as|wird|reads|be|for|von|f.r|of|equals)\b|[\\\"'`]|[^\s]{0,40}?[0-9!#$%^&@~]|[^\s]{14}|[a-z:]+=[\"'])"
-    rb"|[\\\"',; \t/>]{0,12}\n?\s{0,40}[\\\"'-]{0,8}(?:parameter)?(?:value|val|default|content)))"
+    rb"(?=[\\\"'`*_\]]{0,12}(?:\[\d{0,4}\])?[ \t]{0,40}+(?:[:=<!?+|-]{1,3}>?=?[ \t*_]{0,40}(?:[^\s]{6}|[rbfu]?[\\\"'`]|[|>]|[a-z.\[\]&*|\t ]{1,40}=|.{0,3}$)"
+    rb"|[>(\[]|&gt;|</|,[ \t]*[a-z\\\"']|\{|or[ ]|\)[ ]{0,4}(?:or|\.|[|?])"
+    rb"|(?<=[ \t])(?:(?:is|was|are|ist|lautet|war|to|as|wird|reads|be|for|von|f.r|of|equals)\b|[\\\"'`]|[^\s]{0,40}?[0-9!#$%^&@~]|[^\s]{14}|[a-z:\[\]&*.]{1,24}[ \t]?:?=)"
+    rb"|[\\\"',; \t/>]{0,12}(?:[\s+>|]|\\{1,4}[nrt]){0,40}[\\\"'-]{0,8}(?:parameter)?(?:value|val|default|content)))"
 )
 _ENDS = _TAIL + _LEADS
 # Headers and calls that `marked` looks at are met on the way.
@@ -98,14 +98,22 @@ _MAKERS = frozenset(
 )
 
 
+# «Use X as the token»: what is used stands before.
+_USED = (
+    rb"[ ](?:(?:the|an?|my|your|our|this|das|dein|mein|unser)[ ])?(?:[a-z0-9_-]{1,24}[ ]){0,2}[a-z0-9_-]{0,24}"
+    rb"(?:pass(?:word|wd|wort|phrase)|token|secret|key|pwd|credential)"
+)
+_USES = ((b" as ", re.compile(rb" as(?=" + _USED + rb")")), (b" als ", re.compile(rb" als(?=" + _USED + rb")")))
+
 # How far before its anchor a mark begins.
-_MARKS: dict[str | None, int] = {"authorization": 0, "cookie": 3, "securestring": 3}
+_MARKS: dict[str | None, int] = {"authorization": 0, "cookie": 3, "securestring": 2}
 
 
 class Words(NamedTuple):
     """What a text's words lead to: secrets' names, and the places of words that are marks of other rules."""
 
     names: list[Name]
+    uses: list[int]
     marks: list[tuple[str, int]]
 
 
@@ -118,7 +126,8 @@ def words(page: Page) -> Words:
 
 
 def _words(page: Page) -> Words:
-    found = Words([], [])
+    found = Words([], [], [])
+    found.uses.extend(match.start() for literal, pattern in _USES for match in page.matches(literal, pattern))
     for literal, pattern, stems in _STEMS:
         for match in page.matches(literal, pattern):
             group = match.lastgroup
@@ -138,6 +147,8 @@ def _named(page: Page, stem: bytes, match: re.Match[bytes], at: int) -> Name | N
     if before.endswith(b"::"):
         return None
     start = at - len(before) + len(before.rstrip(_NAME))
+    if start and low[start - 1 : start] == b"\\" and low[start : start + 1] in (b"n", b"r", b"t"):
+        start += 1
     proof = _proof(stem, before, match, page, start, at)
     return None if proof is None else Name(start, match.end(), proof)
 

@@ -148,6 +148,10 @@ def _is_random(value: str) -> bool:
     return len(set(value)) >= 6 and any(map(str.isdigit, value)) and any(map(str.isalpha, value))
 
 
+# A digit behind a letter, a letter behind a digit.
+_CHANGE = re.compile(r"[A-Za-z](?=\d)|\d(?=[A-Za-z])")
+
+
 def _is_number(value: str) -> bool:
     return _NUMBERS.fullmatch(value) is not None
 
@@ -179,10 +183,12 @@ def is_password(value: str, where: Where) -> bool:
             return len(value) >= 6
         if _PATH.fullmatch(value):
             return False
+        if value[-1] == "!" and where is not Where.CODE:
+            return len(value) >= 6
         if where is Where.QUOTED or where is Where.LINE:
             return len(value) >= 8 and not value.endswith((".", ":"))
         if where is Where.FIELD:
-            return len(value) >= 8 and value.isascii() and (value.isalpha() or "-" in value) and not _typed(value)
+            return len(value) >= 8 and value.isascii() and (value.isalpha() or "-" in value or "_" in value) and not _typed(value)
         return value.isalpha() and len(value) >= 8 and looks_random(value)
     if _PATH.fullmatch(value) and not _is_random(value):
         return False
@@ -218,7 +224,10 @@ def is_token(value: str, where: Where, *, least: int = 8, words: bool = False) -
             and "/" not in value
             and ":" not in value
         )
-    if where is Where.CODE and _CODE.fullmatch(value) and not (_is_random(value) and len(value) >= 16):
+    if where is Where.CODE and _CODE.fullmatch(value) and not (
+        _is_random(value)
+        and (len(value) >= 16 or (is_mixed(value) and looks_random(letters)) or len(_CHANGE.findall(value)) > 2)
+    ):
         return False
     if _PATH.fullmatch(value) and not is_mixed(value):
         return False
