@@ -100,7 +100,7 @@ def _percent_encoded(text: str, extent: Extent) -> tuple[int, int] | None:
 
 # ── text within strings ──
 
-_ESCAPE_MARK = re.compile(rb"\\[\"nu]")
+_ESCAPE_MARK = re.compile(rb"\\(?:[\"n]|u[0-9a-f]{4})")
 _ESCAPE = re.compile(r"\\(?:[nrt\"'\\/]|u[0-9a-fA-F]{4})")
 _UNESCAPED = {"n": "\n", "r": "\r", "t": "\t"}
 _BETWEEN = "\n\n\n"
@@ -114,7 +114,7 @@ def find_escaped(page: Page, spans: Callable[[str], Iterator[Found]]) -> Iterato
     low, end = page.low, 0
     pieces: list[str] = []
     # Where each piece begins in the text without escapes, where in the text, and how long it is there.
-    inner, outer, widths, at = [0], [0], [0], 0
+    inner, outer, widths, at, shorter = [0], [0], [0], 0, False
     for mark in page.matches(b"\\", _ESCAPE_MARK):
         if mark.start() < end:
             continue
@@ -128,9 +128,10 @@ def find_escaped(page: Page, spans: Callable[[str], Iterator[Found]]) -> Iterato
             plain = _plain(piece)
             pieces.append(plain)
             at += len(plain)
+            shorter = shorter or plain is not piece
         pieces.append(_BETWEEN)
         at += len(_BETWEEN)
-    if not pieces:
+    if not shorter:
         return
     for found in spans("".join(pieces)):
         first, last = bisect_right(inner, found.start) - 1, bisect_right(inner, found.end - 1) - 1

@@ -97,7 +97,7 @@ def _value_of(page: Page, name: Name) -> tuple[int, int] | None:
     link = _LINK.match(text, name.end)
     if link is None:
         return _spaced(page, name)
-    if text.startswith("[REDACTED:", max(0, text.rfind("[", max(0, name.start - 12), name.end))):
+    if text.startswith("[REDACTED:", name.start - 10):
         return None
     at, how = link.end(), link.lastgroup
     if how in ("tag", "listed"):
@@ -159,7 +159,7 @@ def _where(text: str, name: Name, link: re.Match[str], start: int) -> tuple[Wher
     separator = (link["sep"] or "")[:1]
     if before in ("?", "&"):
         return Where.CODE, _BARE
-    if before == ";" or text[max(0, name.start - 8) : name.start].rpartition(";")[1]:
+    if before == ";" and link["sep"] == "=" and start == link.end() == name.end + 1:
         return Where.LINE, _PIECE
     head = text[max(0, name.start - 60) : name.start]
     line = max(head.rfind("\n"), head.rfind("\\n") + 1) + 1

@@ -323,7 +323,7 @@ def _special(text: str, at: int, end: int) -> Found | None:
         return Found(*match.span(), "private-block-base64") if match and b"PRIVATE" in decoded(match[0][:64]) else None
     if first[:1] in "MNO" and text[end : end + 1] == "." and (match := _DISCORD.match(text, at)):
         return Found(*match.span(), "discord") if decoded(match[1]).isdigit() else None
-    if 36 <= end - at <= 50 and (match := _HEADLESS.match(text, at)) and match.end() == end:
+    if 36 <= end - at <= 52 and (match := _HEADLESS.match(text, at)) and match.end() == end:
         return Found(*match.span(), (match.lastgroup or "").replace("_", "-"))
     if end - at >= 48 and (match := _AZURE.match(text, at)):
         return Found(*match.span(), "azure-marked")

@@ -172,6 +172,8 @@ def is_password(value: str, where: Where) -> bool:
         )
     if value.isdigit():
         return len(value) >= 6 and where in (Where.QUOTED, Where.LINE)
+    if where is Where.CODE and value.isalnum() and value[-1].isdigit() and value[0].isalpha():
+        return len(value) >= 6 and not is_vocabulary(value.rstrip("0123456789"))
     if where is Where.CODE and _CODE.fullmatch(value) and not _is_random(value):
         return False
     if _is_number(value) or not any(map(str.isalpha, value)):
