@@ -119,7 +119,7 @@ _SAMPLES = frozenset(
 def _login(match: re.Match[str]) -> Span | None:
     """What stands behind `user:`; neither the words of a description (`user:password@host`) nor a group's number."""
     secret = match["secret"]
-    if secret.lower() in _SAMPLES or is_placeholder(secret) or (secret.isdigit() and len(secret) < 6):
+    if len(secret) < 4 or secret.lower() in _SAMPLES or is_placeholder(secret) or (secret.isdigit() and len(secret) < 6):
         return None
     return match.span("secret")
 
@@ -246,7 +246,7 @@ _SECURE_STRING = Rule(
     _literal,
 )
 # host:port:database:user:password
-_PGPASS = Rule("pgpass", re.compile(r"(?:[56]432|\*):[^:\s]{1,63}:[^:\s]{1,63}:(?P<secret>[^\s:]{4,200})"), _option)
+_PGPASS = Rule("pgpass", re.compile(r"(?:[56]432|\*):[\w.$*-]{1,63}:[\w.$*@-]{1,63}:(?P<secret>[^\s:]{4,200})"), _option)
 
 # What leads where: a literal, a pattern that finds it by its rarest letter, how far before that the rules begin.
 _RULES: tuple[tuple[bytes, re.Pattern[bytes], int, tuple[Rule, ...]], ...] = (

@@ -41,7 +41,7 @@ _LINK = re.compile(
 )
 _SAID = re.compile(
     r"""["'`*_]{0,3}[ \t]{1,4}(?:\([^()\n]{1,40}\)[ \t]|(?:for|von|für|of)[ \t](?:(?!is\b|ist\b|lautet\b)[^\s.,:;]{1,32}[ \t]){1,5})?
-    (?:is|was|are|ist|lautet|war|to|as|wird|=|equals|reads|be)(?:[ \t]now|[ \t]set[ \t]to|[ \t]jetzt)?:?[ \t]{1,4}""",
+    (?:is|was|are|ist|lautet|war|to|wird|=|equals|reads|be)(?:[ \t]now|[ \t]set[ \t]to|[ \t]jetzt)?:?[ \t]{1,4}""",
     re.X,
 )
 _SPACED = re.compile(r"""["'`]?[ \t]{1,8}""")
@@ -84,12 +84,22 @@ def find(page: Page) -> Iterator[Found]:
     text = page.text
     for name in words(page).names:
         found = _value_of(page, name)
-        if found is not None and "[REDACTED:" not in text[found[0] : found[1]]:
+        if found is not None and "[REDACTED:" not in text[slice(*found)] and not _repeats(text, name, found):
             yield Found(*found, RULE)
     for place in words(page).uses:
         found = _used(text, place)
         if found is not None and "[REDACTED:" not in text[found[0] : found[1]]:
             yield Found(*found, RULE)
+
+
+def _repeats(text: str, name: Name, span: tuple[int, int]) -> bool:
+    """`CHALLENGE_PASSWORD = "challengePassword"`: the value is the name once more."""
+    value = _plain(text[slice(*span)])
+    return _plain(text[name.start : name.end]).endswith(value) or value.isalpha() and value.endswith(_plain(text[name.start : name.end]))
+
+
+def _plain(word: str) -> str:
+    return "".join(filter(str.isalnum, word)).lower()
 
 
 def _value_of(page: Page, name: Name) -> tuple[int, int] | None:
@@ -281,7 +291,7 @@ def _spaced(page: Page, name: Name) -> tuple[int, int] | None:
             trimmed = value[0].rstrip(".,:;)]}|")
             sure = proof if proof is not Proof.KEY else Proof.TOKEN
             return (at, at + len(trimmed)) if fits(trimmed, sure, Where.CODE) or (sure is Proof.PASSWORD and is_said(trimmed)) else None
-    elif text[at : at + 1] in _QUOTES:
+    elif text[at : at + 1] in _QUOTES and name.end - name.start > 4:
         head = text[max(0, name.start - 96) : name.start]
         quoted = _quoted(text, at)
         if quoted is not None:

@@ -28,7 +28,7 @@ _TAIL = (
 _LEADS = (
     rb"(?=[\\\"'`*_\]]{0,12}(?:\[\d{0,4}\])?[ \t]{0,40}+(?:[:=<!?+|-]{1,3}>?=?[ \t*_]{0,40}(?:[^\s]{6}|[rbfu]?[\\\"'`]|[|>]|[a-z.\[\]&*|\t ]{1,40}=|.{0,3}$)"
     rb"|[>(\[]|&gt;|</|,[ \t]*[a-z\\\"']|\{|or[ ]|\)[ ]{0,4}(?:or|\.|[|?])"
-    rb"|(?<=[ \t])(?:(?:is|was|are|ist|lautet|war|to|as|wird|reads|be|for|von|f.r|of|equals)\b|[\\\"'`]|[^\s]{0,40}?[0-9!#$%^&@~]|[^\s]{14}|[a-z:\[\]&*.]{1,24}[ \t]?:?=)"
+    rb"|(?<=[ \t])(?:(?:is|was|are|ist|lautet|war|to|wird|reads|be|for|von|f.r|of|equals)\b|[\\\"'`]|[^\s]{0,40}?[0-9!#$%^&@~]|[^\s]{14}|[a-z:\[\]&*.]{1,24}[ \t]?:?=)"
     rb"|[\\\"',; \t/>]{0,12}(?:[\s+>|]|\\{1,4}[nrt]){0,40}[\\\"'-]{0,8}(?:parameter)?(?:value|val|default|content)))"
 )
 _ENDS = _TAIL + _LEADS
@@ -45,7 +45,6 @@ _STEMS = (
         {"secret": (b"secret", 2), "cred": (b"cred", 0), "sure": (b"pwd", 0)},
     ),
     (b"auth", re.compile(rb"auth(?P<authorization>orization)(?!\w)|auth(?:orization|entication|_?data|_?string|_?code)?" + _ENDS), {None: (b"auth", 0)}),
-    (b"_pat", re.compile(rb"_pat" + _ENDS), {None: (b"_pat", 0)}),
 )
 _WORD = b"abcdefghijklmnopqrstuvwxyz0123456789"
 _NAME = _WORD + b"_.-$"
@@ -101,7 +100,7 @@ _MAKERS = frozenset(
 # «Use X as the token»: what is used stands before.
 _USED = (
     rb"[ ](?:(?:the|an?|my|your|our|this|das|dein|mein|unser)[ ])?(?:[a-z0-9_-]{1,24}[ ]){0,2}[a-z0-9_-]{0,24}"
-    rb"(?:pass(?:word|wd|wort|phrase)|token|secret|key|pwd|credential)"
+    rb"(?:pass(?:word|wd|wort|phrase)|token|secret|key|pwd|credential)(?![a-z])"
 )
 _USES = ((b" as ", re.compile(rb" as(?=" + _USED + rb")")), (b" als ", re.compile(rb" als(?=" + _USED + rb")")))
 
@@ -159,7 +158,7 @@ def _proof(stem: bytes, before: bytes, match: re.Match[bytes], page: Page, start
     owner = before.rstrip(_JOINTS)
     joined = len(owner) < len(before)
     if stem == b"pass":
-        if not before[-1:].isalpha() or before.endswith(_PASS_OWNERS) or page.bytes[at : at + 1] == b"P":
+        if not before[-1:].isalpha() or before.endswith(_PASS_OWNERS) or (page.bytes[at : at + 1] == b"P" and page.bytes[at - 1 : at].islower()):
             return Proof.PASSWORD
         return None
     word = owner[len(owner.rstrip(_WORD)) :]

@@ -275,7 +275,7 @@ def _token(text: str, start: int, end: int) -> Found | None:
         found = _special(text, at, end)
         if found:
             return found
-    if end - at > 24:
+    if end - at >= 32:
         joined = _JOINED.search(text, at, end)
         if joined:
             place = joined.end()
