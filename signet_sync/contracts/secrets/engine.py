@@ -37,10 +37,12 @@ def redact(text: str) -> tuple[str, dict[str, int]]:
     while True:
         changed = False
         page = Page(text)
-        for step in _STEPS:
-            found = _apart(step(page))
+        for step, literal in _NEEDS:
+            if literal and literal not in page.low:
+                continue
+            found = list(step(page))
             if found:
-                text = _replaced(text, found, counts)
+                text = _replaced(text, _apart(found), counts)
                 page = Page(text)
                 changed = True
         if not changed:
@@ -91,7 +93,11 @@ def _percent(page: Page) -> Iterator[Found]:
 _STEPS = (marked.find_blocks, providers.find, marked.find, named.find, _escaped, _percent, _base64)
 
 
-def _apart(found: Iterator[Found]) -> list[Found]:
+# A literal without which a step finds nothing.
+_NEEDS = tuple(zip(_STEPS, (b"-----begin", b"", b"", b"", b"\\", b"%", b""), strict=True))
+
+
+def _apart(found: list[Found]) -> list[Found]:
     """In the order of the text, without what overlaps: of two that begin together the longer one stays."""
     kept: list[Found] = []
     for one in sorted(found, key=lambda one: (one.start, -one.end)):

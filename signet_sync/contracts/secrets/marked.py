@@ -255,12 +255,12 @@ _RULES: tuple[tuple[bytes, re.Pattern[bytes], int, tuple[Rule, ...]], ...] = (
     (b"bearer ", re.compile(rb"bearer[ \t]"), 0, (_BEARER,)),
     (b"sig=", re.compile(rb"=(?<=sig=)(?=[a-z0-9%+/_-]{24})"), 3, (_AZURE_SAS,)),
     (b"identified ", re.compile(rb"f(?<=identif)ied[ \t]"), 6, (_IDENTIFIED,)),
-    (b"432:", re.compile(rb"5432:|6432:"), 0, (_PGPASS,)),
+    (b"432:", re.compile(rb"432:(?<=[56]432:)"), 1, (_PGPASS,)),
     (b"*:", re.compile(rb"\*:"), 0, (_PGPASS,)),
 )
 _BY_WORD = {"authorization": _AUTHORIZATION, "cookie": _COOKIE, "securestring": _SECURE_STRING}
 _BLOCK_MARK = re.compile(rb"-----begin")
-_OPTION_MARK = re.compile(rb" -[puawkbs-]")
+_LETTERS = frozenset((b"p", b"u", b"a", b"w", b"k", b"b", b"s", b"-"))
 
 
 def find_blocks(page: Page) -> Iterator[Found]:
@@ -302,9 +302,9 @@ def _tried(text: str, place: int, rules: tuple[Rule, ...]) -> Found | None:
 def _options(page: Page) -> Iterator[Found]:
     """What programs are given behind their options."""
     text, done = page.text, 0
-    for mark in page.matches(b" -", _OPTION_MARK):
-        place = mark.start()
-        if place < done:
+    low = page.low
+    for place in page.places(b" -"):
+        if place < done or low[place + 2 : place + 3] not in _LETTERS:
             continue
         found = _given(text, place, text[place + 2].lower())
         if found:

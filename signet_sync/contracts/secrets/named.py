@@ -102,8 +102,14 @@ def _plain(word: str) -> str:
     return "".join(filter(str.isalnum, word)).lower()
 
 
+# What a bare `key` asks for, within reach.
+_LONG_VALUE = re.compile(r"[^\n]{0,40}?[A-Za-z0-9+/=_-]{20}")
+
+
 def _value_of(page: Page, name: Name) -> tuple[int, int] | None:
     text, proof = page.text, name.proof
+    if proof is Proof.KEY and not _LONG_VALUE.match(text, name.end):
+        return None
     link = _LINK.match(text, name.end)
     if link is None:
         return _spaced(page, name)
@@ -259,6 +265,7 @@ _SET_BEFORE = re.compile(
     r"(?:\b(?:set|setx|add|config|env|arg)\b[^\n;|]{0,80}?[ \t][^\s]{0,60}|#define[ \t]+|\b(?:login|machine|user)\b\s+\S{1,64}\s+)$", re.I
 )
 _SQL_BEFORE = re.compile(r"\b(?:user|role|login|identified|database|server|encrypted|alter|create|grant|set)\b[^;]{0,120}$", re.I)
+_HASHES = ("commit ", "hash ", "revision ", "sha ", "digest ")
 _LAST_WORD = re.compile(r"(?<![^\s\"'`(])(?P<secret>[^\s\"'`]{6,200})[\"'`]?$")
 
 
@@ -323,6 +330,6 @@ def _used(text: str, place: int) -> tuple[int, int] | None:
     """The word before «as the token»."""
     start = max(0, place - 200)
     used = _LAST_WORD.search(text[start:place])
-    if used is None or not is_said(used["secret"]):
+    if used is None or not is_said(used["secret"]) or text.endswith(_HASHES, 0, start + used.start()):
         return None
     return start + used.start("secret"), start + used.end("secret")

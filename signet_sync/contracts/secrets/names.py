@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from typing import NamedTuple
 
 from signet_sync.contracts.secrets.page import Page
@@ -26,7 +27,7 @@ _TAIL = (
 # What must follow, roughly, so that hardly any word of a text is looked at twice: what joins a name to a value that is long
 # enough, `is`, or behind a blank something with a digit or a mark in it.
 _LEADS = (
-    rb"(?=[\\\"'`*_\]]{0,12}(?:\[\d{0,4}\])?[ \t]{0,40}+(?:[:=<!?+|-]{1,3}>?=?[ \t*_]{0,40}(?:[^\s]{6}|[rbfu]?[\\\"'`]|[|>]|[a-z.\[\]&*|\t ]{1,40}=|.{0,3}$)"
+    rb"(?=[\\\"'`*_\]]{0,12}(?:\[\d{0,4}\])?[ \t]{0,40}+(?:[:=<!?+|-]{1,3}>?=?[ \t*_]{0,40}(?:[^\s]{6}|[rbfu]?[\\\"'`]|[|>]|[a-z.\[\]&*|\t ]{1,40}=[ \t]*(?:[^\s]{6}|[rbfu]?[\\\"'`])|.{0,3}$)"
     rb"|[>(\[]|&gt;|</|,[ \t]*[a-z\\\"']|\{|or[ ]|\)[ ]{0,4}(?:or|\.|[|?])"
     rb"|(?<=[ \t])(?:(?:is|was|are|ist|lautet|war|to|wird|reads|be|for|von|f.r|of|equals)\b|[\\\"'`]|[^\s]{0,40}?[0-9!#$%^&@~]|[^\s]{14}|[a-z:\[\]&*.]{1,24}[ \t]?:?=)"
     rb"|[\\\"',; \t/>]{0,12}(?:[\s+>|]|\\{1,4}[nrt]){0,40}[\\\"'-]{0,8}(?:parameter)?(?:value|val|default|content)))"
@@ -98,11 +99,10 @@ _MAKERS = frozenset(
 
 
 # «Use X as the token»: what is used stands before.
-_USED = (
-    rb"[ ](?:(?:the|an?|my|your|our|this|das|dein|mein|unser)[ ])?(?:[a-z0-9_-]{1,24}[ ]){0,2}[a-z0-9_-]{0,24}"
-    rb"(?:pass(?:word|wd|wort|phrase)|token|secret|key|pwd|credential)(?![a-z])"
+_USED = re.compile(
+    rb"[ ](?:(?:the|an?|my|your|our|this|das|dein|mein|unser)[ ])?(?:[a-z0-9_-]{1,24}[ ])?[a-z0-9_-]{0,24}"
+    rb"(?:pass(?:word|wd|wort|phrase)|token|secret|(?:api|access|auth|private|secret|signing|encryption)[ _-]?key|pwd|credential)(?![a-z])"
 )
-_USES = ((b" as ", re.compile(rb" as(?=" + _USED + rb")")), (b" als ", re.compile(rb" als(?=" + _USED + rb")")))
 
 # How far before its anchor a mark begins.
 _MARKS: dict[str | None, int] = {"authorization": 0, "cookie": 3, "securestring": 2}
@@ -126,7 +126,9 @@ def words(page: Page) -> Words:
 
 def _words(page: Page) -> Words:
     found = Words([], [], [])
-    found.uses.extend(match.start() for literal, pattern in _USES for match in page.matches(literal, pattern))
+    for word in (b" as ", b" als "):
+        if word in page.low:
+            found.uses.extend(_used(page, word))
     for literal, pattern, stems in _STEMS:
         for match in page.matches(literal, pattern):
             group = match.lastgroup
@@ -138,6 +140,15 @@ def _words(page: Page) -> Words:
             if name is not None:
                 found.names.append(name)
     return found
+
+
+def _used(page: Page, word: bytes) -> Iterator[int]:
+    low = page.low
+    for place in page.places(word):
+        # Words are used as other words all the time.
+        used = low[max(0, place - 48) : place].rpartition(b" ")[2]
+        if not used.isalpha() and _USED.match(low, place + len(word) - 1):
+            yield place
 
 
 def _named(page: Page, stem: bytes, match: re.Match[bytes], at: int) -> Name | None:

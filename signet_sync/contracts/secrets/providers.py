@@ -233,6 +233,8 @@ _AWS_PAIR = re.compile(
 
 
 _LETTERS = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz_-"
+_HEX = b"0123456789abcdef-"
+_BEFORE_HEX = frozenset((b":", b"/"))
 _MAY_BE_LETTERS = re.compile(rb"[-_]?(?:A(?:KIA|SIA|BIA|CCA)|hf_)").match
 
 
@@ -243,6 +245,9 @@ def find(page: Page) -> Iterator[Found]:
     for start, end in page.runs(_LEAST_RUN):
         # Names have no digits, nearly all tokens have some.
         if start < done or (end - start < 36 and not raw[start:end].translate(None, _LETTERS) and not _MAY_BE_LETTERS(raw, start)):
+            continue
+        # Nor do hashes and UUIDs open like a token.
+        if not raw[start:end].translate(None, _HEX) and raw[start - 1 : start] not in _BEFORE_HEX and not raw.startswith(b"fc-", start):
             continue
         found = _token(text, start, end)
         if found:
@@ -275,7 +280,7 @@ def _token(text: str, start: int, end: int) -> Found | None:
         found = _special(text, at, end)
         if found:
             return found
-    if end - at >= 32:
+    if end - at >= 40:
         joined = _JOINED.search(text, at, end)
         if joined:
             place = joined.end()
