@@ -7,7 +7,7 @@ from importlib import import_module
 from loguru import logger
 
 from signet_sync import __version__
-from signet_sync.contracts import secret_rules
+from signet_sync.contracts.secrets import providers
 from signet_sync.host import installed
 from signet_sync.host.installed import Mark, Trial, Tried
 from signet_sync.index.schema import VERSION
@@ -39,8 +39,7 @@ def load_the_rest() -> None:
     """Loads what this version is made of while it is the one on the disk."""
     for name in _LOADED_LATE:
         import_module(name)
-    secret_rules.rules()
-    secret_rules.table_digest()
+    providers.load()
 
 
 class Upgrade:

@@ -28,7 +28,7 @@ from benchmarks import fuzz
 from signet_sync import journal, spool
 from signet_sync.agent import flows
 from signet_sync.contracts import frontmatter
-from signet_sync.contracts.secret_rules import rules
+from signet_sync.contracts.secrets.providers import forms
 from signet_sync.entities.documents import LINE_LIMIT, DocumentProblem, parse
 from signet_sync.errors import ConfigError, WorkspaceError
 from signet_sync.host.settings import script_file, trust_state
@@ -239,7 +239,7 @@ def patterns() -> Iterator[tuple[str, re.Pattern[Any]]]:
             for name, value in vars(importlib.import_module(module.name)).items():
                 values = value if isinstance(value, (list, tuple)) else [value]
                 yield from ((f"{module.name}.{name}", one) for one in values if isinstance(one, re.Pattern))
-    yield from ((f"secrets.toml {rule.name}", rule.pattern) for rule in rules())
+    yield from ((f"providers.txt {form.form}", form.pattern) for form in forms())
 
 
 # Only ever asked about texts that were cut before: headings of 60 characters, beginnings, a digest's lines, names.

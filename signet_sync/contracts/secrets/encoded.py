@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterator
 
 from signet_sync.contracts.secrets.page import Found, Page
@@ -89,9 +89,70 @@ def _begin(text: str, place: int, done: int) -> int:
 def _percent_encoded(text: str, extent: Extent) -> tuple[int, int] | None:
     # One character for each escape, so that places can be told; bytes beyond ASCII are in no secret.
     plain = _PERCENT_OR_PLUS.sub(lambda escape: " " if escape[0] == "+" else chr(int(escape[0][1:], 16)), text)
-    secret = extent(plain)
+    # A run is part of a line: its first name does not begin one.
+    secret = extent("]" + plain)
     if secret is None:
         return None
     escapes = [escape.start() - 2 * number for number, escape in enumerate(_PERCENT.finditer(text))]
-    start, end = (place + 2 * bisect_left(escapes, place) for place in secret)
+    start, end = (place + 2 * bisect_left(escapes, place) for place in (secret[0] - 1, secret[1] - 1))
     return start, end
+
+
+# ── text within strings ──
+
+_ESCAPE_MARK = re.compile(rb"\\(?:[\"n]|u[0-9a-f]{4})")
+_ESCAPE = re.compile(r"\\(?:[nrt\"'\\/]|u[0-9a-fA-F]{4})")
+_UNESCAPED = {"n": "\n", "r": "\r", "t": "\t"}
+_BETWEEN = "\n\n\n"
+
+
+def find_escaped(page: Page, spans: Callable[[str], Iterator[Found]]) -> Iterator[Found]:
+    r"""Secrets in lines with strings that hold a text of their own, such as JSON in JSON: `\n`, `\"`, `\u0041`.
+
+    Each level that is taken off leaves half of the backslashes, so that levels upon levels end soon.
+    """
+    low, end = page.low, 0
+    pieces: list[str] = []
+    # Where each piece begins in the text without escapes, where in the text, and how long it is there.
+    inner, outer, widths, at, shorter = [0], [0], [0], 0, False
+    for mark in page.matches(b"\\", _ESCAPE_MARK):
+        if mark.start() < end:
+            continue
+        start = low.rfind(b"\n", end, mark.start()) + 1 or end
+        end = low.find(b"\n", mark.start())
+        end = len(low) if end < 0 else end
+        for piece, place in _pieces(page.text, start, end):
+            inner.append(at)
+            outer.append(place)
+            widths.append(len(piece))
+            plain = _plain(piece)
+            pieces.append(plain)
+            at += len(plain)
+            shorter = shorter or plain is not piece
+        pieces.append(_BETWEEN)
+        at += len(_BETWEEN)
+    if not shorter:
+        return
+    for found in spans("".join(pieces)):
+        first, last = bisect_right(inner, found.start) - 1, bisect_right(inner, found.end - 1) - 1
+        begin = outer[first] + min(found.start - inner[first], widths[first])
+        stop = outer[last] + (widths[last] if last + 1 < len(inner) and inner[last + 1] - inner[last] == 1 and widths[last] > 1 else min(found.end - inner[last], widths[last]))
+        if begin < stop:
+            yield Found(begin, stop, found.rule)
+
+
+def _pieces(text: str, start: int, end: int) -> Iterator[tuple[str, int]]:
+    """The escapes of a line and what stands between them, with their places."""
+    for escape in _ESCAPE.finditer(text, start, end):
+        if escape.start() > start:
+            yield text[start : escape.start()], start
+        yield escape[0], escape.start()
+        start = escape.end()
+    if start < end:
+        yield text[start:end], start
+
+
+def _plain(piece: str) -> str:
+    if piece[0] != "\\" or not _ESCAPE.fullmatch(piece):
+        return piece
+    return chr(int(piece[2:], 16)) if len(piece) == 6 else _UNESCAPED.get(piece[1], piece[1])

@@ -18,6 +18,15 @@ from signet_sync.contracts.secrets.page import Found, Page
 
 Step = Callable[[Page], Iterator[Found]]
 
+# The rules that are no lines of the table.
+BY_HAND = frozenset(
+    {"private-block", "private-block-base64", "jwt", "jwt-base64", "aws-pair", "azure-ad", "azure-marked", "azure-sas", "telegram"}
+    | {"discord", "slack-hook", "discord-hook", "teams-hook", "zapier-hook", "google-chat-hook", "authorization", "cookie"}
+    | {"mailchimp", "new-relic", "maxmind", "rapidapi", "curl-user", "url-login", "option", "statement", "pgpass", "assignment"}
+    | {"percent-encoded", "base64"}
+)
+
+
 def redact(text: str) -> tuple[str, dict[str, int]]:
     """The text with every secret replaced by `[REDACTED:<rule>]`, and how often each rule did so.
 
@@ -28,10 +37,12 @@ def redact(text: str) -> tuple[str, dict[str, int]]:
     while True:
         changed = False
         page = Page(text)
-        for step in _STEPS:
-            found = _apart(step(page))
+        for step, literal in _NEEDS:
+            if literal and literal not in page.low:
+                continue
+            found = list(step(page))
             if found:
-                text = _replaced(text, found, counts)
+                text = _replaced(text, _apart(found), counts)
                 page = Page(text)
                 changed = True
         if not changed:
@@ -65,15 +76,28 @@ def _base64(page: Page) -> Iterator[Found]:
     return encoded.find_base64(page, extent)
 
 
+def _escaped(page: Page) -> Iterator[Found]:
+    return encoded.find_escaped(page, _all)
+
+
+def _all(text: str) -> Iterator[Found]:
+    page = Page(text)
+    return (found for step in _STEPS for found in step(page))
+
+
 def _percent(page: Page) -> Iterator[Found]:
     return encoded.find_percent(page, _without_percent)
 
 
 # In this order: what is known by its whole form first, what is known by a name after it, what is encoded last.
-_STEPS = (marked.find_blocks, providers.find, marked.find, named.find, _percent, _base64)
+_STEPS = (marked.find_blocks, providers.find, marked.find, named.find, _escaped, _percent, _base64)
 
 
-def _apart(found: Iterator[Found]) -> list[Found]:
+# A literal without which a step finds nothing.
+_NEEDS = tuple(zip(_STEPS, (b"-----begin", b"", b"", b"", b"\\", b"%", b""), strict=True))
+
+
+def _apart(found: list[Found]) -> list[Found]:
     """In the order of the text, without what overlaps: of two that begin together the longer one stays."""
     kept: list[Found] = []
     for one in sorted(found, key=lambda one: (one.start, -one.end)):

@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 from signet_sync.contracts.secrets.names import words
 from signet_sync.contracts.secrets.page import Found, Page
+from signet_sync.contracts.secrets.providers import BREAK, ESCAPED
 from signet_sync.contracts.secrets.values import (
     Where,
     decoded,
@@ -53,6 +54,13 @@ _BLOCK = Rule(
         rf"|(?P<cut>{_JOINT}[A-Za-z0-9+/=]{{20,}}(?:{_JOINT}[A-Za-z0-9+/=]{{16,}})*(?:{_JOINT}[A-Za-z0-9+/]{{4,}}={{1,2}})?))"
     ),
     _key_block,
+)
+
+# ── client secrets of Entra ID: their mark is inside, and dots part them ──
+
+_AZURE_AD = re.compile(
+    rf"(?:(?<![~.A-Za-z0-9_-])|{ESCAPED})[~._A-Za-z0-9-]{{3}}[0-9]Q~"
+    rf"(?:(?=[~.A-Za-z0-9_-]{{16}})(?:[~.A-Za-z0-9_-]{BREAK}){{33}}[~.A-Za-z0-9_-]+|[~.A-Za-z0-9_-]{{31,}})"
 )
 
 # ── headers ──
@@ -111,7 +119,7 @@ _SAMPLES = frozenset(
 def _login(match: re.Match[str]) -> Span | None:
     """What stands behind `user:`; neither the words of a description (`user:password@host`) nor a group's number."""
     secret = match["secret"]
-    if secret.lower() in _SAMPLES or is_placeholder(secret) or (secret.isdigit() and len(secret) < 6):
+    if len(secret) < 4 or secret.lower() in _SAMPLES or is_placeholder(secret) or (secret.isdigit() and len(secret) < 6):
         return None
     return match.span("secret")
 
@@ -174,6 +182,7 @@ _URLS = (
         _whole,
     ),
 )
+_CLIENT_SECRET = Rule("azure-ad", _AZURE_AD, lambda match: match.span())
 _AZURE_SAS = Rule("azure-sas", re.compile(r"(?<=[?&; ])sig=(?P<secret>[A-Za-z0-9%+/_-]{24,}={0,2})"), _whole)
 
 
@@ -198,7 +207,7 @@ _CURL = Rule(
 # By the letter of the option: the programs that take a password there, and how.
 _OPTIONS = {
     "p": (
-        r"\b(?:mysql|mariadb)\w*\b[^|;&]*|\b(?:docker|podman|oc|skopeo|buildah|az(?: acr)?|registry|auth|crane)[ ]login\b[^|;&]*[ ]|\bsshpass|\bmongo\w*\b[^|;&]*"
+        r"\b(?:mysql|mariadb)\w*\b[^|;&]*|\b(?:docker|podman|oc|skopeo|buildah|az(?: acr)?|registry|auth|crane)[ ]login\b[^|;&]*|\bsshpass|\bmongo\w*\b[^|;&]*"
         r"|\bcqlsh\b[^|;&]*|\bsqlcmd\b[^|;&]*|\bbcp\b[^|;&]*|\b7za?\b[^|;&]*|\b(?:un)?zip\b[^|;&]*|\bmosquitto_\w+\b[^|;&]*|\brdesktop\b[^|;&]*",
         r"[ ]-[pP][ ]?",
     ),
@@ -215,7 +224,7 @@ _HTPASSWD = Rule(
 _FED = Rule(
     "option",
     re.compile(
-        r"(?:echo(?:[ \t]+-n)?|printf(?:[ \t]+[\"']?%s(?:\\n)?[\"']?)?|<<<)[ \t]*(?P<quote>[\"']?)(?P<secret>[^\s\"'|$]{4,200})(?P=quote)[ \t]*(?:\||$)"
+        r"(?:echo(?:[ \t]+-n)?|printf(?:[ \t]+[\"']?%s(?:\\n)?[\"']?)?|<<<)[ \t]*\\{0,3}(?P<quote>[\"']?)(?P<secret>[^\s\"'|\\]{4,200})\\{0,3}(?P=quote)[ \t]*(?:\||$)"
     ),
     _option,
 )
@@ -237,20 +246,21 @@ _SECURE_STRING = Rule(
     _literal,
 )
 # host:port:database:user:password
-_PGPASS = Rule("pgpass", re.compile(r"(?:[56]432|\*):[^:\s]{1,63}:[^:\s]{1,63}:(?P<secret>[^\s:]{4,200})"), _option)
+_PGPASS = Rule("pgpass", re.compile(r"(?:[56]432|\*):[\w.$*-]{1,63}:[\w.$*@-]{1,63}:(?P<secret>[^\s:]{4,200})"), _option)
 
 # What leads where: a literal, a pattern that finds it by its rarest letter, how far before that the rules begin.
 _RULES: tuple[tuple[bytes, re.Pattern[bytes], int, tuple[Rule, ...]], ...] = (
     (b"://", re.compile(rb"://"), 0, _URLS),
+    (b"q~", re.compile(rb"~(?<=q~)"), 5, (_CLIENT_SECRET,)),
     (b"bearer ", re.compile(rb"bearer[ \t]"), 0, (_BEARER,)),
     (b"sig=", re.compile(rb"=(?<=sig=)(?=[a-z0-9%+/_-]{24})"), 3, (_AZURE_SAS,)),
     (b"identified ", re.compile(rb"f(?<=identif)ied[ \t]"), 6, (_IDENTIFIED,)),
-    (b"432:", re.compile(rb"5432:|6432:"), 0, (_PGPASS,)),
+    (b"432:", re.compile(rb"432:(?<=[56]432:)"), 1, (_PGPASS,)),
     (b"*:", re.compile(rb"\*:"), 0, (_PGPASS,)),
 )
 _BY_WORD = {"authorization": _AUTHORIZATION, "cookie": _COOKIE, "securestring": _SECURE_STRING}
 _BLOCK_MARK = re.compile(rb"-----begin")
-_OPTION_MARK = re.compile(rb" -[puawkbs-]")
+_LETTERS = frozenset((b"p", b"u", b"a", b"w", b"k", b"b", b"s", b"-"))
 
 
 def find_blocks(page: Page) -> Iterator[Found]:
@@ -266,7 +276,8 @@ def find(page: Page) -> Iterator[Found]:
     """Everything else that marks lead to."""
     text = page.text
     for word, place in words(page).marks:
-        found = _tried(text, place, (_BY_WORD[word],))
+        # The names of our own marks lead nowhere.
+        found = None if text.startswith("[REDACTED:", place - 10) else _tried(text, place, (_BY_WORD[word],))
         if found:
             yield found
     for literal, pattern, back, rules in _RULES:
@@ -291,9 +302,9 @@ def _tried(text: str, place: int, rules: tuple[Rule, ...]) -> Found | None:
 def _options(page: Page) -> Iterator[Found]:
     """What programs are given behind their options."""
     text, done = page.text, 0
-    for mark in page.matches(b" -", _OPTION_MARK):
-        place = mark.start()
-        if place < done:
+    low = page.low
+    for place in page.places(b" -"):
+        if place < done or low[place + 2 : place + 3] not in _LETTERS:
             continue
         found = _given(text, place, text[place + 2].lower())
         if found:
@@ -326,7 +337,7 @@ def _given(text: str, place: int, letter: str) -> Found | None:
         span = _option(match) if match else None
         return Found(*span, "option") if span else None
     programs = _PROGRAMS.get(letter)
-    if programs and programs.search(head + " "):
+    if programs and programs.search(head):
         match = _ARGUMENTS[letter].match(text, place)
         span = _option(match) if match else None
         return Found(*span, "option") if span else None

@@ -26,18 +26,22 @@ _LINK = re.compile(
     [ \t]{0,8}
     (?:
       (?P<typed>:[ \t]{0,4}(?:[&*?]|\[\])*[A-Za-z_][\w.\[\]<>&*?|, '"]{0,48}?[ \t]{0,4}=(?![=>])|(?:str|string|String)[ \t]{0,4}:?=(?!=))
-      |(?P<sep>:=|=>|->|\?=|\+=|\|\|=|\?\?=|={1,3}|!==?|:(?!:)|：|<-|→)
-      |(?P<tag>(?:[ ][^<>\n]{0,80})?>)
+      |(?P<pair>[,;/]?(?:[\s+>|]|\\{1,4}[nrt]){0,40}[,;/]?\s{0,8}-?\\{0,7}["']?(?:(?i:parameter)?(?i:value|default|val|content))\\{0,7}["']?[ \t]*[:=][ \t]*)
+      |(?P<sep>(?::=|=>|->|\?=|\+=|\|\|=?|\?\?=?|={1,3}|!==?|:(?!:)|：|<-|→)(?:[*_]{1,2}(?=[\s`]))?(?:[ \t]*!!?\w+(?=[ \t]))?)
+      |(?P<set>\)\s{0,4}(?:\.(?:send_keys|sendKeys|fill|type|setValue|set|text)\(|\|\||\?\?|or\b)[ \t]*)
+      |(?P<default>,[^()\n]{0,120}?\bdefault[ \t]*=[ \t]*)
+      |(?P<block>\{(?:\s|\\n)[^{}]{0,240}?\bdefault[ \t]*=[ \t]*)
+      |(?P<listed></key>(?:\s|\\n){0,40}<(?:string|data)>)
+      |(?P<tag>(?:[ ][^<>\n]{0,80})?>|&gt;)
       |(?P<item>(?<=["'`])[ \t]*,[ \t]*(?=\\{0,7}["'`]|[rbf]["']))
       |(?P<call>\(\s{0,4}(?=\\{0,7}["'`@]))
-      |(?P<pair>,?\s{0,40}[,;/]?\s{0,40}\\{0,7}["']?(?:parameter)?(?i:value|default|val|content)\\{0,7}["']?[ \t]*[:=][ \t]*)
       |(?P<cell>[ \t]*\|[ \t]*(?:=[ \t]*)?)
     )""",
     re.X,
 )
 _SAID = re.compile(
-    r"""[ \t]{1,4}(?:\([^()\n]{1,40}\)[ \t]|(?:for|von|für|of)[ \t](?:(?!is\b|ist\b|lautet\b)[^\s.,:;]{1,32}[ \t]){1,5})?
-    (?:is|was|are|ist|lautet|war|to|as|wird|=|equals|reads|be)(?:[ \t]now|[ \t]set[ \t]to|[ \t]jetzt)?:?[ \t]{1,4}""",
+    r"""["'`*_]{0,3}[ \t]{1,4}(?:\([^()\n]{1,40}\)[ \t]|(?:for|von|für|of)[ \t](?:(?!is\b|ist\b|lautet\b)[^\s.,:;]{1,32}[ \t]){1,5})?
+    (?:is|was|are|ist|lautet|war|to|wird|=|equals|reads|be)(?:[ \t]now|[ \t]set[ \t]to|[ \t]jetzt)?:?[ \t]{1,4}""",
     re.X,
 )
 _SPACED = re.compile(r"""["'`]?[ \t]{1,8}""")
@@ -50,7 +54,7 @@ _WRAPPED = re.compile(
     )[ \t]*(?=[rbfuRBFU@]?["'`])""",
     re.X,
 )
-_OPEN = re.compile(r"""[ \t]{0,40}(?:(?:[rbfuRBFUL@$]{1,2}|b64)(?=["']))?(?P<quote>(?P<slashes>\\{0,7})["'`])""")
+_OPEN = re.compile(r"""[ \t]{0,40}(?:(?:[rbfuRBFUL@$]{1,2}|b64)(?=\\{0,7}["']))?(?P<quote>(?P<slashes>\\{0,7})["'`])""")
 _BLANKS = re.compile(r"[ \t]{0,40}")
 _QUOTED = {
     '"': re.compile(r'(?:[^"\\\n]|\\[^\n]){0,%d}(?=")' % _LONGEST),
@@ -71,7 +75,8 @@ _CELL_MARKS = " \t`*_\"'"
 _BLOCK = re.compile(r"[ \t]*[|>][+-]?\d?[+-]?[ \t]*\n((?P<indent>[ \t]+)[^\n]*(?:\n(?P=indent)[^\n]*|\n(?=\n(?P=indent)))*)")
 
 # How lines begin whose `name=value` is the whole of them.
-_LINE_HEADS = re.compile(r"[ \t>+|$#-]{0,40}(?:(?:export|set|setx|env|ENV|ARG|declare -x|local|readonly|-e|--env|--build-arg)[ \t]+)?\Z")
+_REST_OF_LINE = re.compile(r"[^\n\\]{0,%d}" % _LONGEST)
+_LINE_HEADS = re.compile(r"[ \t>+|$#*\"'-]{0,40}(?:[A-Za-z]{1,16}[ ]){0,2}(?:(?:export|set|setx|env|ENV|ARG|declare -x|local|readonly|-e|--env|--build-arg)[ \t]+)?\Z")
 
 
 def find(page: Page) -> Iterator[Found]:
@@ -79,19 +84,39 @@ def find(page: Page) -> Iterator[Found]:
     text = page.text
     for name in words(page).names:
         found = _value_of(page, name)
+        if found is not None and "[REDACTED:" not in text[slice(*found)] and not _repeats(text, name, found):
+            yield Found(*found, RULE)
+    for place in words(page).uses:
+        found = _used(text, place)
         if found is not None and "[REDACTED:" not in text[found[0] : found[1]]:
             yield Found(*found, RULE)
 
 
+def _repeats(text: str, name: Name, span: tuple[int, int]) -> bool:
+    """`CHALLENGE_PASSWORD = "challengePassword"`: the value is the name once more."""
+    value = _plain(text[slice(*span)])
+    return _plain(text[name.start : name.end]).endswith(value) or value.isalpha() and value.endswith(_plain(text[name.start : name.end]))
+
+
+def _plain(word: str) -> str:
+    return "".join(filter(str.isalnum, word)).lower()
+
+
+# What a bare `key` asks for, within reach.
+_LONG_VALUE = re.compile(r"[^\n]{0,40}?[A-Za-z0-9+/=_-]{20}")
+
+
 def _value_of(page: Page, name: Name) -> tuple[int, int] | None:
     text, proof = page.text, name.proof
+    if proof is Proof.KEY and not _LONG_VALUE.match(text, name.end):
+        return None
     link = _LINK.match(text, name.end)
     if link is None:
         return _spaced(page, name)
-    if text.startswith("[REDACTED:", max(0, text.rfind("[", max(0, name.start - 12), name.end))):
+    if text.startswith("[REDACTED:", name.start - 10):
         return None
     at, how = link.end(), link.lastgroup
-    if how == "tag":
+    if how in ("tag", "listed"):
         return _element(page, name, at)
     if how == "cell":
         return _cell(page, name, at)
@@ -105,7 +130,10 @@ def _value_of(page: Page, name: Name) -> tuple[int, int] | None:
         return quoted if (fits(value, proof, Where.QUOTED) if sure else is_said(value) and fits(value, proof, Where.CODE)) else None
     if how == "pair" and not _names_pair(text, name):
         return None
-    if how == "sep" and link["sep"] == ":" and (block := _BLOCK.match(text, at)):
+    if how in ("set", "default", "block"):
+        quoted = _quoted(text, at)
+        return quoted if quoted and fits(text[slice(*quoted)], proof, Where.QUOTED) else None
+    if how == "sep" and link["sep"].startswith(":") and (block := _BLOCK.match(text, at)):
         return _block(text, proof, block)
     return _given(page, name, link, at)
 
@@ -144,20 +172,17 @@ def _given(page: Page, name: Name, link: re.Match[str], at: int) -> tuple[int, i
 def _where(text: str, name: Name, link: re.Match[str], start: int) -> tuple[Where, re.Pattern[str]]:
     """How a value without quotes is written, and the pattern that reads it."""
     before = text[max(0, name.start - 1) : name.start]
-    separator = link["sep"]
+    separator = (link["sep"] or "")[:1]
     if before in ("?", "&"):
         return Where.CODE, _BARE
-    if before == ";" or text[max(0, name.start - 8) : name.start].rpartition(";")[1]:
+    if before == ";" and link["sep"] == "=" and start == link.end() == name.end + 1:
         return Where.LINE, _PIECE
-    line = text.rfind("\n", max(0, name.start - 60), name.start) + 1
-    if line or name.start < 60:
-        head = text[line : name.start]
-        alone = _LINE_HEADS.match(head) is not None
-    else:
-        alone = False
-    end = text.find("\n", start, start + _LONGEST)
-    last = text[start : end if end >= 0 else start + _LONGEST].rstrip()[-1:]
-    if separator == "=" and alone and start == link.end() and last not in (",", ")", ";", "}"):
+    head = text[max(0, name.start - 60) : name.start]
+    line = max(head.rfind("\n"), head.rfind("\\n") + 1) + 1
+    alone = (line > 0 or name.start < 60) and _LINE_HEADS.match(head, line) is not None
+    last = _REST_OF_LINE.match(text, start)
+    last = last[0].rstrip()[-1:] if last else ""
+    if separator == "=" and link["sep"] == "=" and alone and start == link.end() and last not in (",", ")", ";", "}"):
         return Where.LINE, _LINE
     if separator == ":" and (alone or before in "\"'*_`"):
         return Where.FIELD, _LINE if last not in (",", ")", "}", "]", ";", "{", "[", "(") else _BARE
@@ -235,13 +260,13 @@ def _names_pair(text: str, name: Name) -> bool:
 
 
 _QUOTES = frozenset("\"'`")
-_BEFORE_OPTION = ("", " ", "\t", "\n", '"', "'", "`", "(", "[", ",", "=")
-_SET_BEFORE = re.compile(r"(?:\b(?:set|setx|add|login|machine|password_for|config)\b[^\n;|]{0,80}[ \t]|#define[ \t]+)$", re.I)
-_SQL_BEFORE = re.compile(r"\b(?:user|role|login|identified|database|server|encrypted|alter|create|grant|set)\b[^;]{0,120}$", re.I)
-_USED_BEFORE = re.compile(
-    r"(?P<quote>[\"'`]?)(?P<secret>(?<![^\s\"'`])[^\s\"'`]{6,200})(?P=quote)[ \t]+(?:as|is|for|als|ist|=)[ \t]+(?:(?:the|an?|my|your|our|this|das|dein|mein|unser|ein)[ \t]+)?"
-    r"(?:[\w-]{1,24}[ \t]+){0,2}$"
+_BEFORE_OPTION = ("", " ", "\t", "\n", '"', "'", "`", "(", "[", ",", "=", "+", ">", "n")
+_SET_BEFORE = re.compile(
+    r"(?:\b(?:set|setx|add|config|env|arg)\b[^\n;|]{0,80}?[ \t][^\s]{0,60}|#define[ \t]+|\b(?:login|machine|user)\b\s+\S{1,64}\s+)$", re.I
 )
+_SQL_BEFORE = re.compile(r"\b(?:user|role|login|identified|database|server|encrypted|alter|create|grant|set)\b[^;]{0,120}$", re.I)
+_HASHES = ("commit ", "hash ", "revision ", "sha ", "digest ")
+_LAST_WORD = re.compile(r"(?<![^\s\"'`(])(?P<secret>[^\s\"'`]{6,200})[\"'`]?$")
 
 
 def _spaced(page: Page, name: Name) -> tuple[int, int] | None:
@@ -260,7 +285,7 @@ def _spaced(page: Page, name: Name) -> tuple[int, int] | None:
         return _sentence(text, at)
     spaced = _SPACED.match(text, name.end)
     if spaced is None:
-        return _used(page, name)
+        return None
     at = spaced.end()
     if text[name.start : name.start + 1] == "-":
         if text[name.start - 1 : name.start] in _BEFORE_OPTION:
@@ -273,7 +298,7 @@ def _spaced(page: Page, name: Name) -> tuple[int, int] | None:
             trimmed = value[0].rstrip(".,:;)]}|")
             sure = proof if proof is not Proof.KEY else Proof.TOKEN
             return (at, at + len(trimmed)) if fits(trimmed, sure, Where.CODE) or (sure is Proof.PASSWORD and is_said(trimmed)) else None
-    elif text[at : at + 1] in _QUOTES:
+    elif text[at : at + 1] in _QUOTES and name.end - name.start > 4:
         head = text[max(0, name.start - 96) : name.start]
         quoted = _quoted(text, at)
         if quoted is not None:
@@ -287,7 +312,7 @@ def _spaced(page: Page, name: Name) -> tuple[int, int] | None:
         value = _LINE.match(text, at)
         if value is not None and is_said(value[0]) and _SET_BEFORE.search(text[max(0, name.start - 96) : name.start]):
             return value.span() if fits(value[0], proof, Where.CODE) else None
-    return _used(page, name)
+    return None
 
 
 def _sentence(text: str, at: int) -> tuple[int, int] | None:
@@ -301,19 +326,10 @@ def _sentence(text: str, at: int) -> tuple[int, int] | None:
     return (at, at + len(said)) if is_said(said) else None
 
 
-def _used(page: Page, name: Name) -> tuple[int, int] | None:
-    text = page.text
-    start = max(0, name.start - 256)
-    head = text[start : name.start]
-    near = head[-24:]
-    if " as " not in near and " is " not in near and " for " not in near and " als " not in near and " ist " not in near:
-        return None
-    used = _USED_BEFORE.search(head)
-    if used is None or not is_said(used["secret"]):
+def _used(text: str, place: int) -> tuple[int, int] | None:
+    """The word before «as the token»."""
+    start = max(0, place - 200)
+    used = _LAST_WORD.search(text[start:place])
+    if used is None or not is_said(used["secret"]) or text.endswith(_HASHES, 0, start + used.start()):
         return None
     return start + used.start("secret"), start + used.end("secret")
-
-
-def is_given(value: str) -> bool:
-    """Whether a value that a command or a URL passes as a password is one."""
-    return len(value) >= 3 and not is_placeholder(value)

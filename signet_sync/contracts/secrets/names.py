@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from typing import NamedTuple
 
 from signet_sync.contracts.secrets.page import Page
@@ -26,10 +27,10 @@ _TAIL = (
 # What must follow, roughly, so that hardly any word of a text is looked at twice: what joins a name to a value that is long
 # enough, `is`, or behind a blank something with a digit or a mark in it.
 _LEADS = (
-    rb"(?=[\\\"'`*_\]]{0,12}(?:\[\d{0,4}\])?[ \t]{0,40}+(?:[:=<!?+|-]{1,3}>?=?[ \t*]{0,40}(?:[^\s]{6}|[rbfu]?[\\\"'`]|[|>]|[a-z.\[\]&*|\t ]{1,40}=|.{0,3}$)"
-    rb"|[>(\[]|,[ \t]*[\\\"'rbf]"
-    rb"|(?<=[ \t])(?:(?:is|was|are|ist|lautet|war|to|as|wird|reads|be|for|von|f.r|of|equals)\b|[\\\"'`]|[^\s]{0,40}?[0-9!#$%^&@~]|[^\s]{14}|[a-z:]+=[\"'])"
-    rb"|[\\\"',; \t/>]{0,12}\n?\s{0,40}[\\\"'-]{0,8}(?:parameter)?(?:value|val|default|content)))"
+    rb"(?=[\\\"'`*_\]]{0,12}(?:\[\d{0,4}\])?[ \t]{0,40}+(?:[:=<!?+|-]{1,3}>?=?[ \t*_]{0,40}(?:[^\s]{6}|[rbfu]?[\\\"'`]|[|>]|[a-z.\[\]&*|\t ]{1,40}=[ \t]*(?:[^\s]{6}|[rbfu]?[\\\"'`])|.{0,3}$)"
+    rb"|[>(\[]|&gt;|</|,[ \t]*[a-z\\\"']|\{|or[ ]|\)[ ]{0,4}(?:or|\.|[|?])"
+    rb"|(?<=[ \t])(?:(?:is|was|are|ist|lautet|war|to|wird|reads|be|for|von|f.r|of|equals)\b|[\\\"'`]|[^\s]{0,40}?[0-9!#$%^&@~]|[^\s]{14}|[a-z:\[\]&*.]{1,24}[ \t]?:?=)"
+    rb"|[\\\"',; \t/>]{0,12}(?:[\s+>|]|\\{1,4}[nrt]){0,40}[\\\"'-]{0,8}(?:parameter)?(?:value|val|default|content)))"
 )
 _ENDS = _TAIL + _LEADS
 # Headers and calls that `marked` looks at are met on the way.
@@ -45,7 +46,6 @@ _STEMS = (
         {"secret": (b"secret", 2), "cred": (b"cred", 0), "sure": (b"pwd", 0)},
     ),
     (b"auth", re.compile(rb"auth(?P<authorization>orization)(?!\w)|auth(?:orization|entication|_?data|_?string|_?code)?" + _ENDS), {None: (b"auth", 0)}),
-    (b"_pat", re.compile(rb"_pat" + _ENDS), {None: (b"_pat", 0)}),
 )
 _WORD = b"abcdefghijklmnopqrstuvwxyz0123456789"
 _NAME = _WORD + b"_.-$"
@@ -98,14 +98,21 @@ _MAKERS = frozenset(
 )
 
 
+# «Use X as the token»: what is used stands before.
+_USED = re.compile(
+    rb"[ ](?:(?:the|an?|my|your|our|this|das|dein|mein|unser)[ ])?(?:[a-z0-9_-]{1,24}[ ])?[a-z0-9_-]{0,24}"
+    rb"(?:pass(?:word|wd|wort|phrase)|token|secret|(?:api|access|auth|private|secret|signing|encryption)[ _-]?key|pwd|credential)(?![a-z])"
+)
+
 # How far before its anchor a mark begins.
-_MARKS: dict[str | None, int] = {"authorization": 0, "cookie": 3, "securestring": 3}
+_MARKS: dict[str | None, int] = {"authorization": 0, "cookie": 3, "securestring": 2}
 
 
 class Words(NamedTuple):
     """What a text's words lead to: secrets' names, and the places of words that are marks of other rules."""
 
     names: list[Name]
+    uses: list[int]
     marks: list[tuple[str, int]]
 
 
@@ -118,7 +125,10 @@ def words(page: Page) -> Words:
 
 
 def _words(page: Page) -> Words:
-    found = Words([], [])
+    found = Words([], [], [])
+    for word in (b" as ", b" als "):
+        if word in page.low:
+            found.uses.extend(_used(page, word))
     for literal, pattern, stems in _STEMS:
         for match in page.matches(literal, pattern):
             group = match.lastgroup
@@ -132,12 +142,23 @@ def _words(page: Page) -> Words:
     return found
 
 
+def _used(page: Page, word: bytes) -> Iterator[int]:
+    low = page.low
+    for place in page.places(word):
+        # Words are used as other words all the time.
+        used = low[max(0, place - 48) : place].rpartition(b" ")[2]
+        if not used.isalpha() and _USED.match(low, place + len(word) - 1):
+            yield place
+
+
 def _named(page: Page, stem: bytes, match: re.Match[bytes], at: int) -> Name | None:
     low = page.low
     before = low[max(0, at - 48) : at]
     if before.endswith(b"::"):
         return None
     start = at - len(before) + len(before.rstrip(_NAME))
+    if start and low[start - 1 : start] == b"\\" and low[start : start + 1] in (b"n", b"r", b"t"):
+        start += 1
     proof = _proof(stem, before, match, page, start, at)
     return None if proof is None else Name(start, match.end(), proof)
 
@@ -148,7 +169,7 @@ def _proof(stem: bytes, before: bytes, match: re.Match[bytes], page: Page, start
     owner = before.rstrip(_JOINTS)
     joined = len(owner) < len(before)
     if stem == b"pass":
-        if not before[-1:].isalpha() or before.endswith(_PASS_OWNERS) or page.bytes[at : at + 1] == b"P":
+        if not before[-1:].isalpha() or before.endswith(_PASS_OWNERS) or (page.bytes[at : at + 1] == b"P" and page.bytes[at - 1 : at].islower()):
             return Proof.PASSWORD
         return None
     word = owner[len(owner.rstrip(_WORD)) :]

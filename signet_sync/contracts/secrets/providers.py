@@ -68,6 +68,11 @@ class Form:
         tail = "={0,2}" if pieces and pieces[-1][1] in "bg" else ""
         return re.compile(body + _literal(self.form[last:]) + tail)
 
+    @cached_property
+    def is_strict(self) -> bool:
+        """No words fit its pieces."""
+        return not {piece[1] for piece in PIECE.finditer(self.form)} & set("uvsqg")
+
     @property
     def heads(self) -> list[str]:
         """All ways in which the literal begins."""
@@ -157,6 +162,12 @@ def _row(line: str) -> re.Match[str]:
     return row
 
 
+def load() -> None:
+    """Reads the table now: later, another version's may stand on the disk."""
+    _index()
+    table_digest()
+
+
 @cache
 def table_digest() -> str:
     """Sixteen hex digits that change with any byte of the table."""
@@ -202,10 +213,6 @@ _JWT = re.compile(
 )
 _JWT_BASE64 = re.compile(r"ZXlK[A-Za-z0-9+/]{60,}={0,2}")
 _BLOCK_BASE64 = re.compile(r"LS0tLS1CRUdJT[A-Za-z0-9+/]{40,}(?:\n[ \t]{0,16}[A-Za-z0-9+/]{20,})*={0,2}")
-_AZURE_AD = re.compile(
-    rf"(?:(?<![~.A-Za-z0-9_-])|{ESCAPED})[~._A-Za-z0-9-]{{3}}[0-9]Q~"
-    rf"(?:(?=[~.A-Za-z0-9_-]{{16}})(?:[~.A-Za-z0-9_-]{BREAK}){{33}}[~.A-Za-z0-9_-]+|[~.A-Za-z0-9_-]{{31,}})"
-)
 _AZURE = re.compile(
     r"[A-Za-z0-9]{52}JQQJ99[A-Za-z0-9]{26}(?![A-Za-z0-9])|[A-Za-z0-9]{76}AZDO[A-Za-z0-9]{4}(?![A-Za-z0-9])"
     r"|[A-Za-z0-9_-]{44}Az(?:Fu|Se)[A-Za-z0-9]{4,6}(?![A-Za-z0-9])(?:==)?"
@@ -226,6 +233,8 @@ _AWS_PAIR = re.compile(
 
 
 _LETTERS = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz_-"
+_HEX = b"0123456789abcdef-"
+_BEFORE_HEX = frozenset((b":", b"/"))
 _MAY_BE_LETTERS = re.compile(rb"[-_]?(?:A(?:KIA|SIA|BIA|CCA)|hf_)").match
 
 
@@ -236,6 +245,9 @@ def find(page: Page) -> Iterator[Found]:
     for start, end in page.runs(_LEAST_RUN):
         # Names have no digits, nearly all tokens have some.
         if start < done or (end - start < 36 and not raw[start:end].translate(None, _LETTERS) and not _MAY_BE_LETTERS(raw, start)):
+            continue
+        # Nor do hashes and UUIDs open like a token.
+        if not raw[start:end].translate(None, _HEX) and raw[start - 1 : start] not in _BEFORE_HEX and not raw.startswith(b"fc-", start):
             continue
         found = _token(text, start, end)
         if found:
@@ -250,7 +262,7 @@ def find(page: Page) -> Iterator[Found]:
 def _token(text: str, start: int, end: int) -> Found | None:
     before = text[start - 1] if start else "\n"
     at = start
-    if before in "\\%~:./$+" or start > 1 and text[start - 2] == "+":
+    if before in "\\%:./$+" or start > 1 and text[start - 2] == "+":
         found = _after(text, start, end, before)
         if found:
             return found
@@ -268,7 +280,7 @@ def _token(text: str, start: int, end: int) -> Found | None:
         found = _special(text, at, end)
         if found:
             return found
-    if end - at > 24:
+    if end - at >= 40:
         joined = _JOINED.search(text, at, end)
         if joined:
             place = joined.end()
@@ -288,9 +300,6 @@ def _after(text: str, start: int, end: int, before: str) -> Found | None:
             best = _matched(text, start - inside, [(head, form)])
             if best:
                 return best
-    if before == "~" and text[start - 2 : start - 1] == "Q" and start > 5:
-        match = _AZURE_AD.match(text, start - 6)
-        return Found(*match.span(), "azure-ad") if match else None
     if before == ":" and text[start] == "A":
         match = _TELEGRAM.match(text, start)
         return Found(*match.span(), "telegram") if match else None
@@ -299,7 +308,7 @@ def _after(text: str, start: int, end: int, before: str) -> Found | None:
         for literal, form in index.near:
             if literal in near:
                 match = form.pattern.search(text, max(0, start - 64), end + 512)
-                if match and match.end() > start and _BOUNDARY.match(text, match.start()) and _is_token(match[0]):
+                if match and match.end() > start and _BOUNDARY.match(text, match.start()) and _is_token(form, literal, match[0]):
                     return Found(*match.span(), form.rule)
     return None
 
@@ -319,7 +328,7 @@ def _special(text: str, at: int, end: int) -> Found | None:
         return Found(*match.span(), "private-block-base64") if match and b"PRIVATE" in decoded(match[0][:64]) else None
     if first[:1] in "MNO" and text[end : end + 1] == "." and (match := _DISCORD.match(text, at)):
         return Found(*match.span(), "discord") if decoded(match[1]).isdigit() else None
-    if 36 <= end - at <= 50 and (match := _HEADLESS.match(text, at)) and match.end() == end:
+    if 36 <= end - at <= 52 and (match := _HEADLESS.match(text, at)) and match.end() == end:
         return Found(*match.span(), (match.lastgroup or "").replace("_", "-"))
     if end - at >= 48 and (match := _AZURE.match(text, at)):
         return Found(*match.span(), "azure-marked")
@@ -332,7 +341,7 @@ def _matched(text: str, place: int, heads: list[tuple[str, Form]], *, whole: boo
         if whole and not (_WHOLE if len(head) <= _SHORT else _BOUNDARY).match(text, place):
             continue
         match = form.pattern.match(text, place)
-        if match and (best is None or match.end() > best.end) and _is_token(match[0][len(head) :]):
+        if match and (best is None or match.end() > best.end) and _is_token(form, head, match[0][len(head) :]):
             best = Found(*match.span(), form.rule)
     return best
 
@@ -341,8 +350,16 @@ _STAND_IN = re.compile(r"x{6}|X{6}|\*{3}|0{10}|your|example|placeholder|redacted
 _PIECES = re.compile(r"[-_.\n/:]")
 
 
-def _is_token(body: str) -> bool:
-    """What was drawn, not written: no placeholder, and one unbroken piece of 20 or a mixture of cases and digits."""
+def _is_token(form: Form, head: str, body: str) -> bool:
+    """What was drawn, not written: no placeholder, and where words could fit no words."""
     if _STAND_IN.search(body):
         return False
-    return is_mixed(body) or max(map(len, _PIECES.split(body))) >= 20
+    if is_mixed(body) or max(map(len, _PIECES.split(body))) >= 20:
+        return True
+    if form.is_strict or len(head) > _SHORT:
+        return any(map(str.isdigit, body)) or form.rule in _LETTERS_ALONE
+    return False
+
+
+# Sixteen characters of 32, of which six are digits, are often enough letters alone.
+_LETTERS_ALONE = frozenset({"aws-id"})

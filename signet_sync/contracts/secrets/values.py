@@ -17,12 +17,12 @@ from functools import lru_cache
 # How values begin that are variables, templates, options, references; `{` and `<` alone do not make a template.
 _REFERENCE = re.compile(
     r"\$[A-Za-z_][A-Za-z_]*+(?![^\W_]*[0-9!@#%^&*])|\$[({]|\{\{[^{}]*\}\}|\{%|\{[A-Za-z_][\w.:!-]*\}|<[A-Za-z_/!?$%][^<>]*>?|%[A-Za-z_{(][\w.]*[%)s}]|%[sdrvq@]|#\{|@[{(\w]|&[a-z]+;"
-    r"|\[[A-Za-z_ -]+\]|\.{1,2}/|~/|/[\w.-]+/|[A-Z]:\\|--?[a-z]|\(|\\[a-zA-Z]\b|(?:arn|file|vault|op|env|ref|secret|ssm|cid|urn|https?|s3|gs):"
+    r"|\[[A-Za-z_ -]+\]|\[[^\]]{2,}\][+*{?]|\^|\(\?|\.{1,2}/|~/|/[\w.-]+/|[A-Z]:\\|--?[a-z]|\(|\\[a-zA-Z]\b|(?:arn|file|vault|op|env|ref|secret|ssm|cid|urn|https?|s3|gs):"
 )
 _ANYWHERE = re.compile(
     r"your|examp|placeh|chang[ei][-_ ]?(?:me|this|it)|replac|redact|dummy|[xX]{4}|\*{3}|•|…|\.{3}|process\.env|environ|getenv|\$\{[\w.:-]*\}"
     r"|\$\([\w ]|\{\{[^{}]*\}\}|<%|insert|todo|fixme|not[-_ ]?(?:a[-_ ]|real|set|used)|0{8}|fake|sample|mock|-here|_here|<your|<my|\bENV\["
-    r"|secrets\.|undefined|123456789|abcdefghij|[-_]goes[-_]|\[REDACTED",
+    r"|\{\d?(?::[^{}]*)?\}|%[sd]\b|\ufffd|secrets\.|undefined|123456789|abcdefghij|[-_]goes[-_]|\[REDACTED",
     re.I,
 )
 # Words of labels, types, tests and documentation: a value of nothing else names a secret rather than being one.
@@ -103,7 +103,7 @@ def is_vocabulary(value: str) -> bool:
     """Nothing but words that labels and documentation are made of."""
     if len(value) > 80:
         return False
-    return not _VOCABULARY.sub("", value).strip(" \t-_.:/!?,;()'\"")
+    return not _VOCABULARY.sub("", value.replace("%20", " ").replace("%3A", ":")).strip(" \t-_.:/!?,;()'\"")
 
 
 def decoded(text: str) -> bytes:
@@ -148,6 +148,10 @@ def _is_random(value: str) -> bool:
     return len(set(value)) >= 6 and any(map(str.isdigit, value)) and any(map(str.isalpha, value))
 
 
+# A digit behind a letter, a letter behind a digit.
+_CHANGE = re.compile(r"[A-Za-z](?=\d)|\d(?=[A-Za-z])")
+
+
 def _is_number(value: str) -> bool:
     return _NUMBERS.fullmatch(value) is not None
 
@@ -166,8 +170,12 @@ def is_password(value: str, where: Where) -> bool:
         return where is Where.QUOTED and any(
             len(word) > 4 and is_password(word, Where.CODE) for word in value.split(" ")
         )
+    if value.isalpha() and _typed(value) and _OWN_WORD.search(value):
+        return False
     if value.isdigit():
         return len(value) >= 6 and where in (Where.QUOTED, Where.LINE)
+    if where is Where.CODE and value.isalnum() and value[-1].isdigit() and value[0].isalpha():
+        return len(value) >= 6 and not is_vocabulary(value.rstrip("0123456789"))
     if where is Where.CODE and _CODE.fullmatch(value) and not _is_random(value):
         return False
     if _is_number(value) or not any(map(str.isalpha, value)):
@@ -179,19 +187,27 @@ def is_password(value: str, where: Where) -> bool:
             return len(value) >= 6
         if _PATH.fullmatch(value):
             return False
+        if value[-1] == "!" and where is not Where.CODE:
+            return len(value) >= 6
         if where is Where.QUOTED or where is Where.LINE:
             return len(value) >= 8 and not value.endswith((".", ":"))
         if where is Where.FIELD:
-            return len(value) >= 8 and value.isascii() and (value.isalpha() or "-" in value) and not _typed(value)
+            return len(value) >= 8 and value.isascii() and "." not in value and ":" not in value and "/" not in value and not _typed(value)
         return value.isalpha() and len(value) >= 8 and looks_random(value)
     if _PATH.fullmatch(value) and not _is_random(value):
         return False
     return len(value) >= (6 if where is not Where.QUOTED else 5) and _is_odd(value)
 
 
+_OWN_WORD = re.compile(r"pass|pwd|secret|token|key|cred|auth", re.I)
+
+
 def _typed(value: str) -> bool:
     """A type's or a variable's name: `SecretStr`, `userPassword`, `accessToken`."""
     return not value.islower() and not value.isupper() and not looks_random(value)
+
+
+_DOTTED = re.compile(r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)+")
 
 
 def is_token(value: str, where: Where, *, least: int = 8, words: bool = False) -> bool:
@@ -218,7 +234,11 @@ def is_token(value: str, where: Where, *, least: int = 8, words: bool = False) -
             and "/" not in value
             and ":" not in value
         )
-    if where is Where.CODE and _CODE.fullmatch(value) and not (_is_random(value) and len(value) >= 16):
+    if where is Where.CODE and _CODE.fullmatch(value) and not (
+        _is_random(value)
+        and (looks_random(letters) or len(_CHANGE.findall(value)) > 2)
+        and not _DOTTED.fullmatch(value)
+    ):
         return False
     if _PATH.fullmatch(value) and not is_mixed(value):
         return False
@@ -245,12 +265,17 @@ def fits(value: str, proof: Proof, where: Where) -> bool:
 
 def is_said(value: str) -> bool:
     """What in a sentence can be no word: letters with digits or marks among them."""
+    value = value.strip("*_`'\"()")
     if len(value) < 6 or (value.isalpha() and (len(value) < 12 or value.islower() and len(value) < 16)):
         return False
-    if is_placeholder(value) or _is_number(value) or not any(map(str.isalpha, value)):
+    if is_placeholder(value) or _is_number(value) or "\\" in value or not any(map(str.isalpha, value)):
         return False
     if _PATH.fullmatch(value) or _CODE.fullmatch(value) and not _is_random(value):
         return False
     if _WORDS.fullmatch(value):
         return len(value) >= 12 and looks_random(value)
-    return _is_odd(value)
+    return _is_odd(value) and not _FORMULA.fullmatch(value)
+
+
+# `x=1`, `f(x)`, `<tag>`: code in a sentence.
+_FORMULA = re.compile(r"[\w.-]+=.*|[\w.]+\(.*\)|<.*>|--?[a-z].*")
