@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import sys
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
@@ -303,7 +304,7 @@ def _fail(
         if wants_json:
             told = {"code": code, "message": message, "hint": hint, "path": path}
             document: dict[str, object] = {"error": told, **(details or {})}
-            click.echo(json.dumps(document, ensure_ascii=False).encode("utf-8", "backslashreplace"))
+            click.echo(_json(document))
         else:
             where = f" [{path}]" if path else ""
             remedy = f" — {hint}" if hint else ""
@@ -318,8 +319,16 @@ def counted(number: int, noun: str) -> str:
 
 def emit(document: Any) -> None:
     """One JSON document on stdout."""
-    text = json.dumps(document, ensure_ascii=False, indent=2)
-    click.echo(text.encode("utf-8", "backslashreplace"))
+    click.echo(_json(document, indent=2))
+
+
+# What a terminal obeys, or nobody sees: a value says it exactly, as an escape.
+_OBEYED = re.compile("[\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]")
+
+
+def _json(document: Any, *, indent: int | None = None) -> bytes:
+    text = json.dumps(document, ensure_ascii=False, indent=indent)
+    return _OBEYED.sub(lambda found: f"\\u{ord(found[0]):04x}", text).encode("utf-8", "backslashreplace")
 
 
 def resolve_now(text: str | None) -> int:
