@@ -454,11 +454,11 @@ def holding(root: Path, words: Iterable[str]) -> list[str]:
 def is_begun(root: Path) -> bool:
     """Whether the next pass is told to go on.
 
-    By the inputs of a flow, a tombstone, the mark of what was forgotten or redacted, the sweep of this moment.
+    By the inputs of a flow, a tombstone, the mark of what was forgotten, the sweep of this moment.
     """
     connection = apsw.Connection(state.locate(str(root)).database)
     try:
-        marks = list(connection.execute("select key from meta where key glob 'forgotten:*' or key glob 'redact*:*'"))
+        marks = list(connection.execute("select key from meta where key glob 'forgotten:*'"))
         marks += list(connection.execute("select sweep_id from dream_sweeps where at_us = ?", (NOW_US,)))
     finally:
         connection.close()
