@@ -556,7 +556,8 @@ def test_no_word_of_a_session_or_memory_is_a_tag_on_a_generated_page(tmp_path):
     vault = Vault(tmp_path / "vault")
     body = (
         "# Work #topic\n\n## Decisions\n- We light #urgent things of #12 first.\n\n## People\n"
-        "- Ada #lead keeps $x$ tidy.\n\n## Blockers\n- The ==kiln== is cold %%hidden%% ~~not~~ #a/b.\n\n## Next\n- Light the #oven-2.\n"
+        "- Ada #lead keeps $x$ tidy.\n\n## Blockers\n- The ==kiln== is cold %%hidden%% ~~not~~ #a/b.\n"
+        "\n## Next\n- Light the #oven-2.\n"
     )
     sentence = "The team lit the #kiln of lantern, closed issue #12 and wrote ==src/queue.py== down for #tomorrow."
     vault.session(1, session_key="#general", project="/home/u/#lantern", body=body, memory_sentence=sentence)
