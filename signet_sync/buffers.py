@@ -1,7 +1,8 @@
 """Keeps the live turns of running sessions as append-only files in the state folder, one a session.
 
-The first line says whose turns they are, every other one is a turn, sanitized. A line counts once its newline is there:
-what a kill left of an append is cut off by the next one. The rows of the index follow from these files.
+The first line says whose turns they are, every other one holds the sanitized turns of one append. A line counts once
+its newline is there, so that all of an append is kept or nothing: what a kill left of one is cut off by the next. The
+rows of the index follow from these files.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ class Identity(NamedTuple):
         return f"{digest[:32]}.jsonl"
 
 
-class Line(NamedTuple):
+class BufferedTurn(NamedTuple):
     """One turn as it stands in a file."""
 
     turn: int
@@ -48,10 +49,10 @@ class Line(NamedTuple):
 
 
 class Kept(NamedTuple):
-    """What a file holds; `damaged` counts the lines that hold no turn."""
+    """What a file holds; `damaged` counts the lines that hold no turns."""
 
     identity: Identity
-    turns: list[Line]
+    turns: list[BufferedTurn]
     damaged: int
 
 
@@ -100,13 +101,13 @@ def _parsed(raw: bytes, name: str) -> Kept | None:
     identity = _identity(lines[0] if lines else b"", name)
     if identity is None:
         return None
-    turns: dict[int, Line] = {}
+    turns: dict[int, BufferedTurn] = {}
     damaged = 0
     for line in lines[1:]:
-        turn = _turn(line)
-        if turn is None:
-            damaged += 1
-        else:
+        told = (_object(line) or {}).get("turns")
+        found = [_turn(one) for one in told] if isinstance(told, list) else [None]
+        damaged += None in found
+        for turn in filter(None, found):
             turns.setdefault(turn.turn, turn)
     return Kept(identity, sorted(turns.values()), damaged)
 
@@ -126,9 +127,10 @@ def _object(line: bytes) -> dict[str, Any] | None:
     return value if isinstance(value, dict) else None
 
 
-def _turn(line: bytes) -> Line | None:
-    value = _object(line) or {}
-    found = Line(*(value.get(field) for field in Line._fields))  # type: ignore[arg-type]
+def _turn(value: object) -> BufferedTurn | None:
+    if not isinstance(value, dict):
+        return None
+    found = BufferedTurn(*(value.get(field) for field in BufferedTurn._fields))  # type: ignore[arg-type]
     sound = type(found.turn) is int and all(isinstance(text, str) for text in found[1:])
     return found if sound else None
 
@@ -151,28 +153,32 @@ class Buffer:
         """What moves when the file does; empty where there is none."""
         return "" if self._descriptor is None else _shape(os.fstat(self._descriptor))
 
-    def turns(self) -> list[Line]:
+    def turns(self) -> list[BufferedTurn]:
         """The turns that it holds, in order."""
-        if self._descriptor is None:
-            return []
-        kept = _parsed(self._bytes(), self.identity.name)
+        kept = self._kept()
         return kept.turns if kept is not None else []
 
-    def append(self, turns: Sequence[Line]) -> None:
-        """Adds turns, durable when this returns. Raises `OSError`; then a part of them may stand there."""
+    @property
+    def is_damaged(self) -> bool:
+        """Whether it holds lines, or is a file, that cannot be read."""
+        kept = self._kept()
+        return self._descriptor is not None and (kept is None or kept.damaged > 0)
+
+    def _kept(self) -> Kept | None:
+        return None if self._descriptor is None else _parsed(self._bytes(), self.identity.name)
+
+    def append(self, turns: Sequence[BufferedTurn]) -> None:
+        """Adds turns, durable when this returns. Raises `OSError`; then all of them may stand there, or none."""
         if not turns:
             return
-        if self._descriptor is not None and not self._is_ours():
-            os.replace(self.path, self.path + _ASIDE)
-            self.release()
         if self._descriptor is None:
             self._replace(turns)
             return
         os.lseek(self._descriptor, self._whole(), os.SEEK_SET)
-        _write(self._descriptor, b"".join(map(_line, turns)))
+        _write(self._descriptor, _line(turns))
         os.fsync(self._descriptor)
 
-    def keep(self, turns: Sequence[Line]) -> None:
+    def keep(self, turns: Sequence[BufferedTurn]) -> None:
         """Leaves only these turns in it; without any the file goes. Durable when this returns. Raises `OSError`."""
         if turns:
             self._replace(turns)
@@ -182,17 +188,16 @@ class Buffer:
             sync_folder(self.folder)
             self.release()
 
+    def put_aside(self) -> None:
+        """Moves a damaged file aside, for a person to look at. Raises `OSError`."""
+        os.replace(self.path, self.path + _ASIDE)
+        self.release()
+
     def release(self) -> None:
         """Lets go of the file."""
         if self._descriptor is not None:
             os.close(self._descriptor)
             self._descriptor = None
-
-    def _is_ours(self) -> bool:
-        assert self._descriptor is not None
-        with open(os.dup(self._descriptor), "rb") as handle:
-            handle.seek(0)
-            return _identity(handle.readline(1 << 20), self.identity.name) is not None
 
     def _whole(self) -> int:
         """Where the last whole line ends; what a kill left behind it is cut off."""
@@ -210,7 +215,7 @@ class Buffer:
             handle.seek(0)
             return handle.read()
 
-    def _replace(self, turns: Sequence[Line]) -> None:
+    def _replace(self, turns: Sequence[BufferedTurn]) -> None:
         """Publishes a whole file of these turns in place of what stands there, and holds that one."""
         private_folder(self.folder)
         temporary = f"{self.path}.{os.getpid()}.tmp"
@@ -219,7 +224,8 @@ class Buffer:
         descriptor = os.open(temporary, _CREATE, 0o600)
         try:
             head = {"v": VERSION, **self.identity._asdict()}
-            _write(descriptor, _json(head) + b"".join(map(_line, turns)))
+            # Whole or not there at all: a line each, so that one damaged line is one damaged turn.
+            _write(descriptor, _json(head) + b"".join(_line([turn]) for turn in turns))
             os.fsync(descriptor)
             os.replace(temporary, self.path)
             sync_folder(self.folder)
@@ -232,8 +238,8 @@ class Buffer:
         self._descriptor = descriptor
 
 
-def _line(turn: Line) -> bytes:
-    return _json(turn._asdict())
+def _line(turns: Sequence[BufferedTurn]) -> bytes:
+    return _json({"turns": [turn._asdict() for turn in turns]})
 
 
 def _json(document: Mapping[str, object]) -> bytes:

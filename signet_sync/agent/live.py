@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from signet_sync import buffers
 from signet_sync.agent.removed import is_removed, removed_session
 from signet_sync.agent.workspace import Workspace
-from signet_sync.buffers import Identity, Line
+from signet_sync.buffers import Buffer, BufferedTurn, Identity
 from signet_sync.contracts.identities import session_name
 from signet_sync.contracts.inputs import session_input
 from signet_sync.contracts.sanitizer import (
@@ -40,7 +40,7 @@ def append(
 
     A turn that is there already is counted as a duplicate. When this returns they are in a file, down to the disk.
     Raises `UsageError` (`input-invalid`, `agent-invalid`, `turn-conflict`, `removed-session`), `DatabaseError`,
-    `OSError`; after that one a part of them may stand there, which the same call completes.
+    `OSError`; after that one they may stand there all the same, and the same call finds them.
     """
     _check_names(agent_id, session_key, session_id or "")
     session_key, session_id = session_name(session_key), session_name(session_id) if session_id else ""
@@ -55,9 +55,9 @@ def append(
         # In the transaction: a removal that comes later finds the turns.
         refuse_removed(workspace, agent_id, session_key, session_id)
         if buffer.shape != live.shapes(database).get(identity.name, ""):
-            _follow(workspace, identity, buffer.turns())
+            _settle(workspace, buffer, alone=not live.is_filed(database))
         fresh = live.news(database, agent_id, session_key, clean, session_id=session_id)
-        buffer.append([Line(*turn) for turn in fresh])
+        buffer.append([BufferedTurn(*turn) for turn in fresh])
         live.buffer(database, agent_id, session_key, fresh, session_id=session_id)
         live.set_shape(database, identity.name, buffer.shape)
         held = live.count(database, agent_id, session_key, session_id)
@@ -71,7 +71,7 @@ def append(
     }
 
 
-def _follow(workspace: Workspace, identity: Identity, turns: Sequence[Line]) -> None:
+def _follow(workspace: Workspace, identity: Identity, turns: Sequence[BufferedTurn]) -> None:
     """Makes the rows of a session those of its file. Inside the caller's transaction."""
     live.mirror(workspace.database, *identity, [LiveTurn(*turn) for turn in turns])
 
@@ -103,7 +103,8 @@ def settle(workspace: Workspace) -> None:
                 _remove(workspace, identity)
                 live.forget(database, *identity)
             else:
-                _settle(workspace, identity, write=name in alone)
+                with buffers.held(folder, identity) as buffer:
+                    _settle(workspace, buffer, alone=name in alone)
         live.set_filed(database, filed=True)
 
 
@@ -112,15 +113,21 @@ def _identity_of(folder: str, name: str) -> Identity | None:
     return kept.identity if kept is not None else None
 
 
-def _settle(workspace: Workspace, identity: Identity, *, write: bool) -> None:
-    database = workspace.database
-    with buffers.held(workspace.state.live, identity) as buffer:
-        if write:
-            present = {turn.turn for turn in buffer.turns()}
-            kept = live.transcript(database, *identity)
-            buffer.append([Line(*turn) for turn in kept if turn.turn not in present])
-        _follow(workspace, identity, buffer.turns())
-        live.set_shape(database, identity.name, buffer.shape)
+def _settle(workspace: Workspace, buffer: Buffer, *, alone: bool) -> None:
+    """Makes rows and file of a session agree: the file counts, but where it is damaged, or rows may stand `alone`."""
+    database, turns = workspace.database, buffer.turns()
+    damaged = buffer.is_damaged
+    if alone or damaged:
+        present = {turn.turn for turn in turns}
+        rows = [BufferedTurn(*turn) for turn in live.transcript(database, *buffer.identity)]
+        missing = [turn for turn in rows if turn.turn not in present]
+        if damaged:
+            buffer.put_aside()
+            buffer.append(sorted([*turns, *missing]))
+        else:
+            buffer.append(missing)
+    _follow(workspace, buffer.identity, buffer.turns())
+    live.set_shape(database, buffer.identity.name, buffer.shape)
 
 
 def _remove(workspace: Workspace, identity: Identity) -> None:

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 
 from signet_sync import spool, state
 from signet_sync.agent import bygone, projection, purge, reconcile, scrub, traces
+from signet_sync.agent import live as live_turns
 from signet_sync.agent.workspace import Workspace
 from signet_sync.contracts.artifacts import Tombstone, validate_tombstone
 from signet_sync.contracts.frontmatter import FrontmatterProblem, parse
@@ -96,6 +97,7 @@ def plan(workspace: Workspace, agent_id: str, name: str, *, purge_history: bool 
     With `purge_history` also sessions that were removed earlier, before those that are still there. Raises `UsageError`
     where the name means nothing, or several sessions by a mere prefix.
     """
+    live_turns.settle(workspace)  # after a lost database no pass need have looked at their files
     earlier = _earlier(workspace, agent_id, name) if purge_history else []
     try:
         return [*earlier, *_present(workspace, agent_id, name)]

@@ -399,8 +399,15 @@ def portrait(root: Path) -> dict[str, Any]:
             assert (rowid,) in list(hits), f"{text!r} is not found by {word}"
     finally:
         database.close()
+    found["live files"] = live_files(place.live)
     found["backup"] = backed_up(backups(place)[0])
     return json.loads(json.dumps(found))
+
+
+def live_files(folder: str) -> dict[str, str]:
+    """What the files of live turns hold, by name; a torn line at the end of one counts for nothing."""
+    texts = {path.name: path.read_text().rpartition("\n")[0] for path in Path(folder).glob("*.jsonl")}
+    return dict(sorted(texts.items()))
 
 
 def backed_up(place: str) -> dict[str, list[Any]]:

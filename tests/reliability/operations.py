@@ -238,6 +238,7 @@ _ALL = (
     ),
     Operation("session end", "transcript, summary, manifest, row and page", _of_flows("end"), _flow("end")),
     Operation("compaction", "a compaction of a running session", _of_flows("compaction"), _flow("compaction")),
+    Operation("live turns", "turns of a running session appended", _of_memory("append"), _flow("append")),
     Operation(
         "manifest update",
         "a manifest written anew and the references of the others moved by a month that passed",
