@@ -171,7 +171,7 @@ def test_a_budget_is_in_tokens_and_holds(vault):
 
 
 def test_secrets_and_control_characters_do_not_come_through(vault):
-    (vault / "AGENTS.md").write_text("use ghp_0123456789abcdefghijklmnopqrstuvwxYZ\x1b[31m now\u202e\n")
+    (vault / "AGENTS.md").write_text("use ghp_7kQ2mX9vB4nR8tW3yZ6cF1hJ5pL0sD2gA8eK\x1b[31m now\u202e\n")
     text = vault.call("context").out
     assert "ghp_" not in text
     assert "[REDACTED:" in text

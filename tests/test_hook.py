@@ -19,7 +19,7 @@ from signet_sync.contracts.marks import CLOSING, OPENING
 from signet_sync.errors import UsageError
 from signet_sync.hook import EVENTS, HARNESSES
 
-SECRET = "ghp_0123456789abcdefghijklmnopqrstuvwxYZ"
+SECRET = "ghp_7kQ2mX9vB4nR8tW3yZ6cF1hJ5pL0sD2gA8eK"
 OBJECTS = ("claude-code", "codex", "gemini")
 
 

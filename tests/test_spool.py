@@ -106,7 +106,7 @@ def test_a_job_that_fails_waits_longer_each_time_and_is_given_up(folder):
 
 
 def test_a_secret_in_a_path_is_not_kept_with_a_job_that_is_given_up(folder):
-    secret = "ghp_0123456789abcdefghijklmnopqrstuvwxYZ"
+    secret = "ghp_7kQ2mX9vB4nR8tW3yZ6cF1hJ5pL0sD2gA8eK"
     spool.put(folder, a_job(transcript_path=f"/t/{secret}/s.jsonl", cwd=f"/code/{secret}"))
     (job,) = spool.jobs(folder, NOW)
     assert job.transcript_path == f"/t/{secret}/s.jsonl"  # where else is it to be found

@@ -169,7 +169,7 @@ def test_transcripts_are_named_while_they_are_there_and_then_forgotten(vault):
 
 def test_a_secret_in_a_path_stands_in_no_row(vault):
     """Nor does it keep the transcript from being known again, named on removal, and forgotten."""
-    secret = "ghp_0123456789abcdefghijklmnopqrstuvwxYZ"
+    secret = "ghp_7kQ2mX9vB4nR8tW3yZ6cF1hJ5pL0sD2gA8eK"
     path = vault.root.parent / secret / "s.jsonl"
     path.parent.mkdir()
     path.write_text("{}\n")
