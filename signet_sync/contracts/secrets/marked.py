@@ -246,7 +246,7 @@ _SECURE_STRING = Rule(
     _literal,
 )
 # host:port:database:user:password
-_PGPASS = Rule("pgpass", re.compile(r"(?:[56]432|\*):[\w.$*-]{1,63}:[\w.$*@-]{1,63}:(?P<secret>[^\s:]{4,200})"), _option)
+_PGPASS = Rule("pgpass", re.compile(r"(?:[56]432|\*):[\w.$*-]{1,63}:[\w.$*@-]{1,63}:(?P<secret>[^\s:\"']{4,200})"), _option)
 
 # What leads where: a literal, a pattern that finds it by its rarest letter, how far before that the rules begin.
 _RULES: tuple[tuple[bytes, re.Pattern[bytes], int, tuple[Rule, ...]], ...] = (
@@ -280,14 +280,18 @@ def find(page: Page) -> Iterator[Found]:
         found = None if text.startswith("[REDACTED:", place - 10) else _tried(text, place, (_BY_WORD[word],))
         if found:
             yield found
+    short = page.is_short
     for literal, pattern, back, rules in _RULES:
+        if short and literal not in page.low:
+            continue
         done = 0
-        for mark in page.matches(literal, pattern):
+        for mark in pattern.finditer(page.low):
             # What a rule read and took is not read again.
             if mark.start() >= done and (found := _tried(text, mark.start() - back, rules)):
                 done = found.end
                 yield found
-    yield from _options(page)
+    if b" -" in page.low:
+        yield from _options(page)
 
 
 def _tried(text: str, place: int, rules: tuple[Rule, ...]) -> Found | None:

@@ -17,6 +17,8 @@ from signet_sync.contracts.secrets.values import Proof, Where, fits, is_placehol
 RULE = "assignment"
 _LONGEST = 1024
 
+_SETS = re.compile(r"[.\w]{0,40}?(?:set|with|use)_?(?i:pass|api|secret|access|client|auth|private|pwd)")
+
 # What ends a name (a quote, escaped in JSON within JSON, a bracket, Markdown's stars), remarks, and what gives a value.
 _LINK = re.compile(
     r"""(?P<close>(?:\\{1,7}["'`]|["'`]|[*_]{1,2}|\]){0,4})
@@ -72,7 +74,7 @@ _CELL = re.compile(r"[^|\n]{1,200}(?=\|)")
 _CELL_MARKS = " \t`*_\"'"
 
 # A YAML block: the indented lines below.
-_BLOCK = re.compile(r"[ \t]*[|>][+-]?\d?[+-]?[ \t]*\n((?P<indent>[ \t]+)[^\n]*(?:\n(?P=indent)[^\n]*|\n(?=\n(?P=indent)))*)")
+_BLOCK = re.compile(r"[ \t]*[|>][+-]?\d?[+-]?[ \t]*\n((?P<indent>[+>|]?[ \t]+)[^\n]*(?:\n(?P=indent)[^\n]*|\n(?=\n(?P=indent)))*)")
 
 # How lines begin whose `name=value` is the whole of them.
 _REST_OF_LINE = re.compile(r"[^\n\\]{0,%d}" % _LONGEST)
@@ -103,7 +105,7 @@ def _plain(word: str) -> str:
 
 
 # What a bare `key` asks for, within reach.
-_LONG_VALUE = re.compile(r"[^\n]{0,40}?[A-Za-z0-9+/=_-]{20}")
+_LONG_VALUE = re.compile(r"(?:[^\w\n]{1,16}|[^\n]{1,24}?[\"'=> ])[A-Za-z0-9+/=_-]{20}")
 
 
 def _value_of(page: Page, name: Name) -> tuple[int, int] | None:
@@ -126,10 +128,12 @@ def _value_of(page: Page, name: Name) -> tuple[int, int] | None:
             return None
         value = text[slice(*quoted)]
         asked = text[max(0, name.start - 2) : name.start].rstrip("\"'`\\")[-1:] in ("(", "")
-        sure = how == "item" and asked and proof in (Proof.PASSWORD, Proof.SECRET)
+        sure = proof in (Proof.PASSWORD, Proof.SECRET) and (asked if how == "item" else _SETS.match(text, name.start))
         return quoted if (fits(value, proof, Where.QUOTED) if sure else is_said(value) and fits(value, proof, Where.CODE)) else None
     if how == "pair" and not _names_pair(text, name):
-        return None
+        if not link[0].rstrip().endswith("="):
+            return None
+        how = "default"
     if how in ("set", "default", "block"):
         quoted = _quoted(text, at)
         return quoted if quoted and fits(text[slice(*quoted)], proof, Where.QUOTED) else None
@@ -155,6 +159,8 @@ def _given(page: Page, name: Name, link: re.Match[str], at: int) -> tuple[int, i
     if value is None:
         return None
     end = value.end()
+    if where is Where.LINE and pattern is _BARE and text[end : end + 1] in _CODE_FOLLOWS:
+        where = Where.CODE
     if where is Where.CODE:
         if text[end : end + 1] and text[end] in "([{<" and not text.startswith("<br", end):
             return None
@@ -173,9 +179,14 @@ def _where(text: str, name: Name, link: re.Match[str], start: int) -> tuple[Wher
     """How a value without quotes is written, and the pattern that reads it."""
     before = text[max(0, name.start - 1) : name.start]
     separator = (link["sep"] or "")[:1]
+    tight = link["sep"] == "=" and start == link.end() == name.end + 1
+    if tight and name.proof is Proof.PASSWORD and (
+        before in ("?", "&") or (before == " " and text[name.start - 2] not in ",(" and text[max(0, name.start - 60) : name.start].count("(") == 0)
+    ):
+        return Where.LINE, _BARE
     if before in ("?", "&"):
         return Where.CODE, _BARE
-    if before == ";" and link["sep"] == "=" and start == link.end() == name.end + 1:
+    if before == ";" and tight:
         return Where.LINE, _PIECE
     head = text[max(0, name.start - 60) : name.start]
     line = max(head.rfind("\n"), head.rfind("\\n") + 1) + 1
@@ -235,7 +246,7 @@ def _cell(page: Page, name: Name, at: int) -> tuple[int, int] | None:
     text = page.text
     line = text.rfind("\n", max(0, name.start - 200), name.start) + 1
     head = text[line : name.start]
-    if "|" not in head or not head.lstrip(" \t").startswith("|"):
+    if "|" not in head:
         return None
     cell = _CELL.match(text, at)
     if cell is None:
@@ -259,10 +270,11 @@ def _names_pair(text: str, name: Name) -> bool:
     return head.lower().endswith(("name:", "name=", "key:", "key=", "parameterkey=", "id:", "id=", "variable:", "option:", 'name":', 'key":'))
 
 
+_CODE_FOLLOWS = frozenset("([{<),;]}")
 _QUOTES = frozenset("\"'`")
 _BEFORE_OPTION = ("", " ", "\t", "\n", '"', "'", "`", "(", "[", ",", "=", "+", ">", "n")
 _SET_BEFORE = re.compile(
-    r"(?:\b(?:set|setx|add|config|env|arg)\b[^\n;|]{0,80}?[ \t][^\s]{0,60}|#define[ \t]+|\b(?:login|machine|user)\b\s+\S{1,64}\s+)$", re.I
+    r"(?:\b(?:set|setx|add|config|env|arg)\b[^\n;|]{0,80}?[ \t][^\s]{0,60}|#define[ \t]+|\b(?:login|machine|user)\b\s+\S{1,64}[\s+>]+)$", re.I
 )
 _SQL_BEFORE = re.compile(r"\b(?:user|role|login|identified|database|server|encrypted|alter|create|grant|set)\b[^;]{0,120}$", re.I)
 _HASHES = ("commit ", "hash ", "revision ", "sha ", "digest ")
@@ -272,14 +284,14 @@ _LAST_WORD = re.compile(r"(?<![^\s\"'`(])(?P<secret>[^\s\"'`]{6,200})[\"'`]?$")
 def _spaced(page: Page, name: Name) -> tuple[int, int] | None:
     """Behind a blank: an option's value, SQL, a sentence; or before it: «use X as token»."""
     text, proof = page.text, name.proof
-    said = _SAID.match(text, name.end)
+    said = _SAID.match(text, name.end) if name.end - name.start > 4 else None
     if said is not None:
         at = said.end()
         quoted = _quoted(text, at)
         if quoted is not None:
             value = text[slice(*quoted)]
             plain = value.isalpha() and is_vocabulary(value)
-            if not plain and " " not in value and (is_said(value) or (proof is Proof.PASSWORD and fits(value, proof, Where.LINE) and "-" in value)):
+            if not plain and " " not in value and (is_said(value) or (proof is Proof.PASSWORD and len(value) >= 10 and fits(value, proof, Where.LINE))):
                 return quoted
             return None
         return _sentence(text, at)

@@ -27,6 +27,8 @@ _TAIL = (
 # What must follow, roughly, so that hardly any word of a text is looked at twice: what joins a name to a value that is long
 # enough, `is`, or behind a blank something with a digit or a mark in it.
 _LEADS = (
+    # Words go on: the sentence says nothing about it.
+    rb"(?![ ](?!(?:is|was|are|ist|lautet|war|to|wird|reads|be|for|von|f.r|of|equals)[ :\xbb\"'])[a-z]{1,13}[ .,\n])"
     rb"(?=[\\\"'`*_\]]{0,12}(?:\[\d{0,4}\])?[ \t]{0,40}+(?:[:=<!?+|-]{1,3}>?=?[ \t*_]{0,40}(?:[^\s]{6}|[rbfu]?[\\\"'`]|[|>]|[a-z.\[\]&*|\t ]{1,40}=[ \t]*(?:[^\s]{6}|[rbfu]?[\\\"'`])|.{0,3}$)"
     rb"|[>(\[]|&gt;|</|,[ \t]*[a-z\\\"']|\{|or[ ]|\)[ ]{0,4}(?:or|\.|[|?])"
     rb"|(?<=[ \t])(?:(?:is|was|are|ist|lautet|war|to|wird|reads|be|for|von|f.r|of|equals)\b|[\\\"'`]|[^\s]{0,40}?[0-9!#$%^&@~]|[^\s]{14}|[a-z:\[\]&*.]{1,24}[ \t]?:?=)"
@@ -45,7 +47,7 @@ _STEMS = (
         re.compile(rb"c(?:(?P<secret>ret(?<=secret)(?:[_. -]?(?:access[_. -]?)?key(?:[_. -]?base)?)?)|(?P<cred>red(?:ential)?s?)|(?P<sure>ontrase(?:n|\xf1|\xd1)a))" + _ENDS + rb"|c(?P<securestring>ure(?<=secure)string)"),
         {"secret": (b"secret", 2), "cred": (b"cred", 0), "sure": (b"pwd", 0)},
     ),
-    (b"auth", re.compile(rb"auth(?P<authorization>orization)(?!\w)|auth(?:orization|entication|_?data|_?string|_?code)?" + _ENDS), {None: (b"auth", 0)}),
+    (b"auth", re.compile(rb"auth(?P<authorization>orization(?<![a-z]authorization))(?!\w)|auth(?:orization|entication|_?data|_?string|_?code)?" + _ENDS), {None: (b"auth", 0)}),
 )
 _WORD = b"abcdefghijklmnopqrstuvwxyz0123456789"
 _NAME = _WORD + b"_.-$"
@@ -67,12 +69,12 @@ _NO_KEY_OWNERS = (b"public", b"pub", b"primary", b"foreign", b"sort", b"partitio
 # Before `token`: with these it opens something.
 _TOKEN_OWNERS = (
     *(b"access", b"auth", b"api", b"bearer", b"refresh", b"oauth", b"bot", b"personal", b"private", b"deploy", b"secret", b"app"),
-    *(b"service", b"admin", b"user", b"registry", b"client", b"webhook", b"security", b"runner", b"login", b"push", b"device"),
+    *(b"service", b"admin", b"user", b"registry", b"webhook", b"security", b"runner", b"login", b"push", b"device"),
 )
 # A place in a list, a piece of a text: no secret, whatever its value.
 _NO_TOKEN_OWNERS = (
     *(b"next", b"page", b"continuation", b"pagination", b"pad", b"eos", b"bos", b"unk", b"sep", b"cls", b"mask", b"stop", b"special"),
-    *(b"start", b"end", b"max", b"min", b"num", b"last", b"first", b"prev", b"previous", b"sync", b"cancellation", b"cursor", b"image"),
+    *(b"start", b"end", b"max", b"min", b"num", b"last", b"first", b"prev", b"previous", b"sync", b"cancellation", b"cursor", b"image", b"change", b"lock", b"request", b"idempotency"),
 )
 # Makers whose name before `key` or `token` says that it is theirs.
 _MAKERS = frozenset(
@@ -129,8 +131,11 @@ def _words(page: Page) -> Words:
     for word in (b" as ", b" als "):
         if word in page.low:
             found.uses.extend(_used(page, word))
+    short = page.is_short
     for literal, pattern, stems in _STEMS:
-        for match in page.matches(literal, pattern):
+        if short and literal not in page.low:
+            continue
+        for match in pattern.finditer(page.low):
             group = match.lastgroup
             if group in _MARKS:
                 found.marks.append((group, match.start() - _MARKS[group]))
@@ -159,6 +164,9 @@ def _named(page: Page, stem: bytes, match: re.Match[bytes], at: int) -> Name | N
     start = at - len(before) + len(before.rstrip(_NAME))
     if start and low[start - 1 : start] == b"\\" and low[start : start + 1] in (b"n", b"r", b"t"):
         start += 1
+    # A map of types: `"AWS::IAM::AccessKey": "…"`.
+    if low[start - 2 : start] == b"::" and low[match.end() : match.end() + 1] in (b'"', b"'"):
+        return None
     proof = _proof(stem, before, match, page, start, at)
     return None if proof is None else Name(start, match.end(), proof)
 
@@ -191,7 +199,7 @@ def _proof(stem: bytes, before: bytes, match: re.Match[bytes], page: Page, start
             return Proof.SECRET
         if before.endswith(b":") and before[-2:-1].isdigit():
             return None
-        return Proof.SECRET if word and before[-1:] in (b"_", b"-", b".") else Proof.TOKEN
+        return Proof.SECRET
     if stem in (b"cred", b"auth"):
         return None if before[-1:].isalpha() and before[-1:] not in _JOINTS else Proof.TOKEN
     return Proof.SECRET

@@ -225,6 +225,7 @@ _HEADLESS = re.compile(
     r"(?P<mailchimp>[0-9a-f]{32}-us\d{1,2})|(?P<new_relic>[0-9a-f]{36}NRAL)|(?P<maxmind>\w{6}_\w{29}_mmk)"
     r"|(?P<rapidapi>[0-9a-z]{10}msh[0-9a-z]{15}p1[0-9a-z]{6}jsn[0-9a-z]{12})"
 )
+_AZURE_MARKS = ("JQQJ99", "AZDO", "AzFu", "AzSe")
 _TELEGRAM = re.compile(rf"(?<=[0-9]{{8}}:)AA(?:(?=[A-Za-z0-9_-]{{16}})(?:[A-Za-z0-9_-]{BREAK}){{32}}[A-Za-z0-9_-]+|[A-Za-z0-9_-]{{30,}})")
 # The secret half of a pair stands within a line of its key id.
 _AWS_PAIR = re.compile(
@@ -260,16 +261,19 @@ def find(page: Page) -> Iterator[Found]:
 
 
 def _token(text: str, start: int, end: int) -> Found | None:
-    before = text[start - 1] if start else "\n"
-    at = start
-    if before in "\\%:./$+" or start > 1 and text[start - 2] == "+":
+    at, before = start, text[start - 1 : start]
+    index = _index()
+    if text[start - 2 : start] in index.before or before == "." or before == ":":
         found = _after(text, start, end, before)
         if found:
             return found
-        at += 1 if before == "\\" else 2 if before == "%" else 0
+    elif before == "\\":
+        at += 1
+    elif before == "%":
+        at += 2
     while text[at : at + 1] in _JOINTS:
         at += 1
-    within = _index().within
+    within = index.within
     heads = within.get(text[at : at + 3]) or within.get(text[at : at + 2])
     if heads:
         best = _matched(text, at, [(head, form) for head, form in heads if text.startswith(head, at)])
@@ -330,7 +334,7 @@ def _special(text: str, at: int, end: int) -> Found | None:
         return Found(*match.span(), "discord") if decoded(match[1]).isdigit() else None
     if 36 <= end - at <= 52 and (match := _HEADLESS.match(text, at)) and match.end() == end:
         return Found(*match.span(), (match.lastgroup or "").replace("_", "-"))
-    if end - at >= 48 and (match := _AZURE.match(text, at)):
+    if end - at >= 48 and any(mark in text[at:end] for mark in _AZURE_MARKS) and (match := _AZURE.match(text, at)):
         return Found(*match.span(), "azure-marked")
     return None
 

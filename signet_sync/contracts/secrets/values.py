@@ -234,7 +234,7 @@ def is_token(value: str, where: Where, *, least: int = 8, words: bool = False) -
             and "/" not in value
             and ":" not in value
         )
-    if where is Where.CODE and _CODE.fullmatch(value) and not (
+    if where in (Where.CODE, Where.FIELD) and _CODE.fullmatch(value) and not (
         _is_random(value)
         and (looks_random(letters) or len(_CHANGE.findall(value)) > 2)
         and not _DOTTED.fullmatch(value)
@@ -257,7 +257,7 @@ def fits(value: str, proof: Proof, where: Where) -> bool:
     if proof is Proof.SECRET:
         return is_token(value, where, words=True)
     if proof is Proof.TOKEN:
-        return is_token(value, where, least=10)
+        return is_token(value, where, least=8 if is_mixed(value) else 10)
     if proof is Proof.KEY:
         return is_key(value)
     return is_said(value)
@@ -270,10 +270,10 @@ def is_said(value: str) -> bool:
         return False
     if is_placeholder(value) or _is_number(value) or "\\" in value or not any(map(str.isalpha, value)):
         return False
-    if _PATH.fullmatch(value) or _CODE.fullmatch(value) and not _is_random(value):
-        return False
     if _WORDS.fullmatch(value):
         return len(value) >= 12 and looks_random(value)
+    if _PATH.fullmatch(value) or _CODE.fullmatch(value) and not _is_random(value):
+        return False
     return _is_odd(value) and not _FORMULA.fullmatch(value)
 
 
