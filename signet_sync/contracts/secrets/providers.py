@@ -132,7 +132,8 @@ def _piece(piece: re.Match[str], *, at_end: bool) -> str:
         return f"[{letters}]{{{least},}}"
     if not at_end:
         return f"[{letters}]{{{least}}}" if most == least else f"[{letters}]{{{least},{most}}}"
-    wrapped = f"(?=[{letters}]{{16}})(?:[{letters}]{BREAK}){{{most - 1}}}" if most > 17 else ""
+    begins = min(16, most - 6)
+    wrapped = f"(?=[{letters}]{{{begins}}})(?:[{letters}]{BREAK}){{{most - 1}}}" if most > 15 else ""
     if mark == "!":
         wrapped = f"(?:{wrapped}|[{letters}]{{{least - 1}}})" if wrapped else f"[{letters}]{{{least - 1}}}"
         return wrapped + f"[{letters}](?![A-Za-z0-9])"
@@ -235,7 +236,7 @@ _AWS_PAIR = re.compile(
 
 _LETTERS = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz_-"
 _HEX = b"0123456789abcdef-"
-_BEFORE_HEX = frozenset((b":", b"/"))
+_BEFORE_HEX = frozenset((b":", b"/", b".", b"$"))
 _MAY_BE_LETTERS = re.compile(rb"[-_]?(?:A(?:KIA|SIA|BIA|CCA)|hf_)").match
 
 
