@@ -12,7 +12,7 @@ from collections.abc import Iterator
 
 from signet_sync.contracts.secrets.names import Name, words
 from signet_sync.contracts.secrets.page import Found, Page
-from signet_sync.contracts.secrets.values import Proof, Where, fits, is_placeholder, is_said, is_vocabulary
+from signet_sync.contracts.secrets.values import Proof, Where, fits, is_said, is_vocabulary
 
 RULE = "assignment"
 _LONGEST = 1024
@@ -74,11 +74,15 @@ _CELL = re.compile(r"[^|\n]{1,200}(?=\|)")
 _CELL_MARKS = " \t`*_\"'"
 
 # A YAML block: the indented lines below.
-_BLOCK = re.compile(r"[ \t]*[|>][+-]?\d?[+-]?[ \t]*\n((?P<indent>[+>|]?[ \t]+)[^\n]*(?:\n(?P=indent)[^\n]*|\n(?=\n(?P=indent)))*)")
+_BLOCK = re.compile(
+    r"[ \t]*[|>][+-]?\d?[+-]?[ \t]*\n((?P<indent>[+>|]?[ \t]+)[^\n]*(?:\n(?P=indent)[^\n]*|\n(?=\n(?P=indent)))*)"
+)
 
 # How lines begin whose `name=value` is the whole of them.
 _REST_OF_LINE = re.compile(r"[^\n\\]{0,%d}" % _LONGEST)
-_LINE_HEADS = re.compile(r"[ \t>+|$#*\"'-]{0,40}(?:[A-Za-z]{1,16}[ ]){0,2}(?:(?:export|set|setx|env|ENV|ARG|declare -x|local|readonly|-e|--env|--build-arg)[ \t]+)?\Z")
+_LINE_HEADS = re.compile(
+    r"[ \t>+|$#*\"'-]{0,40}(?:[A-Za-z]{1,16}[ ]){0,2}(?:(?:export|set|setx|env|ENV|ARG|declare -x|local|readonly|-e|--env|--build-arg)[ \t]+)?\Z"
+)
 
 
 def find(page: Page) -> Iterator[Found]:
@@ -97,7 +101,11 @@ def find(page: Page) -> Iterator[Found]:
 def _repeats(text: str, name: Name, span: tuple[int, int]) -> bool:
     """`CHALLENGE_PASSWORD = "challengePassword"`: the value is the name once more."""
     value = _plain(text[slice(*span)])
-    return _plain(text[name.start : name.end]).endswith(value) or value.isalpha() and value.endswith(_plain(text[name.start : name.end]))
+    return (
+        _plain(text[name.start : name.end]).endswith(value)
+        or (value.isalpha()
+        and value.endswith(_plain(text[name.start : name.end])))
+    )
 
 
 def _plain(word: str) -> str:
@@ -129,7 +137,11 @@ def _value_of(page: Page, name: Name) -> tuple[int, int] | None:
         value = text[slice(*quoted)]
         asked = text[max(0, name.start - 2) : name.start].rstrip("\"'`\\")[-1:] in ("(", "")
         sure = proof in (Proof.PASSWORD, Proof.SECRET) and (asked if how == "item" else _SETS.match(text, name.start))
-        return quoted if (fits(value, proof, Where.QUOTED) if sure else is_said(value) and fits(value, proof, Where.CODE)) else None
+        return (
+            quoted
+            if (fits(value, proof, Where.QUOTED) if sure else is_said(value) and fits(value, proof, Where.CODE))
+            else None
+        )
     if how == "pair" and not _names_pair(text, name):
         if not link[0].rstrip().endswith("="):
             return None
@@ -179,9 +191,20 @@ def _where(text: str, name: Name, link: re.Match[str], start: int) -> tuple[Wher
     """How a value without quotes is written, and the pattern that reads it."""
     before = text[max(0, name.start - 1) : name.start]
     separator = (link["sep"] or "")[:1]
+    if link["pair"]:
+        return Where.FIELD, _LINE
     tight = link["sep"] == "=" and start == link.end() == name.end + 1
-    if tight and name.proof is Proof.PASSWORD and (
-        before in ("?", "&") or (before == " " and text[name.start - 2] not in ",(" and text[max(0, name.start - 60) : name.start].count("(") == 0)
+    if (
+        tight
+        and name.proof is Proof.PASSWORD
+        and (
+            before in ("?", "&")
+            or (
+                before == " "
+                and text[name.start - 2] not in ",("
+                and text[max(0, name.start - 60) : name.start].count("(") == 0
+            )
+        )
     ):
         return Where.LINE, _BARE
     if before in ("?", "&"):
@@ -191,8 +214,8 @@ def _where(text: str, name: Name, link: re.Match[str], start: int) -> tuple[Wher
     head = text[max(0, name.start - 60) : name.start]
     line = max(head.rfind("\n"), head.rfind("\\n") + 1) + 1
     alone = (line > 0 or name.start < 60) and _LINE_HEADS.match(head, line) is not None
-    last = _REST_OF_LINE.match(text, start)
-    last = last[0].rstrip()[-1:] if last else ""
+    rest = _REST_OF_LINE.match(text, start)
+    last = rest[0].rstrip()[-1:] if rest else ""
     if separator == "=" and link["sep"] == "=" and alone and start == link.end() and last not in (",", ")", ";", "}"):
         return Where.LINE, _LINE
     if separator == ":" and (alone or before in "\"'*_`"):
@@ -228,7 +251,7 @@ def _element(page: Page, name: Name, at: int) -> tuple[int, int] | None:
     """What stands in an element of XML or HTML with a secret's name, or under a key in a property list."""
     text = page.text
     opens = text[max(0, name.start - 80) : name.start]
-    if "<" not in opens and "&lt;" not in opens or opens.endswith("</"):
+    if ("<" not in opens and "&lt;" not in opens) or opens.endswith("</"):
         return None
     data = _CDATA.match(text, at)
     inside = data or _TEXT.match(text, at)
@@ -254,7 +277,9 @@ def _cell(page: Page, name: Name, at: int) -> tuple[int, int] | None:
     value = cell[0].strip(_CELL_MARKS)
     start = cell.start() + cell[0].find(value)
     proof = name.proof
-    return (start, start + len(value)) if " " not in value and is_said(value) and fits(value, proof, Where.CODE) else None
+    return (
+        (start, start + len(value)) if " " not in value and is_said(value) and fits(value, proof, Where.CODE) else None
+    )
 
 
 def _block(text: str, proof: Proof, block: re.Match[str]) -> tuple[int, int] | None:
@@ -267,16 +292,21 @@ def _block(text: str, proof: Proof, block: re.Match[str]) -> tuple[int, int] | N
 def _names_pair(text: str, name: Name) -> bool:
     """`name: DB_PASSWORD` before `value: …`: an environment variable of Kubernetes, a property, a parameter."""
     head = text[max(0, name.start - 24) : name.start].rstrip("\"'\\ \t")
-    return head.lower().endswith(("name:", "name=", "key:", "key=", "parameterkey=", "id:", "id=", "variable:", "option:", 'name":', 'key":'))
+    return head.lower().endswith(
+        ("name:", "name=", "key:", "key=", "parameterkey=", "id:", "id=", "variable:", "option:", 'name":', 'key":')
+    )
 
 
 _CODE_FOLLOWS = frozenset("([{<),;]}")
 _QUOTES = frozenset("\"'`")
 _BEFORE_OPTION = ("", " ", "\t", "\n", '"', "'", "`", "(", "[", ",", "=", "+", ">", "n")
 _SET_BEFORE = re.compile(
-    r"(?:\b(?:set|setx|add|config|env|arg)\b[^\n;|]{0,80}?[ \t][^\s]{0,60}|#define[ \t]+|\b(?:login|machine|user)\b\s+\S{1,64}[\s+>]+)$", re.I
+    r"(?:\b(?:set|setx|add|config|env|arg)\b[^\n;|]{0,80}?[ \t][^\s]{0,60}|#define[ \t]+|\b(?:login|machine|user)\b\s+\S{1,64}[\s+>]+)$",
+    re.I,
 )
-_SQL_BEFORE = re.compile(r"\b(?:user|role|login|identified|database|server|encrypted|alter|create|grant|set)\b[^;]{0,120}$", re.I)
+_SQL_BEFORE = re.compile(
+    r"\b(?:user|role|login|identified|database|server|encrypted|alter|create|grant|set)\b[^;]{0,120}$", re.I
+)
 _HASHES = ("commit ", "hash ", "revision ", "sha ", "digest ")
 _LAST_WORD = re.compile(r"(?<![^\s\"'`(])(?P<secret>[^\s\"'`]{6,200})[\"'`]?$")
 
@@ -284,14 +314,20 @@ _LAST_WORD = re.compile(r"(?<![^\s\"'`(])(?P<secret>[^\s\"'`]{6,200})[\"'`]?$")
 def _spaced(page: Page, name: Name) -> tuple[int, int] | None:
     """Behind a blank: an option's value, SQL, a sentence; or before it: «use X as token»."""
     text, proof = page.text, name.proof
-    said = _SAID.match(text, name.end) if name.end - name.start > 4 else None
-    if said is not None:
-        at = said.end()
+    verb = _SAID.match(text, name.end) if not _is_bare_pass(text, name) else None
+    if verb is not None:
+        at = verb.end()
         quoted = _quoted(text, at)
         if quoted is not None:
             value = text[slice(*quoted)]
             plain = value.isalpha() and is_vocabulary(value)
-            if not plain and " " not in value and (is_said(value) or (proof is Proof.PASSWORD and len(value) >= 10 and fits(value, proof, Where.LINE))):
+            if (
+                not plain
+                and " " not in value
+                and (
+                    is_said(value) or (proof is Proof.PASSWORD and len(value) >= 10 and fits(value, proof, Where.LINE))
+                )
+            ):
                 return quoted
             return None
         return _sentence(text, at)
@@ -304,13 +340,14 @@ def _spaced(page: Page, name: Name) -> tuple[int, int] | None:
             quoted = _quoted(text, at)
             if quoted is not None:
                 return quoted if fits(text[slice(*quoted)], proof, Where.QUOTED) else None
-            value = _LINE.match(text, at)
-            if value is None or value[0].startswith("-") or "[REDACTED:" in value[0]:
+            bare = _LINE.match(text, at)
+            if bare is None or bare[0].startswith("-") or "[REDACTED:" in bare[0]:
                 return None
-            trimmed = value[0].rstrip(".,:;)]}|")
+            trimmed = bare[0].rstrip(".,:;)]}|")
             sure = proof if proof is not Proof.KEY else Proof.TOKEN
-            return (at, at + len(trimmed)) if fits(trimmed, sure, Where.CODE) or (sure is Proof.PASSWORD and is_said(trimmed)) else None
-    elif text[at : at + 1] in _QUOTES and name.end - name.start > 4:
+            said = sure is Proof.PASSWORD and is_said(trimmed)
+            return (at, at + len(trimmed)) if said or fits(trimmed, sure, Where.CODE) else None
+    elif text[at : at + 1] in _QUOTES and not _is_bare_pass(text, name):
         head = text[max(0, name.start - 96) : name.start]
         quoted = _quoted(text, at)
         if quoted is not None:
@@ -321,10 +358,15 @@ def _spaced(page: Page, name: Name) -> tuple[int, int] | None:
                 return quoted if fits(value, proof, Where.QUOTED) else None
             return quoted if is_said(value) and fits(value, proof, Where.CODE) else None
     elif proof is not Proof.KEY:
-        value = _LINE.match(text, at)
-        if value is not None and is_said(value[0]) and _SET_BEFORE.search(text[max(0, name.start - 96) : name.start]):
-            return value.span() if fits(value[0], proof, Where.CODE) else None
+        bare = _LINE.match(text, at)
+        if bare and is_said(bare[0]) and _SET_BEFORE.search(text[max(0, name.start - 96) : name.start]):
+            return bare.span() if fits(bare[0], proof, Where.CODE) else None
     return None
+
+
+def _is_bare_pass(text: str, name: Name) -> bool:
+    """«Pass "x"» says what to do."""
+    return text[name.start : name.end].lower() == "pass"
 
 
 def _sentence(text: str, at: int) -> tuple[int, int] | None:

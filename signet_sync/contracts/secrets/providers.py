@@ -206,7 +206,9 @@ _BOUNDARY = re.compile(rf"(?:(?<![A-Za-z0-9])|{ESCAPED})")
 _WHOLE = re.compile(rf"(?:(?<![A-Za-z0-9_-])|{ESCAPED}|(?<=^[-_])|(?<=\n[-_]))", re.M)
 _SHORT = 4
 # Heads that are known even behind what is joined to them.
-_JOINED = re.compile(r"[-_](?=gh[pousr]_|github_pat_|gl[a-z]{2,5}-|sk-ant-|sk-proj-|[rs]k_live_|xox[a-z]-|npm_|pypi-A|dop_v1_|hvs|sbp_|dckr_)")
+_JOINED = re.compile(
+    r"[-_](?=gh[pousr]_|github_pat_|gl[a-z]{2,5}-|sk-ant-|sk-proj-|[rs]k_live_|xox[a-z]-|npm_|pypi-A|dop_v1_|hvs|sbp_|dckr_)"
+)
 
 # What the notation of the table cannot say.
 _JWT = re.compile(
@@ -227,7 +229,9 @@ _HEADLESS = re.compile(
     r"|(?P<rapidapi>[0-9a-z]{10}msh[0-9a-z]{15}p1[0-9a-z]{6}jsn[0-9a-z]{12})"
 )
 _AZURE_MARKS = ("JQQJ99", "AZDO", "AzFu", "AzSe")
-_TELEGRAM = re.compile(rf"(?<=[0-9]{{8}}:)AA(?:(?=[A-Za-z0-9_-]{{16}})(?:[A-Za-z0-9_-]{BREAK}){{32}}[A-Za-z0-9_-]+|[A-Za-z0-9_-]{{30,}})")
+_TELEGRAM = re.compile(
+    rf"(?<=[0-9]{{8}}:)AA(?:(?=[A-Za-z0-9_-]{{16}})(?:[A-Za-z0-9_-]{BREAK}){{32}}[A-Za-z0-9_-]+|[A-Za-z0-9_-]{{30,}})"
+)
 # The secret half of a pair stands within a line of its key id.
 _AWS_PAIR = re.compile(
     r"[^A-Za-z0-9/+\n][^\n]{0,60}?(?:\n[^\n]{0,40}?)?(?<![A-Za-z0-9/+])([A-Za-z0-9/+]{40})(?![A-Za-z0-9/+=])"
@@ -246,10 +250,16 @@ def find(page: Page) -> Iterator[Found]:
     done = 0
     for start, end in page.runs(_LEAST_RUN):
         # Names have no digits, nearly all tokens have some.
-        if start < done or (end - start < 36 and not raw[start:end].translate(None, _LETTERS) and not _MAY_BE_LETTERS(raw, start)):
+        if start < done or (
+            end - start < 36 and not raw[start:end].translate(None, _LETTERS) and not _MAY_BE_LETTERS(raw, start)
+        ):
             continue
         # Nor do hashes and UUIDs open like a token.
-        if not raw[start:end].translate(None, _HEX) and raw[start - 1 : start] not in _BEFORE_HEX and not raw.startswith(b"fc-", start):
+        if (
+            not raw[start:end].translate(None, _HEX)
+            and raw[start - 1 : start] not in _BEFORE_HEX
+            and not raw.startswith(b"fc-", start)
+        ):
             continue
         found = _token(text, start, end)
         if found:
@@ -290,7 +300,9 @@ def _token(text: str, start: int, end: int) -> Found | None:
         if joined:
             place = joined.end()
             heads = within.get(text[place : place + 3], [])
-            return _matched(text, place, [(head, form) for head, form in heads if text.startswith(head, place)], whole=False)
+            return _matched(
+                text, place, [(head, form) for head, form in heads if text.startswith(head, place)], whole=False
+            )
     return None
 
 
@@ -313,7 +325,12 @@ def _after(text: str, start: int, end: int, before: str) -> Found | None:
         for literal, form in index.near:
             if literal in near:
                 match = form.pattern.search(text, max(0, start - 64), end + 512)
-                if match and match.end() > start and _BOUNDARY.match(text, match.start()) and _is_token(form, literal, match[0]):
+                if (
+                    match
+                    and match.end() > start
+                    and _BOUNDARY.match(text, match.start())
+                    and _is_token(form, literal, match[0])
+                ):
                     return Found(*match.span(), form.rule)
     return None
 
@@ -351,7 +368,9 @@ def _matched(text: str, place: int, heads: list[tuple[str, Form]], *, whole: boo
     return best
 
 
-_STAND_IN = re.compile(r"x{6}|X{6}|\*{3}|0{10}|your|example|placeholder|redacted|EXAMPLE|YOUR|PLACEHOLDER|1234567890(?:abc|123|$)|abcdefghij|[.]{3}")
+_STAND_IN = re.compile(
+    r"x{6}|X{6}|\*{3}|0{10}|your|example|placeholder|redacted|EXAMPLE|YOUR|PLACEHOLDER|1234567890(?:abc|123|$)|abcdefghij|[.]{3}"
+)
 _PIECES = re.compile(r"[-_.\n/:]")
 
 
