@@ -13,7 +13,6 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from signet_sync.contracts.secret_rules import Rule, rules
 from workbench import sampled
 
 from signet_sync.contracts.bodies import normalize
@@ -153,12 +152,17 @@ IN_PLACE: dict[str, list[tuple[str, str]]] = {
         ("https://x/log?m=a%3Db%26Authorization%3A+Bearer+{}%0Aand+more", some(40)),
         ("%7B%22client_secret%22%3A%20%22{}%22%7D", some(40)),
     ],
-    "azure-marked": [("key {} of it", some(52) + "JQQJ" + "99" + some(26)), ("pat {}.", some(76) + "AZ" + "DO" + "7Qk9")],
+    "azure-marked": [
+        ("key {} of it", some(52) + "JQQJ" + "99" + some(26)),
+        ("pat {}.", some(76) + "AZ" + "DO" + "7Qk9"),
+    ],
     "mailchimp": [("the list's {}", some(32, HEX) + "-us" + "12")],
     "new-relic": [("license {}", some(36, HEX) + "NR" + "AL")],
     "maxmind": [("{}", some(6) + "_" + some(29) + "_m" + "mk")],
     "rapidapi": [("{}", some(10, HEX) + "msh" + some(15, HEX) + "p1" + some(6, HEX) + "jsn" + some(12, HEX))],
-    "teams-hook": [("https://x.webhook.office.com/web" + "hookb2/{}", f"{some(36, HEX)}@{some(36, HEX)}/Incoming/{some(32, HEX)}")],
+    "teams-hook": [
+        ("https://x.webhook.office.com/web" + "hookb2/{}", f"{some(36, HEX)}@{some(36, HEX)}/Incoming/{some(32, HEX)}")
+    ],
     "zapier-hook": [("https://hooks.zapier.com/hooks/cat" + "ch/{}/", "1234567/a1b2c3d")],
     "google-chat-hook": [("https://chat.googleapis.com/v1/spaces/AA/messages?{}", f"key={some(39)}&token={some(43)}")],
     "option": [
@@ -173,6 +177,10 @@ IN_PLACE: dict[str, list[tuple[str, str]]] = {
     "statement": [
         ("CREATE USER ada IDENTIFIED BY '{}';", "letmein" + "please"),
         ('ConvertTo-SecureString -String "{}" -AsPlainText', "x9Kq2Z,p1" + "LmRt5"),
+    ],
+    "kubernetes": [
+        ("apiVersion: v1\nkind: Secret\nmetadata:\n  name: db\ndata:\n  which: {}\n", coded("hunt" + "er2hunter2")),
+        ('{{"kind": "Secret", "stringData": {{"which": "{}"}}}}', "letmein" + "please"),
     ],
     "pgpass": [("db.example.com:5432:app:ada:{}", some(12))],
     "assignment": [
@@ -193,6 +201,20 @@ IN_PLACE: dict[str, list[tuple[str, str]]] = {
         ("x-api-key: {}", some(40)),
         ("token={}", some(300)),
         ("//registry/:_authToken={}", some(36)),
+        ("| user | password |\n| --- | --- |\n| ada | {} |", "letmein" + "please"),
+        ("password: >-\n  {}\nnext: 1", "x9Kq2Z,p1" + "LmRt5"),
+        ("- name: DB_PASSWORD\n  value: {}", "letmein" + "please"),
+        ("<password>{}</password>", "x9Kq2Z{{p1" + "LmRt5"),
+        ("the db password is `{}`.", "x9Kq2Z;p1" + "LmRt5"),
+        ("use {} as token", some(24)),
+        ("Das Passwort lautet {}.", "x9Kq2Zp1" + "LmRt5"),
+        ("AWS Secret Access Key [None]: {}", "/" + some(38) + "+"),
+        ("SNYK_TOKEN={}", "885953dc-" + "1f1e-4a5b-9c3d-77af3b91c2d4"),
+        ("os.environ.get('DB_PASSWORD', '{}')", "letmein" + "please"),
+        ("define('DB_PASSWORD', '{}');", "letmein" + "please"),
+        ("Server=db;Password={};Encrypt=true", "x9Kq2Z,p1" + "LmRt5"),
+        ("machine h login ada password {}", "x9Kq2Zp1" + "LmRt5"),
+        ('"--token", "{}"', some(32)),
     ],
 }
 LOOK_ALIKES = [
@@ -272,6 +294,7 @@ PLACED = [(rule, frame, secret) for rule, cases in IN_PLACE.items() for frame, s
 
 @pytest.mark.parametrize(("rule", "frame", "secret"), PLACED, ids=[case[0] for case in PLACED])
 def test_only_the_secret_part_goes(rule: str, frame: str, secret: str) -> None:
+    secret = secret.replace("{{", "{")
     if rule == "aws-pair":
         key = "AK" + "IA" + upper(16)
         text, expected = f"{key},{secret}\n", "[REDACTED:aws-id],[REDACTED:aws-pair]\n"

@@ -13,7 +13,6 @@ from signet_sync.buffers import Buffer, BufferedTurn, Identity
 from signet_sync.contracts.identities import session_name
 from signet_sync.contracts.inputs import session_input
 from signet_sync.contracts.sanitizer import (
-    redact,
     sanitize_counted,
     sanitize_line,
     sanitize_line_counted,

@@ -22,7 +22,6 @@ from signet_sync.contracts.names import artifact_file_name, artifact_name
 from signet_sync.contracts.places import MEMORY, artifact_path
 from signet_sync.contracts.sanitizer import (
     SANITIZER_VERSION,
-    redact,
     sanitize_counted,
     sanitize_line_counted,
     sanitizer_stamp,

@@ -136,7 +136,11 @@ def find_escaped(page: Page, spans: Callable[[str], Iterator[Found]]) -> Iterato
     for found in spans("".join(pieces)):
         first, last = bisect_right(inner, found.start) - 1, bisect_right(inner, found.end - 1) - 1
         begin = outer[first] + min(found.start - inner[first], widths[first])
-        stop = outer[last] + (widths[last] if last + 1 < len(inner) and inner[last + 1] - inner[last] == 1 and widths[last] > 1 else min(found.end - inner[last], widths[last]))
+        stop = outer[last] + (
+            widths[last]
+            if last + 1 < len(inner) and inner[last + 1] - inner[last] == 1 and widths[last] > 1
+            else min(found.end - inner[last], widths[last])
+        )
         if begin < stop:
             yield Found(begin, stop, found.rule)
 

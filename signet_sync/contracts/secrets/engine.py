@@ -13,16 +13,47 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from signet_sync.contracts.secrets import encoded, marked, named, providers
+from signet_sync.contracts.secrets import documents, encoded, marked, named, providers
 from signet_sync.contracts.secrets.page import Found, Page
 
 Step = Callable[[Page], Iterator[Found]]
 
 # The rules that are no lines of the table.
 BY_HAND = frozenset(
-    {"private-block", "private-block-base64", "jwt", "jwt-base64", "aws-pair", "azure-ad", "azure-marked", "azure-sas", "telegram"}
-    | {"discord", "slack-hook", "discord-hook", "teams-hook", "zapier-hook", "google-chat-hook", "authorization", "cookie"}
-    | {"mailchimp", "new-relic", "maxmind", "rapidapi", "curl-user", "url-login", "option", "statement", "pgpass", "assignment"}
+    {
+        "private-block",
+        "private-block-base64",
+        "jwt",
+        "jwt-base64",
+        "aws-pair",
+        "azure-ad",
+        "azure-marked",
+        "azure-sas",
+        "telegram",
+    }
+    | {
+        "discord",
+        "slack-hook",
+        "discord-hook",
+        "teams-hook",
+        "zapier-hook",
+        "google-chat-hook",
+        "authorization",
+        "cookie",
+    }
+    | {
+        "mailchimp",
+        "new-relic",
+        "maxmind",
+        "rapidapi",
+        "curl-user",
+        "url-login",
+        "option",
+        "statement",
+        "pgpass",
+        "assignment",
+        "kubernetes",
+    }
     | {"percent-encoded", "base64"}
 )
 
@@ -90,11 +121,11 @@ def _percent(page: Page) -> Iterator[Found]:
 
 
 # In this order: what is known by its whole form first, what is known by a name after it, what is encoded last.
-_STEPS = (marked.find_blocks, providers.find, marked.find, named.find, _escaped, _percent, _base64)
+_STEPS = (marked.find_blocks, providers.find, marked.find, named.find, documents.find, _escaped, _percent, _base64)
 
 
 # A literal without which a step finds nothing.
-_NEEDS = tuple(zip(_STEPS, (b"-----begin", b"", b"", b"", b"\\", b"%", b""), strict=True))
+_NEEDS = tuple(zip(_STEPS, (b"-----begin", b"", b"", b"", b"", b"\\", b"%", b""), strict=True))
 
 
 def _apart(found: list[Found]) -> list[Found]:
@@ -107,7 +138,8 @@ def _apart(found: list[Found]) -> list[Found]:
 
 
 def _replaced(text: str, found: list[Found], counts: dict[str, int]) -> str:
-    parts, end = [], 0
+    parts: list[str] = []
+    end = 0
     for start, stop, rule in found:
         parts += text[end:start], f"[REDACTED:{rule}]"
         counts[rule] = counts.get(rule, 0) + 1

@@ -119,7 +119,12 @@ _SAMPLES = frozenset(
 def _login(match: re.Match[str]) -> Span | None:
     """What stands behind `user:`; neither the words of a description (`user:password@host`) nor a group's number."""
     secret = match["secret"]
-    if len(secret) < 4 or secret.lower() in _SAMPLES or is_placeholder(secret) or (secret.isdigit() and len(secret) < 6):
+    if (
+        len(secret) < 4
+        or secret.lower() in _SAMPLES
+        or is_placeholder(secret)
+        or (secret.isdigit() and len(secret) < 6)
+    ):
         return None
     return match.span("secret")
 
@@ -167,7 +172,9 @@ _URLS = (
     ),
     Rule(
         "discord-hook",
-        re.compile(r"://[\w.]{0,12}discord(?:app)?\.com/api(?:/v\d+)?/webhooks/[0-9]{15,22}/(?P<secret>[A-Za-z0-9_-]{40,})"),
+        re.compile(
+            r"://[\w.]{0,12}discord(?:app)?\.com/api(?:/v\d+)?/webhooks/[0-9]{15,22}/(?P<secret>[A-Za-z0-9_-]{40,})"
+        ),
         _whole,
     ),
     Rule(
@@ -178,7 +185,9 @@ _URLS = (
     Rule("zapier-hook", re.compile(r"://hooks\.zapier\.com/hooks/catch/(?P<secret>[0-9]{4,}/[a-z0-9]{5,})"), _whole),
     Rule(
         "google-chat-hook",
-        re.compile(r"://chat\.googleapis\.com/v1/spaces/[\w-]{1,40}/messages\?(?P<secret>key=[\w-]{20,}&token=[\w%-]{20,})"),
+        re.compile(
+            r"://chat\.googleapis\.com/v1/spaces/[\w-]{1,40}/messages\?(?P<secret>key=[\w-]{20,}&token=[\w%-]{20,})"
+        ),
         _whole,
     ),
 )
@@ -191,7 +200,11 @@ _AZURE_SAS = Rule("azure-sas", re.compile(r"(?<=[?&; ])sig=(?P<secret>[A-Za-z0-9
 
 def _option(match: re.Match[str]) -> Span | None:
     secret = match["secret"]
-    if secret.startswith(("-", "$", "[REDACTED:", "/")) or "[REDACTED:" in secret or not is_password(secret, Where.LINE):
+    if (
+        secret.startswith(("-", "$", "[REDACTED:", "/"))
+        or "[REDACTED:" in secret
+        or not is_password(secret, Where.LINE)
+    ):
         return None
     return match.span("secret")
 
@@ -202,7 +215,9 @@ def _literal(match: re.Match[str]) -> Span | None:
 
 _ARGUMENT = r"[\"']?(?P<secret>[^\s\"']{4,200})"
 _CURL = Rule(
-    "curl-user", re.compile(r"[ \t](?:-u|--user|--proxy-user|-U|-a)[ =]{0,2}[\"']?[^\s:\"'\[/]{1,64}:(?P<secret>[^\s\"'\[]{3,})"), _login
+    "curl-user",
+    re.compile(r"[ \t](?:-u|--user|--proxy-user|-U|-a)[ =]{0,2}[\"']?[^\s:\"'\[/]{1,64}:(?P<secret>[^\s\"'\[]{3,})"),
+    _login,
 )
 # By the letter of the option: the programs that take a password there, and how.
 _OPTIONS = {
@@ -246,7 +261,9 @@ _SECURE_STRING = Rule(
     _literal,
 )
 # host:port:database:user:password
-_PGPASS = Rule("pgpass", re.compile(r"(?:[56]432|\*):[\w.$*-]{1,63}:[\w.$*@-]{1,63}:(?P<secret>[^\s:]{4,200})"), _option)
+_PGPASS = Rule(
+    "pgpass", re.compile(r"(?:[56]432|\*):[\w.$*-]{1,63}:[\w.$*@-]{1,63}:(?P<secret>[^\s:\"']{4,200})"), _option
+)
 
 # What leads where: a literal, a pattern that finds it by its rarest letter, how far before that the rules begin.
 _RULES: tuple[tuple[bytes, re.Pattern[bytes], int, tuple[Rule, ...]], ...] = (
@@ -280,14 +297,18 @@ def find(page: Page) -> Iterator[Found]:
         found = None if text.startswith("[REDACTED:", place - 10) else _tried(text, place, (_BY_WORD[word],))
         if found:
             yield found
+    short = page.is_short
     for literal, pattern, back, rules in _RULES:
+        if short and literal not in page.low:
+            continue
         done = 0
-        for mark in page.matches(literal, pattern):
+        for mark in pattern.finditer(page.low):
             # What a rule read and took is not read again.
             if mark.start() >= done and (found := _tried(text, mark.start() - back, rules)):
                 done = found.end
                 yield found
-    yield from _options(page)
+    if b" -" in page.low:
+        yield from _options(page)
 
 
 def _tried(text: str, place: int, rules: tuple[Rule, ...]) -> Found | None:
@@ -331,7 +352,7 @@ def _given(text: str, place: int, letter: str) -> Found | None:
         span = rule.check(match) if match else None
         if span:
             return Found(*span, rule.name)
-    if letter == "-" and text.startswith("password-stdin", place + 3) or letter == "s":
+    if (letter == "-" and text.startswith("password-stdin", place + 3)) or letter == "s":
         at = max(head.rfind(feed) for feed in _FEEDS)
         match = _FED.pattern.match(text, place - len(head) + at) if at >= 0 else None
         span = _option(match) if match else None

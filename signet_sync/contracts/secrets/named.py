@@ -12,10 +12,12 @@ from collections.abc import Iterator
 
 from signet_sync.contracts.secrets.names import Name, words
 from signet_sync.contracts.secrets.page import Found, Page
-from signet_sync.contracts.secrets.values import Proof, Where, fits, is_placeholder, is_said, is_vocabulary
+from signet_sync.contracts.secrets.values import Proof, Where, fits, is_said, is_vocabulary
 
 RULE = "assignment"
 _LONGEST = 1024
+
+_SETS = re.compile(r"[.\w]{0,40}?(?:set|with|use)_?(?i:pass|api|secret|access|client|auth|private|pwd)")
 
 # What ends a name (a quote, escaped in JSON within JSON, a bracket, Markdown's stars), remarks, and what gives a value.
 _LINK = re.compile(
@@ -72,11 +74,15 @@ _CELL = re.compile(r"[^|\n]{1,200}(?=\|)")
 _CELL_MARKS = " \t`*_\"'"
 
 # A YAML block: the indented lines below.
-_BLOCK = re.compile(r"[ \t]*[|>][+-]?\d?[+-]?[ \t]*\n((?P<indent>[ \t]+)[^\n]*(?:\n(?P=indent)[^\n]*|\n(?=\n(?P=indent)))*)")
+_BLOCK = re.compile(
+    r"[ \t]*[|>][+-]?\d?[+-]?[ \t]*\n((?P<indent>[+>|]?[ \t]+)[^\n]*(?:\n(?P=indent)[^\n]*|\n(?=\n(?P=indent)))*)"
+)
 
 # How lines begin whose `name=value` is the whole of them.
 _REST_OF_LINE = re.compile(r"[^\n\\]{0,%d}" % _LONGEST)
-_LINE_HEADS = re.compile(r"[ \t>+|$#*\"'-]{0,40}(?:[A-Za-z]{1,16}[ ]){0,2}(?:(?:export|set|setx|env|ENV|ARG|declare -x|local|readonly|-e|--env|--build-arg)[ \t]+)?\Z")
+_LINE_HEADS = re.compile(
+    r"[ \t>+|$#*\"'-]{0,40}(?:[A-Za-z]{1,16}[ ]){0,2}(?:(?:export|set|setx|env|ENV|ARG|declare -x|local|readonly|-e|--env|--build-arg)[ \t]+)?\Z"
+)
 
 
 def find(page: Page) -> Iterator[Found]:
@@ -95,7 +101,9 @@ def find(page: Page) -> Iterator[Found]:
 def _repeats(text: str, name: Name, span: tuple[int, int]) -> bool:
     """`CHALLENGE_PASSWORD = "challengePassword"`: the value is the name once more."""
     value = _plain(text[slice(*span)])
-    return _plain(text[name.start : name.end]).endswith(value) or value.isalpha() and value.endswith(_plain(text[name.start : name.end]))
+    return _plain(text[name.start : name.end]).endswith(value) or (
+        value.isalpha() and value.endswith(_plain(text[name.start : name.end]))
+    )
 
 
 def _plain(word: str) -> str:
@@ -103,7 +111,7 @@ def _plain(word: str) -> str:
 
 
 # What a bare `key` asks for, within reach.
-_LONG_VALUE = re.compile(r"[^\n]{0,40}?[A-Za-z0-9+/=_-]{20}")
+_LONG_VALUE = re.compile(r"(?:[^\w\n]{1,16}|[^\n]{1,24}?[\"'=> ])[A-Za-z0-9+/=_-]{20}")
 
 
 def _value_of(page: Page, name: Name) -> tuple[int, int] | None:
@@ -126,10 +134,16 @@ def _value_of(page: Page, name: Name) -> tuple[int, int] | None:
             return None
         value = text[slice(*quoted)]
         asked = text[max(0, name.start - 2) : name.start].rstrip("\"'`\\")[-1:] in ("(", "")
-        sure = how == "item" and asked and proof in (Proof.PASSWORD, Proof.SECRET)
-        return quoted if (fits(value, proof, Where.QUOTED) if sure else is_said(value) and fits(value, proof, Where.CODE)) else None
+        sure = proof in (Proof.PASSWORD, Proof.SECRET) and (asked if how == "item" else _SETS.match(text, name.start))
+        return (
+            quoted
+            if (fits(value, proof, Where.QUOTED) if sure else is_said(value) and fits(value, proof, Where.CODE))
+            else None
+        )
     if how == "pair" and not _names_pair(text, name):
-        return None
+        if not link[0].rstrip().endswith("="):
+            return None
+        how = "default"
     if how in ("set", "default", "block"):
         quoted = _quoted(text, at)
         return quoted if quoted and fits(text[slice(*quoted)], proof, Where.QUOTED) else None
@@ -155,6 +169,8 @@ def _given(page: Page, name: Name, link: re.Match[str], at: int) -> tuple[int, i
     if value is None:
         return None
     end = value.end()
+    if where is Where.LINE and pattern is _BARE and text[end : end + 1] in _CODE_FOLLOWS:
+        where = Where.CODE
     if where is Where.CODE:
         if text[end : end + 1] and text[end] in "([{<" and not text.startswith("<br", end):
             return None
@@ -173,15 +189,31 @@ def _where(text: str, name: Name, link: re.Match[str], start: int) -> tuple[Wher
     """How a value without quotes is written, and the pattern that reads it."""
     before = text[max(0, name.start - 1) : name.start]
     separator = (link["sep"] or "")[:1]
+    if link["pair"]:
+        return Where.FIELD, _LINE
+    tight = link["sep"] == "=" and start == link.end() == name.end + 1
+    if (
+        tight
+        and name.proof is Proof.PASSWORD
+        and (
+            before in ("?", "&")
+            or (
+                before == " "
+                and text[name.start - 2] not in ",("
+                and text[max(0, name.start - 60) : name.start].count("(") == 0
+            )
+        )
+    ):
+        return Where.LINE, _BARE
     if before in ("?", "&"):
         return Where.CODE, _BARE
-    if before == ";" and link["sep"] == "=" and start == link.end() == name.end + 1:
+    if before == ";" and tight:
         return Where.LINE, _PIECE
     head = text[max(0, name.start - 60) : name.start]
     line = max(head.rfind("\n"), head.rfind("\\n") + 1) + 1
     alone = (line > 0 or name.start < 60) and _LINE_HEADS.match(head, line) is not None
-    last = _REST_OF_LINE.match(text, start)
-    last = last[0].rstrip()[-1:] if last else ""
+    rest = _REST_OF_LINE.match(text, start)
+    last = rest[0].rstrip()[-1:] if rest else ""
     if separator == "=" and link["sep"] == "=" and alone and start == link.end() and last not in (",", ")", ";", "}"):
         return Where.LINE, _LINE
     if separator == ":" and (alone or before in "\"'*_`"):
@@ -217,7 +249,7 @@ def _element(page: Page, name: Name, at: int) -> tuple[int, int] | None:
     """What stands in an element of XML or HTML with a secret's name, or under a key in a property list."""
     text = page.text
     opens = text[max(0, name.start - 80) : name.start]
-    if "<" not in opens and "&lt;" not in opens or opens.endswith("</"):
+    if ("<" not in opens and "&lt;" not in opens) or opens.endswith("</"):
         return None
     data = _CDATA.match(text, at)
     inside = data or _TEXT.match(text, at)
@@ -235,7 +267,7 @@ def _cell(page: Page, name: Name, at: int) -> tuple[int, int] | None:
     text = page.text
     line = text.rfind("\n", max(0, name.start - 200), name.start) + 1
     head = text[line : name.start]
-    if "|" not in head or not head.lstrip(" \t").startswith("|"):
+    if "|" not in head:
         return None
     cell = _CELL.match(text, at)
     if cell is None:
@@ -243,7 +275,9 @@ def _cell(page: Page, name: Name, at: int) -> tuple[int, int] | None:
     value = cell[0].strip(_CELL_MARKS)
     start = cell.start() + cell[0].find(value)
     proof = name.proof
-    return (start, start + len(value)) if " " not in value and is_said(value) and fits(value, proof, Where.CODE) else None
+    return (
+        (start, start + len(value)) if " " not in value and is_said(value) and fits(value, proof, Where.CODE) else None
+    )
 
 
 def _block(text: str, proof: Proof, block: re.Match[str]) -> tuple[int, int] | None:
@@ -256,15 +290,21 @@ def _block(text: str, proof: Proof, block: re.Match[str]) -> tuple[int, int] | N
 def _names_pair(text: str, name: Name) -> bool:
     """`name: DB_PASSWORD` before `value: …`: an environment variable of Kubernetes, a property, a parameter."""
     head = text[max(0, name.start - 24) : name.start].rstrip("\"'\\ \t")
-    return head.lower().endswith(("name:", "name=", "key:", "key=", "parameterkey=", "id:", "id=", "variable:", "option:", 'name":', 'key":'))
+    return head.lower().endswith(
+        ("name:", "name=", "key:", "key=", "parameterkey=", "id:", "id=", "variable:", "option:", 'name":', 'key":')
+    )
 
 
+_CODE_FOLLOWS = frozenset("([{<),;]}")
 _QUOTES = frozenset("\"'`")
 _BEFORE_OPTION = ("", " ", "\t", "\n", '"', "'", "`", "(", "[", ",", "=", "+", ">", "n")
 _SET_BEFORE = re.compile(
-    r"(?:\b(?:set|setx|add|config|env|arg)\b[^\n;|]{0,80}?[ \t][^\s]{0,60}|#define[ \t]+|\b(?:login|machine|user)\b\s+\S{1,64}\s+)$", re.I
+    r"(?:\b(?:set|setx|add|config|env|arg)\b[^\n;|]{0,80}?[ \t][^\s]{0,60}|#define[ \t]+|\b(?:login|machine|user)\b\s+\S{1,64}[\s+>]+)$",
+    re.I,
 )
-_SQL_BEFORE = re.compile(r"\b(?:user|role|login|identified|database|server|encrypted|alter|create|grant|set)\b[^;]{0,120}$", re.I)
+_SQL_BEFORE = re.compile(
+    r"\b(?:user|role|login|identified|database|server|encrypted|alter|create|grant|set)\b[^;]{0,120}$", re.I
+)
 _HASHES = ("commit ", "hash ", "revision ", "sha ", "digest ")
 _LAST_WORD = re.compile(r"(?<![^\s\"'`(])(?P<secret>[^\s\"'`]{6,200})[\"'`]?$")
 
@@ -272,14 +312,20 @@ _LAST_WORD = re.compile(r"(?<![^\s\"'`(])(?P<secret>[^\s\"'`]{6,200})[\"'`]?$")
 def _spaced(page: Page, name: Name) -> tuple[int, int] | None:
     """Behind a blank: an option's value, SQL, a sentence; or before it: «use X as token»."""
     text, proof = page.text, name.proof
-    said = _SAID.match(text, name.end)
-    if said is not None:
-        at = said.end()
+    verb = _SAID.match(text, name.end) if not _is_bare_pass(text, name) else None
+    if verb is not None:
+        at = verb.end()
         quoted = _quoted(text, at)
         if quoted is not None:
             value = text[slice(*quoted)]
             plain = value.isalpha() and is_vocabulary(value)
-            if not plain and " " not in value and (is_said(value) or (proof is Proof.PASSWORD and fits(value, proof, Where.LINE) and "-" in value)):
+            if (
+                not plain
+                and " " not in value
+                and (
+                    is_said(value) or (proof is Proof.PASSWORD and len(value) >= 10 and fits(value, proof, Where.LINE))
+                )
+            ):
                 return quoted
             return None
         return _sentence(text, at)
@@ -292,13 +338,14 @@ def _spaced(page: Page, name: Name) -> tuple[int, int] | None:
             quoted = _quoted(text, at)
             if quoted is not None:
                 return quoted if fits(text[slice(*quoted)], proof, Where.QUOTED) else None
-            value = _LINE.match(text, at)
-            if value is None or value[0].startswith("-") or "[REDACTED:" in value[0]:
+            bare = _LINE.match(text, at)
+            if bare is None or bare[0].startswith("-") or "[REDACTED:" in bare[0]:
                 return None
-            trimmed = value[0].rstrip(".,:;)]}|")
+            trimmed = bare[0].rstrip(".,:;)]}|")
             sure = proof if proof is not Proof.KEY else Proof.TOKEN
-            return (at, at + len(trimmed)) if fits(trimmed, sure, Where.CODE) or (sure is Proof.PASSWORD and is_said(trimmed)) else None
-    elif text[at : at + 1] in _QUOTES and name.end - name.start > 4:
+            said = sure is Proof.PASSWORD and is_said(trimmed)
+            return (at, at + len(trimmed)) if said or fits(trimmed, sure, Where.CODE) else None
+    elif text[at : at + 1] in _QUOTES and not _is_bare_pass(text, name):
         head = text[max(0, name.start - 96) : name.start]
         quoted = _quoted(text, at)
         if quoted is not None:
@@ -309,10 +356,15 @@ def _spaced(page: Page, name: Name) -> tuple[int, int] | None:
                 return quoted if fits(value, proof, Where.QUOTED) else None
             return quoted if is_said(value) and fits(value, proof, Where.CODE) else None
     elif proof is not Proof.KEY:
-        value = _LINE.match(text, at)
-        if value is not None and is_said(value[0]) and _SET_BEFORE.search(text[max(0, name.start - 96) : name.start]):
-            return value.span() if fits(value[0], proof, Where.CODE) else None
+        bare = _LINE.match(text, at)
+        if bare and is_said(bare[0]) and _SET_BEFORE.search(text[max(0, name.start - 96) : name.start]):
+            return bare.span() if fits(bare[0], proof, Where.CODE) else None
     return None
+
+
+def _is_bare_pass(text: str, name: Name) -> bool:
+    """«Pass "x"» says what to do."""
+    return text[name.start : name.end].lower() == "pass"
 
 
 def _sentence(text: str, at: int) -> tuple[int, int] | None:

@@ -27,8 +27,10 @@ _TAIL = (
 # What must follow, roughly, so that hardly any word of a text is looked at twice: what joins a name to a value that is long
 # enough, `is`, or behind a blank something with a digit or a mark in it.
 _LEADS = (
-    rb"(?=[\\\"'`*_\]]{0,12}(?:\[\d{0,4}\])?[ \t]{0,40}+(?:[:=<!?+|-]{1,3}>?=?[ \t*_]{0,40}(?:[^\s]{6}|[rbfu]?[\\\"'`]|[|>]|[a-z.\[\]&*|\t ]{1,40}=[ \t]*(?:[^\s]{6}|[rbfu]?[\\\"'`])|.{0,3}$)"
-    rb"|[>(\[]|&gt;|</|,[ \t]*[a-z\\\"']|\{|or[ ]|\)[ ]{0,4}(?:or|\.|[|?])"
+    # Words go on: the sentence says nothing about it.
+    rb"(?![ ](?!(?:is|was|are|ist|lautet|war|to|wird|reads|be|for|von|f.r|of|equals)[ :\xbb\"'])[a-z]{1,13}[ .,\n](?!:?=))"
+    rb"(?=[\\\"'`*_\]]{0,12}(?:\[\d{0,4}\])?[ \t]{0,40}+(?:[:=<!?+|-]{1,3}>?=?[ \t*_]{0,40}(?:[^\s]{6}|[rbfu]?[\\\"'`]|[|>]|[a-z.\[\]&*|\t ]{1,40}=[ \t]*(?:[^\s]{6}|[rbfu]?[\\\"'`])|.{0,3}(?:\n|$))"
+    rb"|[>(\[|]|&gt;|</|,[ \t]*[a-z\\\"']|\{|or[ ]|\)[ ]{0,4}(?:or|\.|[|?])"
     rb"|(?<=[ \t])(?:(?:is|was|are|ist|lautet|war|to|wird|reads|be|for|von|f.r|of|equals)\b|[\\\"'`]|[^\s]{0,40}?[0-9!#$%^&@~]|[^\s]{14}|[a-z:\[\]&*.]{1,24}[ \t]?:?=)"
     rb"|[\\\"',; \t/>]{0,12}(?:[\s+>|]|\\{1,4}[nrt]){0,40}[\\\"'-]{0,8}(?:parameter)?(?:value|val|default|content)))"
 )
@@ -36,16 +38,37 @@ _ENDS = _TAIL + _LEADS
 # Headers and calls that `marked` looks at are met on the way.
 # Each pattern opens with a letter that is rare, for `re` leaps from one to the next; what stands before it is looked at
 # then. `start` says how far before that the name's word begins.
-_STEMS = (
-    (b"pass", re.compile(rb"pass(?P<sure>w(?:or[dt]|d)|phrase|code|wd)?(?:e(?<=mot de passe))?" + _ENDS), {None: (b"pass", 0)}),
+_STEMS: tuple[tuple[bytes, re.Pattern[bytes], dict[str | None, tuple[bytes, int]]], ...] = (
+    (
+        b"pass",
+        re.compile(rb"pass(?P<sure>w(?:or[dt]|d)|phrase|code|wd)?(?:e(?<=mot de passe))?" + _ENDS),
+        {None: (b"pass", 0)},
+    ),
     (b"pw", re.compile(rb"(?P<sure>pw(?:d|(?<![a-z]pw)))" + _ENDS), {None: (b"pwd", 0)}),
-    (b"k", re.compile(rb"k(?:(?P<token>en(?<=token))|(?P<key>ey)|(?P<sure>ennwort))" + _ENDS + rb"|k(?P<cookie>ie(?<=cookie))"), {"token": (b"token", 2), "key": (b"key", 0), "sure": (b"pwd", 0)}),
+    (
+        b"k",
+        re.compile(
+            rb"k(?:(?P<token>en(?<=token))|(?P<key>ey)|(?P<sure>ennwort))" + _ENDS + rb"|k(?P<cookie>ie(?<=cookie))"
+        ),
+        {"token": (b"token", 2), "key": (b"key", 0), "sure": (b"pwd", 0)},
+    ),
     (
         b"c",
-        re.compile(rb"c(?:(?P<secret>ret(?<=secret)(?:[_. -]?(?:access[_. -]?)?key(?:[_. -]?base)?)?)|(?P<cred>red(?:ential)?s?)|(?P<sure>ontrase(?:n|\xf1|\xd1)a))" + _ENDS + rb"|c(?P<securestring>ure(?<=secure)string)"),
+        re.compile(
+            rb"c(?:(?P<secret>ret(?<=secret)(?:[_. -]?(?:access[_. -]?)?key(?:[_. -]?base)?)?)|(?P<cred>red(?:ential)?s?)|(?P<sure>ontrase(?:n|\xf1|\xd1)a))"
+            + _ENDS
+            + rb"|c(?P<securestring>ure(?<=secure)string)"
+        ),
         {"secret": (b"secret", 2), "cred": (b"cred", 0), "sure": (b"pwd", 0)},
     ),
-    (b"auth", re.compile(rb"auth(?P<authorization>orization)(?!\w)|auth(?:orization|entication|_?data|_?string|_?code)?" + _ENDS), {None: (b"auth", 0)}),
+    (
+        b"auth",
+        re.compile(
+            rb"auth(?P<authorization>orization(?<![a-z]authorization))(?!\w)|auth(?:orization|entication|_?data|_?string|_?code)?"
+            + _ENDS
+        ),
+        {None: (b"auth", 0)},
+    ),
 )
 _WORD = b"abcdefghijklmnopqrstuvwxyz0123456789"
 _NAME = _WORD + b"_.-$"
@@ -53,26 +76,146 @@ _JOINTS = b"_-. "
 
 # Before a `pass` that is no `password`: a word of its own, or one of these.
 _PASS_OWNERS = (
-    *(b"db", b"user", b"usr", b"my", b"root", b"admin", b"smtp", b"mail", b"email", b"ssh", b"ftp", b"pg", b"sql", b"mysql"),
+    *(
+        b"db",
+        b"user",
+        b"usr",
+        b"my",
+        b"root",
+        b"admin",
+        b"smtp",
+        b"mail",
+        b"email",
+        b"ssh",
+        b"ftp",
+        b"pg",
+        b"sql",
+        b"mysql",
+    ),
     *(b"redis", b"http", b"proxy", b"key", b"store", b"trust", b"ldap", b"sudo", b"wifi", b"vpn", b"login", b"sftp"),
 )
 # Before `key`: with these it opens something, or signs.
 _KEY_OWNERS = (
-    *(b"api", b"secret", b"access", b"private", b"priv", b"account", b"auth", b"signing", b"sign", b"encryption", b"encrypt"),
-    *(b"decryption", b"shared", b"master", b"client", b"app", b"application", b"storage", b"admin", b"webhook", b"crypto", b"cipher"),
-    *(b"aes", b"hmac", b"jwt", b"deploy", b"consumer", b"subscription", b"functions", b"integration", b"ingest", b"ingestion"),
-    *(b"license", b"licence", b"server", b"security", b"service", b"db", b"database", b"write", b"rest", b"sas", b"project", b"cloud"),
+    *(
+        b"api",
+        b"secret",
+        b"access",
+        b"private",
+        b"priv",
+        b"account",
+        b"auth",
+        b"signing",
+        b"sign",
+        b"encryption",
+        b"encrypt",
+    ),
+    *(
+        b"decryption",
+        b"shared",
+        b"master",
+        b"client",
+        b"app",
+        b"application",
+        b"storage",
+        b"admin",
+        b"webhook",
+        b"crypto",
+        b"cipher",
+    ),
+    *(
+        b"aes",
+        b"hmac",
+        b"jwt",
+        b"deploy",
+        b"consumer",
+        b"subscription",
+        b"functions",
+        b"integration",
+        b"ingest",
+        b"ingestion",
+    ),
+    *(
+        b"license",
+        b"licence",
+        b"server",
+        b"security",
+        b"service",
+        b"db",
+        b"database",
+        b"write",
+        b"rest",
+        b"sas",
+        b"project",
+        b"cloud",
+    ),
 )
-_NO_KEY_OWNERS = (b"public", b"pub", b"primary", b"foreign", b"sort", b"partition", b"cache", b"session", b"object", b"idempotency", b"row")
+_NO_KEY_OWNERS = (
+    b"public",
+    b"pub",
+    b"primary",
+    b"foreign",
+    b"sort",
+    b"partition",
+    b"cache",
+    b"session",
+    b"object",
+    b"idempotency",
+    b"row",
+)
 # Before `token`: with these it opens something.
 _TOKEN_OWNERS = (
-    *(b"access", b"auth", b"api", b"bearer", b"refresh", b"oauth", b"bot", b"personal", b"private", b"deploy", b"secret", b"app"),
-    *(b"service", b"admin", b"user", b"registry", b"client", b"webhook", b"security", b"runner", b"login", b"push", b"device"),
+    *(
+        b"access",
+        b"auth",
+        b"api",
+        b"bearer",
+        b"refresh",
+        b"oauth",
+        b"bot",
+        b"personal",
+        b"private",
+        b"deploy",
+        b"secret",
+        b"app",
+    ),
+    *(b"service", b"admin", b"user", b"registry", b"webhook", b"security", b"runner", b"login", b"push", b"device"),
 )
 # A place in a list, a piece of a text: no secret, whatever its value.
 _NO_TOKEN_OWNERS = (
-    *(b"next", b"page", b"continuation", b"pagination", b"pad", b"eos", b"bos", b"unk", b"sep", b"cls", b"mask", b"stop", b"special"),
-    *(b"start", b"end", b"max", b"min", b"num", b"last", b"first", b"prev", b"previous", b"sync", b"cancellation", b"cursor", b"image"),
+    *(
+        b"next",
+        b"page",
+        b"continuation",
+        b"pagination",
+        b"pad",
+        b"eos",
+        b"bos",
+        b"unk",
+        b"sep",
+        b"cls",
+        b"mask",
+        b"stop",
+        b"special",
+    ),
+    *(
+        b"start",
+        b"end",
+        b"max",
+        b"min",
+        b"num",
+        b"last",
+        b"first",
+        b"prev",
+        b"previous",
+        b"sync",
+        b"cancellation",
+        b"cursor",
+        b"image",
+        b"change",
+        b"lock",
+        b"request",
+        b"idempotency",
+    ),
 )
 # Makers whose name before `key` or `token` says that it is theirs.
 _MAKERS = frozenset(
@@ -105,7 +248,7 @@ _USED = re.compile(
 )
 
 # How far before its anchor a mark begins.
-_MARKS: dict[str | None, int] = {"authorization": 0, "cookie": 3, "securestring": 2}
+_MARKS = {"authorization": 0, "cookie": 3, "securestring": 2}
 
 
 class Words(NamedTuple):
@@ -129,10 +272,13 @@ def _words(page: Page) -> Words:
     for word in (b" as ", b" als "):
         if word in page.low:
             found.uses.extend(_used(page, word))
+    short = page.is_short
     for literal, pattern, stems in _STEMS:
-        for match in page.matches(literal, pattern):
+        if short and literal not in page.low:
+            continue
+        for match in pattern.finditer(page.low):
             group = match.lastgroup
-            if group in _MARKS:
+            if group is not None and group in _MARKS:
                 found.marks.append((group, match.start() - _MARKS[group]))
                 continue
             stem, back = stems[group] if group in stems else stems[None]
@@ -159,6 +305,9 @@ def _named(page: Page, stem: bytes, match: re.Match[bytes], at: int) -> Name | N
     start = at - len(before) + len(before.rstrip(_NAME))
     if start and low[start - 1 : start] == b"\\" and low[start : start + 1] in (b"n", b"r", b"t"):
         start += 1
+    # A map of types: `"AWS::IAM::AccessKey": "…"`.
+    if low[start - 2 : start] == b"::" and low[match.end() : match.end() + 1] in (b'"', b"'"):
+        return None
     proof = _proof(stem, before, match, page, start, at)
     return None if proof is None else Name(start, match.end(), proof)
 
@@ -169,14 +318,18 @@ def _proof(stem: bytes, before: bytes, match: re.Match[bytes], page: Page, start
     owner = before.rstrip(_JOINTS)
     joined = len(owner) < len(before)
     if stem == b"pass":
-        if not before[-1:].isalpha() or before.endswith(_PASS_OWNERS) or (page.bytes[at : at + 1] == b"P" and page.bytes[at - 1 : at].islower()):
+        if (
+            not before[-1:].isalpha()
+            or before.endswith(_PASS_OWNERS)
+            or (page.bytes[at : at + 1] == b"P" and page.bytes[at - 1 : at].islower())
+        ):
             return Proof.PASSWORD
         return None
     word = owner[len(owner.rstrip(_WORD)) :]
     if stem == b"key":
         if word.endswith(_NO_KEY_OWNERS):
             return None
-        if word.endswith(_KEY_OWNERS) and (word in _KEY_OWNERS or len(word) > 5) or word in _MAKERS:
+        if (word.endswith(_KEY_OWNERS) and (word in _KEY_OWNERS or len(word) > 5)) or word in _MAKERS:
             return Proof.SECRET
         return Proof.KEY if joined or not word or page.bytes[at : at + 1] == b"K" else None
     if stem == b"token":
@@ -191,7 +344,7 @@ def _proof(stem: bytes, before: bytes, match: re.Match[bytes], page: Page, start
             return Proof.SECRET
         if before.endswith(b":") and before[-2:-1].isdigit():
             return None
-        return Proof.SECRET if word and before[-1:] in (b"_", b"-", b".") else Proof.TOKEN
+        return Proof.SECRET
     if stem in (b"cred", b"auth"):
         return None if before[-1:].isalpha() and before[-1:] not in _JOINTS else Proof.TOKEN
     return Proof.SECRET

@@ -31,6 +31,7 @@ class Page:
         self.text = text
         self.bytes = text.encode("latin-1", "replace")
         self.low = self.bytes.lower()
+        self.is_short = len(text) < _SHORT
         self.words: Any = None
 
     def places(self, literal: bytes) -> Iterator[int]:
@@ -43,7 +44,7 @@ class Page:
 
     def matches(self, literal: bytes, pattern: re.Pattern[bytes]) -> Iterator[re.Match[bytes]]:
         """Where a pattern (of lower case) that holds a literal matches; a short text is asked for the literal first."""
-        if len(self.low) < _SHORT and literal not in self.low:
+        if self.is_short and literal not in self.low:
             return iter(())
         return pattern.finditer(self.low)
 

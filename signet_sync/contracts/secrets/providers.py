@@ -132,7 +132,8 @@ def _piece(piece: re.Match[str], *, at_end: bool) -> str:
         return f"[{letters}]{{{least},}}"
     if not at_end:
         return f"[{letters}]{{{least}}}" if most == least else f"[{letters}]{{{least},{most}}}"
-    wrapped = f"(?=[{letters}]{{16}})(?:[{letters}]{BREAK}){{{most - 1}}}" if most > 17 else ""
+    begins = min(16, most - 6)
+    wrapped = f"(?=[{letters}]{{{begins}}})(?:[{letters}]{BREAK}){{{most - 1}}}" if most > 15 else ""
     if mark == "!":
         wrapped = f"(?:{wrapped}|[{letters}]{{{least - 1}}})" if wrapped else f"[{letters}]{{{least - 1}}}"
         return wrapped + f"[{letters}](?![A-Za-z0-9])"
@@ -205,7 +206,9 @@ _BOUNDARY = re.compile(rf"(?:(?<![A-Za-z0-9])|{ESCAPED})")
 _WHOLE = re.compile(rf"(?:(?<![A-Za-z0-9_-])|{ESCAPED}|(?<=^[-_])|(?<=\n[-_]))", re.M)
 _SHORT = 4
 # Heads that are known even behind what is joined to them.
-_JOINED = re.compile(r"[-_](?=gh[pousr]_|github_pat_|gl[a-z]{2,5}-|sk-ant-|sk-proj-|[rs]k_live_|xox[a-z]-|npm_|pypi-A|dop_v1_|hvs|sbp_|dckr_)")
+_JOINED = re.compile(
+    r"[-_](?=gh[pousr]_|github_pat_|gl[a-z]{2,5}-|sk-ant-|sk-proj-|[rs]k_live_|xox[a-z]-|npm_|pypi-A|dop_v1_|hvs|sbp_|dckr_)"
+)
 
 # What the notation of the table cannot say.
 _JWT = re.compile(
@@ -225,7 +228,10 @@ _HEADLESS = re.compile(
     r"(?P<mailchimp>[0-9a-f]{32}-us\d{1,2})|(?P<new_relic>[0-9a-f]{36}NRAL)|(?P<maxmind>\w{6}_\w{29}_mmk)"
     r"|(?P<rapidapi>[0-9a-z]{10}msh[0-9a-z]{15}p1[0-9a-z]{6}jsn[0-9a-z]{12})"
 )
-_TELEGRAM = re.compile(rf"(?<=[0-9]{{8}}:)AA(?:(?=[A-Za-z0-9_-]{{16}})(?:[A-Za-z0-9_-]{BREAK}){{32}}[A-Za-z0-9_-]+|[A-Za-z0-9_-]{{30,}})")
+_AZURE_MARKS = ("JQQJ99", "AZDO", "AzFu", "AzSe")
+_TELEGRAM = re.compile(
+    rf"(?<=[0-9]{{8}}:)AA(?:(?=[A-Za-z0-9_-]{{16}})(?:[A-Za-z0-9_-]{BREAK}){{32}}[A-Za-z0-9_-]+|[A-Za-z0-9_-]{{30,}})"
+)
 # The secret half of a pair stands within a line of its key id.
 _AWS_PAIR = re.compile(
     r"[^A-Za-z0-9/+\n][^\n]{0,60}?(?:\n[^\n]{0,40}?)?(?<![A-Za-z0-9/+])([A-Za-z0-9/+]{40})(?![A-Za-z0-9/+=])"
@@ -234,7 +240,7 @@ _AWS_PAIR = re.compile(
 
 _LETTERS = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz_-"
 _HEX = b"0123456789abcdef-"
-_BEFORE_HEX = frozenset((b":", b"/"))
+_BEFORE_HEX = frozenset((b":", b"/", b".", b"$"))
 _MAY_BE_LETTERS = re.compile(rb"[-_]?(?:A(?:KIA|SIA|BIA|CCA)|hf_)").match
 
 
@@ -244,10 +250,16 @@ def find(page: Page) -> Iterator[Found]:
     done = 0
     for start, end in page.runs(_LEAST_RUN):
         # Names have no digits, nearly all tokens have some.
-        if start < done or (end - start < 36 and not raw[start:end].translate(None, _LETTERS) and not _MAY_BE_LETTERS(raw, start)):
+        if start < done or (
+            end - start < 36 and not raw[start:end].translate(None, _LETTERS) and not _MAY_BE_LETTERS(raw, start)
+        ):
             continue
         # Nor do hashes and UUIDs open like a token.
-        if not raw[start:end].translate(None, _HEX) and raw[start - 1 : start] not in _BEFORE_HEX and not raw.startswith(b"fc-", start):
+        if (
+            not raw[start:end].translate(None, _HEX)
+            and raw[start - 1 : start] not in _BEFORE_HEX
+            and not raw.startswith(b"fc-", start)
+        ):
             continue
         found = _token(text, start, end)
         if found:
@@ -260,16 +272,19 @@ def find(page: Page) -> Iterator[Found]:
 
 
 def _token(text: str, start: int, end: int) -> Found | None:
-    before = text[start - 1] if start else "\n"
-    at = start
-    if before in "\\%:./$+" or start > 1 and text[start - 2] == "+":
+    at, before = start, text[start - 1 : start]
+    index = _index()
+    if text[start - 2 : start] in index.before or before == "." or before == ":":
         found = _after(text, start, end, before)
         if found:
             return found
-        at += 1 if before == "\\" else 2 if before == "%" else 0
+    elif before == "\\":
+        at += 1
+    elif before == "%":
+        at += 2
     while text[at : at + 1] in _JOINTS:
         at += 1
-    within = _index().within
+    within = index.within
     heads = within.get(text[at : at + 3]) or within.get(text[at : at + 2])
     if heads:
         best = _matched(text, at, [(head, form) for head, form in heads if text.startswith(head, at)])
@@ -285,7 +300,9 @@ def _token(text: str, start: int, end: int) -> Found | None:
         if joined:
             place = joined.end()
             heads = within.get(text[place : place + 3], [])
-            return _matched(text, place, [(head, form) for head, form in heads if text.startswith(head, place)], whole=False)
+            return _matched(
+                text, place, [(head, form) for head, form in heads if text.startswith(head, place)], whole=False
+            )
     return None
 
 
@@ -308,7 +325,12 @@ def _after(text: str, start: int, end: int, before: str) -> Found | None:
         for literal, form in index.near:
             if literal in near:
                 match = form.pattern.search(text, max(0, start - 64), end + 512)
-                if match and match.end() > start and _BOUNDARY.match(text, match.start()) and _is_token(form, literal, match[0]):
+                if (
+                    match
+                    and match.end() > start
+                    and _BOUNDARY.match(text, match.start())
+                    and _is_token(form, literal, match[0])
+                ):
                     return Found(*match.span(), form.rule)
     return None
 
@@ -330,7 +352,7 @@ def _special(text: str, at: int, end: int) -> Found | None:
         return Found(*match.span(), "discord") if decoded(match[1]).isdigit() else None
     if 36 <= end - at <= 52 and (match := _HEADLESS.match(text, at)) and match.end() == end:
         return Found(*match.span(), (match.lastgroup or "").replace("_", "-"))
-    if end - at >= 48 and (match := _AZURE.match(text, at)):
+    if end - at >= 48 and any(mark in text[at:end] for mark in _AZURE_MARKS) and (match := _AZURE.match(text, at)):
         return Found(*match.span(), "azure-marked")
     return None
 
@@ -346,7 +368,9 @@ def _matched(text: str, place: int, heads: list[tuple[str, Form]], *, whole: boo
     return best
 
 
-_STAND_IN = re.compile(r"x{6}|X{6}|\*{3}|0{10}|your|example|placeholder|redacted|EXAMPLE|YOUR|PLACEHOLDER|1234567890(?:abc|123|$)|abcdefghij|[.]{3}")
+_STAND_IN = re.compile(
+    r"x{6}|X{6}|\*{3}|0{10}|your|example|placeholder|redacted|EXAMPLE|YOUR|PLACEHOLDER|1234567890(?:abc|123|$)|abcdefghij|[.]{3}"
+)
 _PIECES = re.compile(r"[-_.\n/:]")
 
 

@@ -65,7 +65,9 @@ _WORDS = re.compile(r"[A-Za-z]+\d{0,3}(?:[-_.:/ ][A-Za-z]*\d{0,3})*[.!?]?")
 _UUID = re.compile(r"[0-9a-f]{8}-?(?:[0-9a-f]{4}-?){3}[0-9a-f]{12}", re.I)
 _SESSION_TOKEN = re.compile(r"[a-z2-7]{16}")
 _HEX = re.compile(r"(?:[0-9a-f]+|[0-9A-F]+)")
-_PATH = re.compile(r"/?(?:[A-Za-z_][\w.-]*/)+[\w.-]*|[\w-]+\.(?:py|js|ts|json|ya?ml|toml|txt|pem|key|crt|cer|pub|html?|md|cfg|conf|ini|env|sh|go|rs|java|xml|p12|pfx|jks)")
+_PATH = re.compile(
+    r"/?(?:[A-Za-z_][\w.-]*/)+[\w.-]*|[\w-]+\.(?:py|js|ts|json|ya?ml|toml|txt|pem|key|crt|cer|pub|html?|md|cfg|conf|ini|env|sh|go|rs|java|xml|p12|pfx|jks)"
+)
 
 
 class Proof(Enum):
@@ -116,9 +118,7 @@ def decoded(text: str) -> bytes:
 
 
 def _classes(text: str) -> int:
-    return (
-        any("a" <= c <= "z" for c in text) + any("A" <= c <= "Z" for c in text) + any("0" <= c <= "9" for c in text)
-    )
+    return any("a" <= c <= "z" for c in text) + any("A" <= c <= "Z" for c in text) + any("0" <= c <= "9" for c in text)
 
 
 def is_mixed(text: str) -> bool:
@@ -192,7 +192,14 @@ def is_password(value: str, where: Where) -> bool:
         if where is Where.QUOTED or where is Where.LINE:
             return len(value) >= 8 and not value.endswith((".", ":"))
         if where is Where.FIELD:
-            return len(value) >= 8 and value.isascii() and "." not in value and ":" not in value and "/" not in value and not _typed(value)
+            return (
+                len(value) >= 8
+                and value.isascii()
+                and "." not in value
+                and ":" not in value
+                and "/" not in value
+                and not _typed(value)
+            )
         return value.isalpha() and len(value) >= 8 and looks_random(value)
     if _PATH.fullmatch(value) and not _is_random(value):
         return False
@@ -234,15 +241,19 @@ def is_token(value: str, where: Where, *, least: int = 8, words: bool = False) -
             and "/" not in value
             and ":" not in value
         )
-    if where is Where.CODE and _CODE.fullmatch(value) and not (
-        _is_random(value)
-        and (looks_random(letters) or len(_CHANGE.findall(value)) > 2)
-        and not _DOTTED.fullmatch(value)
+    if (
+        where in (Where.CODE, Where.FIELD)
+        and _CODE.fullmatch(value)
+        and not (
+            _is_random(value)
+            and (looks_random(letters) or len(_CHANGE.findall(value)) > 2)
+            and not _DOTTED.fullmatch(value)
+        )
     ):
         return False
     if _PATH.fullmatch(value) and not is_mixed(value):
         return False
-    return len(value) >= 10 and _is_random(value) or (len(value) >= 8 and words and _is_odd(value))
+    return (len(value) >= 10 and _is_random(value)) or (len(value) >= 8 and words and _is_odd(value))
 
 
 def is_key(value: str) -> bool:
@@ -257,7 +268,7 @@ def fits(value: str, proof: Proof, where: Where) -> bool:
     if proof is Proof.SECRET:
         return is_token(value, where, words=True)
     if proof is Proof.TOKEN:
-        return is_token(value, where, least=10)
+        return is_token(value, where, least=8 if is_mixed(value) else 10)
     if proof is Proof.KEY:
         return is_key(value)
     return is_said(value)
@@ -266,14 +277,14 @@ def fits(value: str, proof: Proof, where: Where) -> bool:
 def is_said(value: str) -> bool:
     """What in a sentence can be no word: letters with digits or marks among them."""
     value = value.strip("*_`'\"()")
-    if len(value) < 6 or (value.isalpha() and (len(value) < 12 or value.islower() and len(value) < 16)):
+    if len(value) < 6 or (value.isalpha() and (len(value) < 12 or (value.islower() and len(value) < 16))):
         return False
     if is_placeholder(value) or _is_number(value) or "\\" in value or not any(map(str.isalpha, value)):
         return False
-    if _PATH.fullmatch(value) or _CODE.fullmatch(value) and not _is_random(value):
-        return False
     if _WORDS.fullmatch(value):
         return len(value) >= 12 and looks_random(value)
+    if _PATH.fullmatch(value) or (_CODE.fullmatch(value) and not _is_random(value)):
+        return False
     return _is_odd(value) and not _FORMULA.fullmatch(value)
 
 
