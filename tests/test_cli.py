@@ -105,9 +105,17 @@ WITHOUT_WORKSPACE = {
 SAID = {"HARNESS": "codex", "--input": "input.json", "FILE": "rows.jsonl"}
 
 
+# What may be named in several ways, and so is required in none.
+EITHER = {
+    "violations restore": ["nothing"],
+    "violations accept": ["nothing"],
+    "redact": ["nothing", "--reason", "nothing"],
+}
+
+
 def with_samples(words, command):
     """The command line with something for all that it asks for."""
-    line = [*words, *(["nothing"] if words == ("violations", "restore") else [])]
+    line = [*words, *EITHER.get(" ".join(words), ())]
     for parameter in command.params:
         names = [parameter.human_readable_name, *parameter.opts]
         samples = getattr(parameter.type, "choices", None) or [SAID[name] for name in names if name in SAID]

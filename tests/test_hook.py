@@ -189,7 +189,7 @@ def test_a_secret_in_a_folders_name_or_in_trouble_stays_out(listened, transcript
     assert SECRET not in json.dumps(job.document()) and job.cwd.startswith("/code/[REDACTED:")
     monkeypatch.setenv("SIGNET_AGENTS_PROJECTS", f"/x=Ab {SECRET}")
     take(listened, "codex", payload("SessionEnd", transcript))
-    assert "codex: " in log(listened) and SECRET not in log(listened)
+    assert "[REDACTED:" in log(listened) and SECRET not in log(listened)
 
 
 def test_the_summary_of_a_compaction_is_sanitized_before_it_is_written(listened, transcript):

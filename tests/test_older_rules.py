@@ -336,7 +336,7 @@ def test_live_turns_stand_once_and_without_secrets(desk: Desk, vault: Vault, tol
     text = f"use {SECRET} here\n\n{KEY}"
     identity = buffers.Identity("default", "k", "")
     with buffers.held(desk.workspace.state.live, identity) as buffer:
-        buffer.append([buffers.Line(1, "user", older(sanitize_normalized(text)), moment(0))])
+        buffer.append([buffers.BufferedTurn(1, "user", older(sanitize_normalized(text)), moment(0))])
     settle(desk.workspace)
     given = f"## User\n\n{text}\n" if told else FIRST
     end(vault, session_key="k", captured_at=moment(1), transcript=given)

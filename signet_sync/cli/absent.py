@@ -32,13 +32,16 @@ def _look(context: Context, words: list[str], said: Mapping[str, Any]) -> None:
 
         with viewing.looking(context.place(), said.get("agent") or DEFAULT_AGENT, resolve_now(None)) as garden:
             viewing.known(garden, said["ref"])
-    elif words == ["violations", "accept"]:
+    elif words == ["violations", "accept"] and len(said.get("paths", ())) == 1:
         from signet_sync.agent.violations import difference
         from signet_sync.index.artifacts import seal_of
 
+        (path,) = said["paths"]
+        if any(sign in path for sign in "*?["):
+            return
         with reading(context.place()) as database:
-            if seal_of(database, said["path"]) is None:  # one that is sealed may have changed just now
-                difference(database, context.root, said["path"], 0)
+            if seal_of(database, path) is None:  # one that is sealed may have changed just now
+                difference(database, context.root, path, 0)
     elif words == ["history", "restore"]:
         from signet_sync.vault.git import repository
 
