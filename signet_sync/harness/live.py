@@ -241,6 +241,11 @@ def said_in(text: str) -> list[Said]:
     ]
 
 
+def is_cut(text: str, rest: str) -> bool:
+    """Whether the rest of a text begins within a turn."""
+    return bool(rest.strip()) and bool(said_in(text)) and next(_sections(rest)).speaker is None
+
+
 # ── turns and texts ──
 
 
