@@ -13,7 +13,7 @@ from typing import Literal, Protocol
 
 from signet_sync.contracts.alike import begins
 from signet_sync.contracts.bodies import normalize
-from signet_sync.harness.live import beyond, live_in, said_in, without_live
+from signet_sync.harness.live import beyond, is_cut, live_in, said_in, without_live
 
 FlowKind = Literal["end", "compact"]
 Standing = Literal["absent", "ours", "other"]
@@ -209,13 +209,16 @@ def untold(whole: str, segments: Sequence[str], *, tail: bool = False) -> str:
     rest = _behind_all(whole, segments) if live else unheard(whole, segments) if segments else whole
     if rest is not None or not live:
         return whole if rest is None else rest
-    bare = [text for segment in segments if (text := normalize(without_live(segment))).strip()]
-    rest = unheard(whole, bare) if bare else whole
-    if rest is None:
-        # What one says stands in the middle of another: all of it is compared.
-        rest, live = whole, [said_in(text) for text in segments]
+    left = whole
     for said in live:
-        rest = beyond(rest, said)
+        left = beyond(left, said)
+    bare = [text for segment in segments if (text := normalize(without_live(segment))).strip()]
+    rest = unheard(normalize(left).lstrip("\n"), bare) if bare else left
+    if rest is None or is_cut(whole, rest):
+        # What one says stands in the middle of another: all of it is compared.
+        rest = left
+        for text in bare:
+            rest = beyond(rest, said_in(text))
     return normalize(rest).lstrip("\n")
 
 

@@ -381,6 +381,21 @@ def test_a_harness_transcript_leaves_out_what_a_compaction_has_written(vault: Va
     sound(vault)
 
 
+def test_what_takes_several_files_is_compared_with_all_of_it(
+    vault: Vault, talk: Talk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(capture, "SEGMENT_BYTES", 300)
+    for number in range(2, 6):
+        talk.exchange(number)
+    fed(vault, [line(0, "Question 5: why does question5word of src/queue.py wait?", 50)], SESSION)
+    fed(vault, [line(1, "Nobody else heard of the heron.", 25)], SESSION)
+    put(vault, talk, "end")
+    take(vault)
+    texts = "\n".join(segments(vault))
+    assert len(segments(vault)) > 2 and texts.count("question5word") == texts.count("heron") == 1
+    assert texts.count(" · live") == 1 and turns(vault) == []
+
+
 # ── files ───────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 

@@ -148,6 +148,8 @@ TURNS = st.lists(st.builds(lambda role, text: (role, text), st.sampled_from(["us
 
 @given(TURNS, st.sets(st.integers(0, 7)), st.sampled_from([ours, theirs]), st.integers(1, 3))
 @example([("user", "yes"), ("user", "yes")], {0}, ours, 1)
+@example([("user", "yes"), ("user", "yes\nno"), ("user", "yes")], {1}, theirs, 1)
+@example([("user", "yes"), ("user", "yes"), ("user", "no"), ("user", "yes")], {0, 2}, theirs, 2)
 def test_endings_in_any_number_hold_every_turn_once(
     given_turns: list[tuple[str, str]], heard: set[int], form: object, cut: int
 ) -> None:

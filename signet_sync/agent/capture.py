@@ -218,7 +218,7 @@ def _write(
         # One turn may be longer than a file: its parts are named by the milliseconds before the last one's.
         moment = max(chunk[-1].at, after + 2000 * (len(utf8(text)) // room))
         after = moment // 1000 * 1000 + 1000
-        given = _segment(conversation, chunk, text, moment, done, now_us)
+        given = replace(_segment(conversation, chunk, text, moment, done, now_us), more=chunk is not chunks[-1])
         _add(done, sessions.end(workspace, given, now_us=now_us, propose=propose))
 
 

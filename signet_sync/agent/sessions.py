@@ -60,6 +60,7 @@ class _Request:
     request: str
     redactions: dict[str, int] = field(default_factory=dict)
     captured_us: int | None = None
+    more: bool = False
 
     @property
     def session(self) -> tuple[str, str, str]:
@@ -92,7 +93,7 @@ def _session_request(given: SessionInput) -> _Request:
     transcript = _clean(given.transcript, counts)
     summary = _clean(given.summary, counts) if given.summary is not None else None
     bodies = {"transcript": transcript, "summary": summary or None}
-    return _request("end", given, bodies, given.tail, counts)
+    return replace(_request("end", given, bodies, given.tail, counts), more=given.more)
 
 
 def _compaction_request(given: CompactionInput) -> _Request:
@@ -355,7 +356,8 @@ class _New:
 
 def _news(workspace: Workspace, request: _Request, rows: list[Row], now_us: int) -> _New | None:
     """What is to be written; None where every word is kept already, live turns included."""
-    covered = live.covered(workspace.database, flows.ending_of(_moments(request, now_us)))
+    ending = flows.ending_of(_moments(request, now_us))
+    covered = live.covered(workspace.database, ending) if not request.more else []
     said = [live_turns.said_of(one.turn) for one in covered]
     kept = [(row.content, row.membership_us) for row in rows if row.source_kind == "transcript"]
     absent = live_turns.unheld(said, kept, request.bodies.get("transcript") or "")

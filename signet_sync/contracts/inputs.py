@@ -34,11 +34,15 @@ class _Identity:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SessionInput(_Identity):
-    """The end of a session; `transcript` is all of it so far, or with `tail` the turns since its last ending."""
+    """The end of a session; `transcript` is all of it so far, or with `tail` the turns since its last ending.
+
+    `more`: the rest of it follows as an ending of its own, so that nobody knows yet what it lacks.
+    """
 
     transcript: str
     summary: str | None = None
     tail: bool = False
+    more: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,7 +57,7 @@ def session_input(document: object, *, now_us: int) -> SessionInput:
 
     Raises `UsageError` (`input-invalid`, `agent-invalid`) that names the field and what it must be.
     """
-    given = _mapping(document, {f.name for f in fields(SessionInput)} - {"tail"} | {"transcript_is"})
+    given = _mapping(document, {f.name for f in fields(SessionInput)} - {"tail", "more"} | {"transcript_is"})
     scope = given.get("transcript_is")
     if scope not in (None, "whole", "tail"):
         raise _bad("transcript_is", 'must be "whole" or "tail"')

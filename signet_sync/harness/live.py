@@ -28,7 +28,7 @@ _SAID_BY = re.compile(r"\*said by (.{1,200})\*\n\n")
 _REDACTED = re.compile(r"\[REDACTED(?::[^\[\]\n]{0,80})?\]")
 _DIVIDER = "***\n\n"
 # Of a turn that stands in very many places, so many on either side of its own number are looked at.
-_NEAR = 100
+_NEAR = 32
 # The clocks by which one turn is timed twice are not further apart.
 _APART_US = 60_000_000
 
@@ -101,26 +101,32 @@ class _Text:
         self.text = text
         self.sections = list(_sections(text))
         self.lines = [line for number, one in enumerate(self.sections) for line in _lines(text, number, one)]
+        self._held: dict[tuple[str, tuple[str, ...]], list[tuple[int, int]]] = {}
         self._places: dict[str, list[int]] = {}
         for place, line in enumerate(self.lines):
             self._places.setdefault(line.bare, []).append(place)
 
-    def holding(self, turn: Said) -> list[tuple[int, int]]:
-        """Where a turn may stand: its first line, and the line behind its last one."""
-        speaker, wanted = canonical(turn.role, turn.text)
-        found = []
+    def holding(self, like: tuple[str, tuple[str, ...]]) -> list[tuple[int, int]]:
+        """Where a turn of these words may stand: its first line, and the line behind its last one."""
+        if like not in self._held:
+            self._held[like] = list(self._holding(*like))
+        return self._held[like]
+
+    def _holding(self, speaker: str, wanted: tuple[str, ...]) -> Iterator[tuple[int, int]]:
         for place in self._places.get(wanted[0], ()) if wanted else ():
             end = place + len(wanted)
-            section = self.sections[self.lines[place].section]
+            section = self.lines[place].section
             if (
                 end <= len(self.lines)
-                and self.lines[end - 1].section == self.lines[place].section
-                and section.speaker in (None, speaker)
-                and not _is_apart(section.at_us, turn.at_us)
+                and self.lines[end - 1].section == section
+                and self.sections[section].speaker in (None, speaker)
                 and all(self.lines[place + n].bare == bare for n, bare in enumerate(wanted))
             ):
-                found.append((place, end))
-        return found
+                yield place, end
+
+    def at_us(self, line: int) -> int | None:
+        """When the turn was said in which a line stands."""
+        return self.sections[self.lines[line].section].at_us
 
 
 def _is_apart(one: int | None, other: int | None) -> bool:
@@ -182,13 +188,12 @@ def _candidates(text: _Text, said: Sequence[Said]) -> list[list[tuple[int, int]]
     seen: Counter[tuple[str, tuple[str, ...]]] = Counter()
     found = []
     for turn in said:
-        places = text.holding(turn)
+        like = canonical(turn.role, turn.text)
+        places = text.holding(like)
         if len(places) > 2 * _NEAR:
-            like = canonical(turn.role, turn.text)
-            near = seen[like]
+            places = places[max(seen[like] - _NEAR, 0) : seen[like] + _NEAR]
             seen[like] += 1
-            places = places[max(near - _NEAR, 0) : near + _NEAR]
-        found.append(places)
+        found.append([place for place in places if not _is_apart(text.at_us(place[0]), turn.at_us)])
     return found
 
 
@@ -234,6 +239,11 @@ def said_in(text: str) -> list[Said]:
         for one in _sections(text)
         if one.speaker is not None
     ]
+
+
+def is_cut(text: str, rest: str) -> bool:
+    """Whether the rest of a text begins within a turn."""
+    return bool(rest.strip()) and bool(said_in(text)) and next(_sections(rest)).speaker is None
 
 
 # ── turns and texts ──
@@ -380,9 +390,13 @@ def held_entries(entries: Sequence[tuple[str, str, int]], said: Sequence[Said]) 
     wanted: dict[tuple[str, tuple[str, ...]], list[int]] = {}
     for place, (role, text, _) in enumerate(entries):
         wanted.setdefault(canonical(role, text), []).append(place)
+    seen: Counter[tuple[str, tuple[str, ...]]] = Counter()
     candidates = []
     for turn in said:
         places = wanted.get(canonical(turn.role, turn.text), [])
-        fitting = [place for place in places if not _is_apart(entries[place][2], turn.at_us)]
-        candidates.append([(place, place + 1) for place in fitting[: 2 * _NEAR]])
+        if len(places) > 2 * _NEAR:
+            like = canonical(turn.role, turn.text)
+            places = places[max(seen[like] - _NEAR, 0) : seen[like] + _NEAR]
+            seen[like] += 1
+        candidates.append([(place, place + 1) for place in places if not _is_apart(entries[place][2], turn.at_us)])
     return {place[0] for place in _aligned(candidates) if place is not None}
