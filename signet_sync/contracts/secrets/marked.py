@@ -132,7 +132,7 @@ def _login(match: re.Match[str]) -> Span | None:
 def _slashed(match: re.Match[str]) -> Span | None:
     """The same with a `/` in it: neither a port and a path, nor words."""
     secret = match["secret"]
-    if secret.partition("/")[0].isdigit() or not is_said(secret) or not any(map(str.isdigit, secret)):
+    if secret.partition("/")[0].isdigit() or not any(map(str.isdigit, secret)):
         return None
     return _login(match)
 
@@ -216,7 +216,7 @@ def _literal(match: re.Match[str]) -> Span | None:
 _ARGUMENT = r"[\"']?(?P<secret>[^\s\"']{4,200})"
 _CURL = Rule(
     "curl-user",
-    re.compile(r"[ \t](?:-u|--user|--proxy-user|-U|-a)[ =]{0,2}[\"']?[^\s:\"'\[/]{1,64}:(?P<secret>[^\s\"'\[]{3,})"),
+    re.compile(r"[ \t](?:-u|--user|--proxy-user|-U|-a)[ =]{0,2}[\"']?(?:[^\s:\"'\[/]{1,64}:|[\w.\\/-]{1,64}%)(?P<secret>[^\s\"'\[]{3,})"),
     _login,
 )
 # By the letter of the option: the programs that take a password there, and how.

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 
 from signet_sync.contracts.secrets.names import Name, words
 from signet_sync.contracts.secrets.page import Found, Page
-from signet_sync.contracts.secrets.values import Proof, Where, fits, is_said, is_vocabulary
+from signet_sync.contracts.secrets.values import Proof, Where, fits, is_mixed, is_said, is_vocabulary
 
 RULE = "assignment"
 _LONGEST = 1024
@@ -27,7 +27,7 @@ _LINK = re.compile(
     (?P<remark>\[[^\]\n]{0,40}\]|\([^()\n]{1,40}\)|(?:for|von|für)[ ][^\n:=]{1,80})?
     [ \t]{0,8}
     (?:
-      (?P<typed>:[ \t]{0,4}(?:[&*?]|\[\])*[A-Za-z_][\w.\[\]<>&*?|, '"]{0,48}?[ \t]{0,4}=(?![=>])|(?:str|string|String)[ \t]{0,4}:?=(?!=))
+      (?P<typed>:[ \t]{0,4}(?:[&*?]|\[\])*[A-Za-z_][\w.]{0,32}(?:[\[<][\w.\[\]<>&*?|, '"]{0,48}?[\]>])?(?:[ ]?\|[ ]?[\w.\[\]]{1,24}){0,3}[ \t]{0,4}=(?![=>])|(?:str|string|String)[ \t]{0,4}:?=(?!=))
       |(?P<pair>[,;/]?(?:[\s+>|]|\\{1,4}[nrt]){0,40}[,;/]?\s{0,8}-?\\{0,7}["']?(?:(?i:parameter)?(?i:value|default|val|content))\\{0,7}["']?[ \t]*[:=][ \t]*)
       |(?P<sep>(?::=|=>|->|\?=|\+=|\|\|=?|\?\?=?|={1,3}|!==?|:(?!:)|：|<-|→)(?:[*_]{1,2}(?=[\s`]))?(?:[ \t]*!!?\w+(?=[ \t]))?)
       |(?P<set>\)\s{0,4}(?:\.(?:send_keys|sendKeys|fill|type|setValue|set|text)\(|\|\||\?\?|or\b)[ \t]*)
@@ -159,7 +159,11 @@ def _given(page: Page, name: Name, link: re.Match[str], at: int) -> tuple[int, i
         at = wrapped.end()
     quoted = _quoted(text, at)
     if quoted is not None:
-        return quoted if fits(text[slice(*quoted)], proof, Where.QUOTED) else None
+        value = text[slice(*quoted)]
+        # A cache's key is a digest too.
+        if proof is Proof.KEY and name.end - name.start == 3 and value.isalnum() and not is_mixed(value):
+            return None
+        return quoted if fits(value, proof, Where.QUOTED) else None
     if wrapped:
         return None
     blanks = _BLANKS.match(text, at)

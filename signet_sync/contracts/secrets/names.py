@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from signet_sync.contracts.secrets.makers import MAKERS
 from signet_sync.contracts.secrets.page import Page
 from signet_sync.contracts.secrets.values import Proof
 
@@ -217,30 +218,6 @@ _NO_TOKEN_OWNERS = (
         b"idempotency",
     ),
 )
-# Makers whose name before `key` or `token` says that it is theirs.
-_MAKERS = frozenset(
-    b"""abuseipdb adafruit adobe ably airbrake airtable airship algolia alchemy alibaba aliyun amplitude anthropic apify apollo appcues
-    artifactory asana atlassian auth0 aws axonaut azure bamboo beamer bitbucket bitfinex bitly bittrex bitrise blynk braintree branch brevo
-    browserstack bugsnag buildkite cal calendly chargebee circle circleci clarifai clearbit clickup clojars cloudflare cloudinary
-    codacy codecov cohere coinbase confluent contentful convertkit coveralls crowdin customerio databricks datadog datagov dd deepgram
-    deepseek deepl delighted deputy detectify devcycle digitalocean discord docker doppler drone dropbox duffel dynatrace easypost
-    elevenlabs elastic etherscan etsy eventbrite exchangerate facebook fastly figma finicity finnhub firebase flickr flutterwave fly
-    freshbooks freshdesk frontapp fullstory fireworks gcp geckoboard gemini genius ghost gitea github gitlab gitter gocardless google
-    grafana groq harness helpscout heroku hotjar hubspot huggingface ibm ibmcloud infracost infura instagram intercom ipinfo
-    ipstack jenkins jfrog jira jotform jumpcloud keen kite klaviyo kraken kucoin langchain langfuse langsmith launchdarkly lastfm lemlist
-    line linear linkedin lob logdna loggly looker mailchimp mailgun mailjet mandrill mapbox mattermost messagebird mistral
-    mixpanel monday moralis netlify newrelic ngrok noticeable notion npm nuget nvidia nytimes okta omnisend onesignal
-    openai opencage openrouter openweather opsgenie optimizely packagecloud paddle pagerduty parse paypal paystack perplexity
-    pinata pinecone pipedrive pivotal plaid planetscale plivo polygon postbacks posthog postman postmark prefect pulumi pusher pypi
-    quay quicknode rapidapi readme recaptcha replicate rollbar rubygems sauce scaleway scrapingbee segment sendbird sendgrid
-    sendinblue sentry serpapi shippo shodan shopify shortcut sidekiq slack snyk sonar sonarcloud sonarqube sourcegraph splunk spotify
-    square stability strava stripe stytch sumologic supabase surveymonkey tableau tailscale tavily telegram terraform
-    thousandeyes tiingo todoist together toggl travis trello tumblr twilio twitch twitter typeform unsplash uploadcare uptimerobot
-    vault vercel virustotal voyage vultr wakatime weaviate webflow wistia wordpress workos xai yandex yelp youtube zapier zendesk zeplin
-    zoho zoom""".split()
-)
-
-
 # «Use X as the token»: what is used stands before.
 _USED = re.compile(
     rb"[ ](?:(?:the|an?|my|your|our|this|das|dein|mein|unser)[ ])?(?:[a-z0-9_-]{1,24}[ ])?[a-z0-9_-]{0,24}"
@@ -329,13 +306,13 @@ def _proof(stem: bytes, before: bytes, match: re.Match[bytes], page: Page, start
     if stem == b"key":
         if word.endswith(_NO_KEY_OWNERS):
             return None
-        if (word.endswith(_KEY_OWNERS) and (word in _KEY_OWNERS or len(word) > 5)) or word in _MAKERS:
+        if (word.endswith(_KEY_OWNERS) and (word in _KEY_OWNERS or len(word) > 5)) or word in MAKERS:
             return Proof.SECRET
         return Proof.KEY if joined or not word or page.bytes[at : at + 1] == b"K" else None
     if stem == b"token":
         if word.endswith(_NO_TOKEN_OWNERS):
             return None
-        if word.endswith(_TOKEN_OWNERS) or word in _MAKERS:
+        if word.endswith(_TOKEN_OWNERS) or word in MAKERS:
             return Proof.SECRET
         upper = page.bytes[start : at + 5]
         return Proof.SECRET if joined and upper.isupper() and b"_" in upper else Proof.TOKEN

@@ -14,6 +14,7 @@ from functools import cache, cached_property
 from hashlib import sha256
 from itertools import product
 
+from signet_sync.contracts.secrets.makers import MAKERS
 from signet_sync.contracts.secrets.page import Found, Page
 from signet_sync.contracts.secrets.values import decoded, is_mixed, is_placeholder
 
@@ -260,8 +261,9 @@ def find(page: Page) -> Iterator[Found]:
             and raw[start - 1 : start] not in _BEFORE_HEX
             and not raw.startswith(b"fc-", start)
         ):
-            continue
-        found = _token(text, start, end)
+            found = _of_maker(page, start, end) if end - start in _LENGTHS else None
+        else:
+            found = _token(text, start, end) or _of_maker(page, start, end)
         if found:
             done = found.end
             yield found
@@ -269,6 +271,34 @@ def find(page: Page) -> Iterator[Found]:
                 pair = _AWS_PAIR.match(text, done)
                 if pair and is_mixed(pair[1]) and not is_placeholder(pair[1]):
                     yield Found(*pair.span(1), "aws-pair")
+
+
+# Lengths of hex that keys have, and hashes too.
+_LENGTHS = (32, 36, 40, 64)
+_GIVES = re.compile(rb"([a-z0-9]{3,20})(?:[\"'\]`]|\\[\"']){0,2}[ \t]{0,8}[:=]>?[ \t]{0,8}\\{0,3}[\"'`]?$")
+
+
+def _of_maker(page: Page, start: int, end: int) -> Found | None:
+    """What stands under a maker's bare name: `algolia = "…"`."""
+    low = page.low
+    if low[max(0, start - 4) : start].rstrip(b" \t\"'`\\")[-1:] not in _GIVEN_BY:
+        return None
+    given = _GIVES.search(low, max(0, start - 40), start)
+    if given is None or given[1] not in MAKERS or given[1] in _ALSO_WORDS:
+        return None
+    value = page.text[start:end]
+    hexadecimal = not value.strip("0123456789abcdef-")
+    if (hexadecimal or (end - start >= 20 and is_mixed(value))) and not is_placeholder(value):
+        return Found(start, end, "assignment")
+    return None
+
+
+_GIVEN_BY = frozenset((b"=", b":"))
+# Makers whose names stand before other things as well: revisions, versions, hosts.
+_ALSO_WORDS = frozenset(
+    b"""aws gcp azure google github gitlab bitbucket docker npm nuget pypi quay line branch box segment square together vault fly
+    parse monday genius keen kite harness drone circle cal ghost polygon facebook instagram twitter youtube spotify terraform""".split()
+)
 
 
 def _token(text: str, start: int, end: int) -> Found | None:
@@ -368,9 +398,7 @@ def _matched(text: str, place: int, heads: list[tuple[str, Form]], *, whole: boo
     return best
 
 
-_STAND_IN = re.compile(
-    r"x{6}|X{6}|\*{3}|0{10}|your|example|placeholder|redacted|EXAMPLE|YOUR|PLACEHOLDER|1234567890(?:abc|123|$)|abcdefghij|[.]{3}"
-)
+_STAND_IN = re.compile(r"(?i:x{6})|\*{3}|0{10}|[.]{3}|(?i:your|example|placeholder|redacted)")
 _PIECES = re.compile(r"[-_.\n/:]")
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import binascii
 import re
 from base64 import b64decode
-from enum import Enum
+from enum import Enum, auto
 from functools import lru_cache
 
 # ── what stands for a secret ──
@@ -21,8 +21,8 @@ _REFERENCE = re.compile(
 )
 _ANYWHERE = re.compile(
     r"your|examp|placeh|chang[ei][-_ ]?(?:me|this|it)|replac|redact|dummy|[xX]{4}|\*{3}|•|…|\.{3}|process\.env|environ|getenv|\$\{[\w.:-]*\}"
-    r"|\$\([\w ]|\{\{[^{}]*\}\}|<%|insert|todo|fixme|not[-_ ]?(?:a[-_ ]|real|set|used)|0{8}|fake|sample|mock|-here|_here|<your|<my|\bENV\["
-    r"|\{\d?(?::[^{}]*)?\}|%[sd]\b|\ufffd|secrets\.|undefined|123456789|abcdefghij|[-_]goes[-_]|\[REDACTED",
+    r"|\$\([\w ]|\{\{[^{}]*\}\}|<%|insert|todo|fixme|not[-_ ]?(?:a[-_ ]|real|set|used)|0{8}|fake|sample|mock|[-_]here\b|<your|<my|\bENV\["
+    r"|\{\d?(?::[^{}]*)?\}|%[sd]\b|\ufffd|secrets\.|undefined|[-_]goes[-_]|\[REDACTED",
     re.I,
 )
 # Words of labels, types, tests and documentation: a value of nothing else names a secret rather than being one.
@@ -73,20 +73,20 @@ _PATH = re.compile(
 class Proof(Enum):
     """How much a value must prove: the more the name says, the less."""
 
-    PASSWORD = "password"  # a password's own name: anything that is no placeholder
-    SECRET = "secret"  # a name that can mean nothing else: `client_secret`, `api_key`, `access_token`
-    TOKEN = "token"  # a word that has other meanings: `token`, `auth`, `secret`
-    KEY = "key"  # `key`, which stands for anything
-    PROSE = "prose"  # a sentence: words are words
+    PASSWORD = auto()  # a password's own name: anything that is no placeholder
+    SECRET = auto()  # a name that can mean nothing else: `client_secret`, `api_key`, `access_token`
+    TOKEN = auto()  # a word that has other meanings: `token`, `auth`, `secret`
+    KEY = auto()  # `key`, which stands for anything
+    PROSE = auto()  # a sentence: words are words
 
 
 class Where(Enum):
     """How a value is written, which says where it ends and what else it could be."""
 
-    QUOTED = "quoted"
-    LINE = "line"  # alone on its line behind `=`, as in .env, INI, properties
-    FIELD = "field"  # alone on its line behind `:`, as in YAML
-    CODE = "code"  # anywhere else
+    QUOTED = auto()
+    LINE = auto()  # alone on its line behind `=`, as in .env, INI, properties
+    FIELD = auto()  # alone on its line behind `:`, as in YAML
+    CODE = auto()  # anywhere else
 
 
 @lru_cache(maxsize=512)
@@ -256,6 +256,9 @@ def is_token(value: str, where: Where, *, least: int = 8, words: bool = False) -
     return (len(value) >= 10 and _is_random(value)) or (len(value) >= 8 and words and _is_odd(value))
 
 
+_DIGESTS = (32, 40, 48, 64)
+
+
 def is_key(value: str) -> bool:
     """What under a bare `key` can be nothing else: long, of both cases and digits."""
     return len(value) >= 20 and is_mixed(value) and is_token(value, Where.CODE) and not _UUID.fullmatch(value)
@@ -266,11 +269,13 @@ def fits(value: str, proof: Proof, where: Where) -> bool:
     if proof is Proof.PASSWORD:
         return is_password(value, where)
     if proof is Proof.SECRET:
+        if " " in value:
+            return is_password(value, where)
         return is_token(value, where, words=True)
     if proof is Proof.TOKEN:
         return is_token(value, where, least=8 if is_mixed(value) else 10)
     if proof is Proof.KEY:
-        return is_key(value)
+        return is_key(value) or (where is Where.QUOTED and len(value) in _DIGESTS and _HEX.fullmatch(value) is not None)
     return is_said(value)
 
 
