@@ -187,8 +187,8 @@ def drop_held(workspace: Workspace, sessions: Iterable[tuple[str, str, str]]) ->
 
 
 def said_of(turn: LiveTurn) -> Said:
-    """A live turn as it is compared with transcripts."""
-    return Said(turn.role, turn.content, turn.at)
+    """A live turn as it is compared with transcripts and written into them: by the sanitizer of today."""
+    return Said(turn.role, sanitize_counted(turn.content)[0], turn.at)
 
 
 def mark_of(turn: LiveTurn) -> str:
