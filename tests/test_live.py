@@ -27,6 +27,7 @@ from workbench import ROOT, Answer, Vault, spawn
 
 from signet_sync import spool
 from signet_sync.agent import capture, following, intake, sessions
+from signet_sync.agent import live as agent_live
 from signet_sync.agent.live import _sanitized
 from signet_sync.agent.workspace import opened
 from signet_sync.cli import transcript as command
@@ -394,6 +395,16 @@ def test_what_takes_several_files_is_compared_with_all_of_it(
     texts = "\n".join(segments(vault))
     assert len(segments(vault)) > 2 and texts.count("question5word") == texts.count("heron") == 1
     assert texts.count(" · live") == 1 and turns(vault) == []
+
+
+def test_what_was_said_is_written_by_the_sanitizer_of_today(vault: Vault, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A session may run while signet-sync is upgraded."""
+    with monkeypatch.context() as patch:
+        patch.setattr(agent_live, "sanitize_counted", lambda text: (text, {}))
+        fed(vault, [line(0, f"The key is {SECRET}.")], KEY, "--session-id", ONE)
+    assert SECRET in turns(vault)[0][3]
+    end(vault, session_id=ONE, session_key=KEY, transcript=f"## User\n\nThe key is {SECRET}.\n")
+    assert segments(vault) == ["## User\n\nThe key is [REDACTED:github]."] and turns(vault) == []
 
 
 # ── files ───────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -792,6 +803,7 @@ def test_a_killed_session_is_recallable_at_once_whoever_is_alive(vault: Vault, t
     vault.reindex()
     assert recalled(vault, "answer1word")
     talk.user("And the cormorant?", 100)
+    assert "cormorant" in vault.call("context", "--prompt", "What about the cormorant?").out
     assert recalled(vault, "cormorant"), "no hook has told of it, no agent is alive"
     talk.idle()
     os.utime(talk.path)

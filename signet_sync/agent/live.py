@@ -16,7 +16,6 @@ from signet_sync.contracts.sanitizer import (
     sanitize_counted,
     sanitize_line,
     sanitize_line_counted,
-    sanitize_normalized,
 )
 from signet_sync.contracts.tokens import token_of
 from signet_sync.contracts.turns import Turn
@@ -194,8 +193,8 @@ def drop_held(workspace: Workspace, sessions: Iterable[tuple[str, str, str]]) ->
 
 
 def said_of(turn: LiveTurn) -> Said:
-    """A live turn as it is compared with transcripts, and written into them; older rules may have sanitized it."""
-    return Said(sanitize_line(turn.role), sanitize_normalized(turn.content), turn.at)
+    """A live turn as it is compared with transcripts and written into them: by the sanitizer of today."""
+    return Said(sanitize_line(turn.role), sanitize_counted(turn.content)[0], turn.at)
 
 
 def mark_of(turn: LiveTurn) -> str:
