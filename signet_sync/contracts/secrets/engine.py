@@ -6,7 +6,8 @@ one literal too once all such characters are made one. So a text is read some fi
 never by a pattern. That is as fast as a multi-literal search in C (ahocorasick, hyperscan) would be with what has to
 follow it, and needs no package that only some machines can install.
 
-Everything is linear: each literal's places are walked once, and a pattern reads a bounded stretch or takes what it read.
+Everything is linear: each literal's places are walked once, and a pattern reads a bounded stretch or takes
+what it read.
 """
 
 from __future__ import annotations

@@ -216,14 +216,20 @@ def _literal(match: re.Match[str]) -> Span | None:
 _ARGUMENT = r"[\"']?(?P<secret>[^\s\"']{4,200})"
 _CURL = Rule(
     "curl-user",
-    re.compile(r"[ \t](?:-u|--user|--proxy-user|-U|-a)[ =]{0,2}[\"']?(?:[^\s:\"'\[/]{1,64}:|[\w.\\/-]{1,64}%)(?P<secret>[^\s\"'\[]{3,})"),
+    re.compile(
+        r"[ \t](?:-u|--user|--proxy-user|-U|-a)[ =]{0,2}[\"']?(?:[^\s:\"'\[/]{1,64}:|[\w.\\/-]{1,64}%)"
+        r"(?P<secret>[^\s\"'\[]{3,})"
+    ),
     _login,
 )
 # By the letter of the option: the programs that take a password there, and how.
 _OPTIONS = {
     "p": (
-        r"\b(?:mysql|mariadb)\w*\b[^|;&]*|\b(?:docker|podman|oc|skopeo|buildah|az(?: acr)?|registry|auth|crane)[ ]login\b[^|;&]*|\bsshpass|\bmongo\w*\b[^|;&]*"
-        r"|\bcqlsh\b[^|;&]*|\bsqlcmd\b[^|;&]*|\bbcp\b[^|;&]*|\b7za?\b[^|;&]*|\b(?:un)?zip\b[^|;&]*|\bmosquitto_\w+\b[^|;&]*|\brdesktop\b[^|;&]*",
+        r"\b(?:mysql|mariadb)\w*\b[^|;&]*|\b(?:docker|podman|oc|skopeo|buildah|az(?:[ ]acr)?|registry|auth|crane)"
+        r"[ ]login\b[^|;&]*"
+        r"|\bsshpass|\bmongo\w*\b[^|;&]*"
+        r"|\bcqlsh\b[^|;&]*|\bsqlcmd\b[^|;&]*|\bbcp\b[^|;&]*"
+        r"|\b7za?\b[^|;&]*|\b(?:un)?zip\b[^|;&]*|\bmosquitto_\w+\b[^|;&]*|\brdesktop\b[^|;&]*",
         r"[ ]-[pP][ ]?",
     ),
     "a": (r"\bredis-cli\b[^|;&]*", r"[ ]-a[ ]"),
@@ -239,7 +245,8 @@ _HTPASSWD = Rule(
 _FED = Rule(
     "option",
     re.compile(
-        r"(?:echo(?:[ \t]+-n)?|printf(?:[ \t]+[\"']?%s(?:\\n)?[\"']?)?|<<<)[ \t]*\\{0,3}(?P<quote>[\"']?)(?P<secret>[^\s\"'|\\]{4,200})\\{0,3}(?P=quote)[ \t]*(?:\||$)"
+        r"(?:echo(?:[ \t]+-n)?|printf(?:[ \t]+[\"']?%s(?:\\n)?[\"']?)?|<<<)[ \t]*\\{0,3}"
+        r"(?P<quote>[\"']?)(?P<secret>[^\s\"'|\\]{4,200})\\{0,3}(?P=quote)[ \t]*(?:\||$)"
     ),
     _option,
 )

@@ -1,8 +1,8 @@
 """Finds tokens that stand alone, by the table of their makers' prefixes and lengths, `providers.txt`.
 
-Nearly all tokens hold a run of sixteen letters, digits, `_` and `-`, which little else does. So the runs are found first,
-all by one literal; where one begins, two characters lead to the few heads that it may have; and only what has such a head
-is matched. Forms without a head, or with a shorter run, are found by their longest literal.
+Nearly all tokens hold a run of sixteen letters, digits, `_` and `-`, which little else does. So the runs are found
+first, all by one literal; where one begins, its first characters lead to the few heads that it may have; and only what
+has such a head is matched. Forms with a shorter run are found by their literal, before a later run.
 """
 
 from __future__ import annotations
@@ -40,8 +40,8 @@ _ROW = re.compile(r"(?P<rule>\S+) +form: (?P<form>\S+) +found: (?P<found>\S+) +l
 _CHOICE = re.compile(r"\(([^()]*)\)")
 _IN_RUN = re.compile(r"[A-Za-z0-9_-]*\Z")
 
-# A token may be broken over lines, not within its first 16 characters: by a wrapped terminal, a continued line of a shell,
-# a quoted mail, a diff. It is known where it ends only by its published length.
+# A token may be broken over lines, not within its first 16 characters: by a wrapped terminal, a continued line of a
+# shell, a quoted mail, a diff. It is known where it ends only by its published length.
 BREAK = r"(?:[ \t]*+(?:\\[ \t]*+)?\n[ \t+>|]{0,8})?"
 # The `n` of `\n` and the digits of `%20` in escaped text belong to no word.
 ESCAPED = r"(?:(?<=\\[nrt])|(?<=%[2-7][0-9A-F]))"
@@ -296,8 +296,11 @@ def _of_maker(page: Page, start: int, end: int) -> Found | None:
 _GIVEN_BY = frozenset((b"=", b":"))
 # Makers whose names stand before other things as well: revisions, versions, hosts.
 _ALSO_WORDS = frozenset(
-    b"""aws gcp azure google github gitlab bitbucket docker npm nuget pypi quay line branch box segment square together vault fly
-    parse monday genius keen kite harness drone circle cal ghost polygon facebook instagram twitter youtube spotify terraform""".split()
+    b"""
+    aws gcp azure google github gitlab bitbucket docker npm nuget pypi quay line branch box segment square
+    together vault fly parse monday genius keen kite harness drone circle cal ghost polygon facebook instagram
+    twitter youtube spotify terraform
+    """.split()
 )
 
 
