@@ -280,7 +280,7 @@ _RULES: tuple[tuple[bytes, re.Pattern[bytes], int, tuple[Rule, ...]], ...] = (
     (b"sig=", re.compile(rb"=(?<=sig=)(?=[a-z0-9%+/_-]{24})"), 3, (_AZURE_SAS,)),
     (b"identified ", re.compile(rb"f(?<=identif)ied[ \t]"), 6, (_IDENTIFIED,)),
     (b"432:", re.compile(rb"432:(?<=[56]432:)"), 1, (_PGPASS,)),
-    (b"*:", re.compile(rb"\*:"), 0, (_PGPASS,)),
+    (b"*", re.compile(rb"\*:"), 0, (_PGPASS,)),
 )
 _BY_WORD = {"authorization": _AUTHORIZATION, "cookie": _COOKIE, "securestring": _SECURE_STRING}
 _BLOCK_MARK = re.compile(rb"-----begin")
@@ -306,7 +306,8 @@ def find(page: Page) -> Iterator[Found]:
             yield found
     short = page.is_short
     for literal, pattern, back, rules in _RULES:
-        if short and literal not in page.low:
+        # One character is looked for ten times as fast as a word.
+        if (short and literal not in page.low) or literal[-1:] not in page.low:
             continue
         done = 0
         for mark in pattern.finditer(page.low):

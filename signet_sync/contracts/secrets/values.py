@@ -18,7 +18,8 @@ from functools import lru_cache
 _REFERENCE = re.compile(
     r"\$[A-Za-z_][A-Za-z_]*+(?![^\W_]*[0-9!@#%^&*])|\$[({]|\{\{[^{}]*\}\}|\{%|\{[A-Za-z_][\w.:!-]*\}"
     r"|<[A-Za-z_/!?$%][^<>]*>?|%[A-Za-z_{(][\w.]*[%)s}]|%[sdrvq@]|#\{|@[{(\w]|&[a-z]+;"
-    r"|\[[A-Za-z_ -]+\]|\[[^\]]{2,}\][+*{?]|\^|\(\?|!(?:vault|Ref|Sub|GetAtt|secret|env|include)\b|\.{1,2}/|~/|/[\w.-]+/|[A-Z]:\\|--?[a-z]|\(|\\[a-zA-Z]\b"
+    r"|\[[A-Za-z_ -]+\]|\[[^\]]{2,}\][+*{?]|\^|\(\?|!(?:vault|Ref|Sub|GetAtt|secret|env|include)\b"
+    r"|\.{1,2}/|~/|/[\w.-]+/|[A-Z]:\\|--?[a-z]|\(|\\[a-zA-Z]\b"
     r"|(?:arn|file|vault|op|env|ref|secret|ssm|cid|urn|https?|s3|gs):"
 )
 _ANYWHERE = re.compile(
