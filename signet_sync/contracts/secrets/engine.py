@@ -85,17 +85,9 @@ def redact(text: str) -> tuple[str, dict[str, int]]:
 
 
 # Where none of these stands, and no run that a token needs, no step finds anything.
-_LITERALS = (b"pass", b"token", b"key", b"secret", b"auth", b"pw", b"cred", b"://", b" -", b"%", b"\\", b"*:", b"kind")
-_LITERALS += (
-    b"cookie",
-    b"bearer ",
-    b"sig=",
-    b"identified ",
-    b"432:",
-    b"q~",
-    b"-----",
-    b"kennwort",
-    b"contrase",
+_LITERALS = (
+    *(b"pass", b"token", b"key", b"secret", b"auth", b"pw", b"cred", b"://", b" -", b"%", b"\\", b"*:", b"kind"),
+    *(b"cookie", b"bearer ", b"sig=", b"identified ", b"432:", b"q~", b"-----", b"kennwort", b"contrase"),
     b"securestring",
 )
 
