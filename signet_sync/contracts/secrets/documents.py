@@ -1,4 +1,4 @@
-"""Finds secrets that a whole document tells of: the data of Kubernetes' Secrets, columns of tables under a secret's name."""
+"""Finds secrets that a whole document tells of: the data of Kubernetes' Secrets, columns under a secret's name."""
 
 from __future__ import annotations
 

@@ -216,14 +216,20 @@ def _literal(match: re.Match[str]) -> Span | None:
 _ARGUMENT = r"[\"']?(?P<secret>[^\s\"']{4,200})"
 _CURL = Rule(
     "curl-user",
-    re.compile(r"[ \t](?:-u|--user|--proxy-user|-U|-a)[ =]{0,2}[\"']?(?:[^\s:\"'\[/]{1,64}:|[\w.\\/-]{1,64}%)(?P<secret>[^\s\"'\[]{3,})"),
+    re.compile(
+        r"[ \t](?:-u|--user|--proxy-user|-U|-a)[ =]{0,2}[\"']?(?:[^\s:\"'\[/]{1,64}:|[\w.\\/-]{1,64}%)"
+        r"(?P<secret>[^\s\"'\[]{3,})"
+    ),
     _login,
 )
 # By the letter of the option: the programs that take a password there, and how.
 _OPTIONS = {
     "p": (
-        r"\b(?:mysql|mariadb)\w*\b[^|;&]*|\b(?:docker|podman|oc|skopeo|buildah|az(?: acr)?|registry|auth|crane)[ ]login\b[^|;&]*|\bsshpass|\bmongo\w*\b[^|;&]*"
-        r"|\bcqlsh\b[^|;&]*|\bsqlcmd\b[^|;&]*|\bbcp\b[^|;&]*|\b7za?\b[^|;&]*|\b(?:un)?zip\b[^|;&]*|\bmosquitto_\w+\b[^|;&]*|\brdesktop\b[^|;&]*",
+        r"\b(?:mysql|mariadb)\w*\b[^|;&]*|\b(?:docker|podman|oc|skopeo|buildah|az(?:[ ]acr)?|registry|auth|crane)"
+        r"[ ]login\b[^|;&]*"
+        r"|\bsshpass|\bmongo\w*\b[^|;&]*"
+        r"|\bcqlsh\b[^|;&]*|\bsqlcmd\b[^|;&]*|\bbcp\b[^|;&]*"
+        r"|\b7za?\b[^|;&]*|\b(?:un)?zip\b[^|;&]*|\bmosquitto_\w+\b[^|;&]*|\brdesktop\b[^|;&]*",
         r"[ ]-[pP][ ]?",
     ),
     "a": (r"\bredis-cli\b[^|;&]*", r"[ ]-a[ ]"),
@@ -239,7 +245,8 @@ _HTPASSWD = Rule(
 _FED = Rule(
     "option",
     re.compile(
-        r"(?:echo(?:[ \t]+-n)?|printf(?:[ \t]+[\"']?%s(?:\\n)?[\"']?)?|<<<)[ \t]*\\{0,3}(?P<quote>[\"']?)(?P<secret>[^\s\"'|\\]{4,200})\\{0,3}(?P=quote)[ \t]*(?:\||$)"
+        r"(?:echo(?:[ \t]+-n)?|printf(?:[ \t]+[\"']?%s(?:\\n)?[\"']?)?|<<<)[ \t]*\\{0,3}"
+        r"(?P<quote>[\"']?)(?P<secret>[^\s\"'|\\]{4,200})\\{0,3}(?P=quote)[ \t]*(?:\||$)"
     ),
     _option,
 )
@@ -273,7 +280,7 @@ _RULES: tuple[tuple[bytes, re.Pattern[bytes], int, tuple[Rule, ...]], ...] = (
     (b"sig=", re.compile(rb"=(?<=sig=)(?=[a-z0-9%+/_-]{24})"), 3, (_AZURE_SAS,)),
     (b"identified ", re.compile(rb"f(?<=identif)ied[ \t]"), 6, (_IDENTIFIED,)),
     (b"432:", re.compile(rb"432:(?<=[56]432:)"), 1, (_PGPASS,)),
-    (b"*:", re.compile(rb"\*:"), 0, (_PGPASS,)),
+    (b"*", re.compile(rb"\*:"), 0, (_PGPASS,)),
 )
 _BY_WORD = {"authorization": _AUTHORIZATION, "cookie": _COOKIE, "securestring": _SECURE_STRING}
 _BLOCK_MARK = re.compile(rb"-----begin")
@@ -299,7 +306,8 @@ def find(page: Page) -> Iterator[Found]:
             yield found
     short = page.is_short
     for literal, pattern, back, rules in _RULES:
-        if short and literal not in page.low:
+        # One character is looked for ten times as fast as a word.
+        if (short and literal not in page.low) or literal[-1:] not in page.low:
             continue
         done = 0
         for mark in pattern.finditer(page.low):

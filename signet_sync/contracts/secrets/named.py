@@ -1,8 +1,8 @@
 """Finds the values that stand under a secret's name, however a language, a file or a person writes that.
 
-At each name three questions are asked in turn: what joins it to a value (`_LINK`), where that value begins and ends, and
-whether it can be a secret there (`values.fits`). Every pattern here is matched at a place, none is searched for, and each
-reads a bounded stretch, so that the time grows with the number of names alone.
+At each name three questions are asked in turn: what joins it to a value (`_LINK`), where that value begins and ends,
+and whether it can be a secret there (`values.fits`). Every pattern here is matched at a place, none is searched for,
+and each reads a bounded stretch, so that the time grows with the number of names alone.
 """
 
 from __future__ import annotations
@@ -15,6 +15,8 @@ from signet_sync.contracts.secrets.page import Found, Page
 from signet_sync.contracts.secrets.values import Proof, Where, fits, is_mixed, is_said, is_vocabulary
 
 RULE = "assignment"
+# Nothing longer is read as one value.
+_UP_TO = "{0,1024}"
 _LONGEST = 1024
 
 _SETS = re.compile(r"[.\w]{0,40}?(?:set|with|use)_?(?i:pass|api|secret|access|client|auth|private|pwd)")
@@ -27,9 +29,13 @@ _LINK = re.compile(
     (?P<remark>\[[^\]\n]{0,40}\]|\([^()\n]{1,40}\)|(?:for|von|für)[ ][^\n:=]{1,80})?
     [ \t]{0,8}
     (?:
-      (?P<typed>:[ \t]{0,4}(?:[&*?]|\[\])*[A-Za-z_][\w.]{0,32}(?:[\[<][\w.\[\]<>&*?|, '"]{0,48}?[\]>])?(?:[ ]?\|[ ]?[\w.\[\]]{1,24}){0,3}[ \t]{0,4}=(?![=>])|(?:str|string|String)[ \t]{0,4}:?=(?!=))
-      |(?P<pair>[,;/]?(?:[\s+>|]|\\{1,4}[nrt]){0,40}[,;/]?\s{0,8}-?\\{0,7}["']?(?:(?i:parameter)?(?i:value|default|val|content))\\{0,7}["']?[ \t]*[:=][ \t]*)
-      |(?P<sep>(?::=|=>|->|\?=|\+=|\|\|=?|\?\?=?|={1,3}|!==?|:(?!:)|：|<-|→)(?:[*_]{1,2}(?=[\s`]))?(?:[ \t]*!!?\w+(?=[ \t]))?)
+      (?P<typed>:[ \t]{0,4}(?:[&*?]|\[\])*[A-Za-z_][\w.]{0,32}     # password: Optional[str] | None =
+        (?:[\[<][\w.\[\]<>&*?|, '"]{0,48}?[\]>])?(?:[ ]?\|[ ]?[\w.\[\]]{1,24}){0,3}[ \t]{0,4}=(?![=>])
+        |(?:str|string|String)[ \t]{0,4}:?=(?!=))
+      |(?P<pair>[,;/]?(?:[\s+>|]|\\{1,4}[nrt]){0,40}[,;/]?\s{0,8}-?\\{0,7}["']?      # name: PASSWORD, value:
+        (?i:(?:parameter)?(?:value|default|val|content))\\{0,7}["']?[ \t]*[:=][ \t]*)
+      |(?P<sep>(?::=|=>|->|\?=|\+=|\|\|=?|\?\?=?|={1,3}|!==?|:(?!:)|：|<-|→)
+        (?:[*_]{1,2}(?=[\s`]))?)
       |(?P<set>\)\s{0,4}(?:\.(?:send_keys|sendKeys|fill|type|setValue|set|text)\(|\|\||\?\?|or\b)[ \t]*)
       |(?P<default>,[^()\n]{0,120}?\bdefault[ \t]*=[ \t]*)
       |(?P<block>\{(?:\s|\\n)[^{}]{0,240}?\bdefault[ \t]*=[ \t]*)
@@ -42,7 +48,8 @@ _LINK = re.compile(
     re.X,
 )
 _SAID = re.compile(
-    r"""["'`*_]{0,3}[ \t]{1,4}(?:\([^()\n]{1,40}\)[ \t]|(?:for|von|für|of)[ \t](?:(?!is\b|ist\b|lautet\b)[^\s.,:;]{1,32}[ \t]){1,5})?
+    r"""["'`*_]{0,3}[ \t]{1,4}(?:\([^()\n]{1,40}\)[ \t]|(?:for|von|für|of)[ \t]
+      (?:(?!is\b|ist\b|lautet\b)[^\s.,:;]{1,32}[ \t]){1,5})?
     (?:is|was|are|ist|lautet|war|to|wird|=|equals|reads|be)(?:[ \t]now|[ \t]set[ \t]to|[ \t]jetzt)?:?[ \t]{1,4}""",
     re.X,
 )
@@ -50,25 +57,26 @@ _SPACED = re.compile(r"""["'`]?[ \t]{1,8}""")
 # What stands between `=` and a literal: a call, a default, a conversion.
 _WRAPPED = re.compile(
     r"""[ \t]*(?:
-      (?P<default>(?:[\w.$:\[\]"'()?!-]{1,60}?[ \t]*(?:\|\||\?\?|\?:|\bor\b)|[\w.$:]{0,40}(?i:env\w*|get\w*|fetch|config|default|option|var|setting)\w*[(\[]
+      (?P<default>(?:[\w.$:\[\]"'()?!-]{1,60}?[ \t]*(?:\|\||\?\?|\?:|\bor\b)
+        |[\w.$:]{0,40}(?i:env\w*|get\w*|fetch|config|default|option|var|setting)\w*[(\[]
         [ \t]*["'][\w.:-]{1,60}["'][ \t]*,[ \t]*(?:default[ \t]*=|fallback[ \t]*=)?))
-      |(?P<made>(?:new[ ])?(?i:[\w.:&]{0,24}(?:secretstr|secret|string|str|bytes|bytearray|from|of|valueof|tochararray|literal|some|b64decode|cstr)!?)\()
+      |(?P<made>(?:new[ ])?(?i:[\w.:&]{0,24}
+        (?:secretstr|secret|string|str|bytes|bytearray|from|of|valueof|tochararray|literal|some|b64decode|cstr)!?)\()
     )[ \t]*(?=[rbfuRBFU@]?["'`])""",
     re.X,
 )
 _OPEN = re.compile(r"""[ \t]{0,40}(?:(?:[rbfuRBFUL@$]{1,2}|b64)(?=\\{0,7}["']))?(?P<quote>(?P<slashes>\\{0,7})["'`])""")
 _BLANKS = re.compile(r"[ \t]{0,40}")
 _QUOTED = {
-    '"': re.compile(r'(?:[^"\\\n]|\\[^\n]){0,%d}(?=")' % _LONGEST),
-    "'": re.compile(r"(?:[^'\\\n]|\\[^\n]){0,%d}(?=')" % _LONGEST),
-    "`": re.compile(r"(?:[^`\\\n]|\\[^\n]){0,%d}(?=`)" % _LONGEST),
+    '"': re.compile(r'(?:[^"\\\n]|\\[^\n])' + _UP_TO + r'(?=")'),
+    "'": re.compile(r"(?:[^'\\\n]|\\[^\n])" + _UP_TO + r"(?=')"),
+    "`": re.compile(r"(?:[^`\\\n]|\\[^\n])" + _UP_TO + r"(?=`)"),
 }
-_BARE = re.compile(r"""[^\s"'`\\,;<>(){}\[\]&|*]{1,%d}""" % _LONGEST)
-_REST = re.compile(r"""[^\s"'`\\,;<>(){}\[\]&|*]*""")
-_LINE = re.compile(r"""[^\s"'`\\<]{1,%d}""" % _LONGEST)
-_PIECE = re.compile(r"""[^\s"'`\\<>;]{1,%d}""" % _LONGEST)
-_TEXT = re.compile(r"[^<>\n]{1,%d}(?=</|<!\[|&lt;/)" % _LONGEST)
-_CDATA = re.compile(r"\s{0,40}<!\[CDATA\[([^\]\n]{1,%d})\]\]>" % _LONGEST)
+_BARE = re.compile(r"""[^\s"'`\\,;<>(){}\[\]&|*]{1,1024}""")
+_LINE = re.compile(r"""[^\s"'`\\<]{1,1024}""")
+_PIECE = re.compile(r"""[^\s"'`\\<>;]{1,1024}""")
+_TEXT = re.compile(r"[^<>\n]{1,1024}(?=</|<!\[|&lt;/)")
+_CDATA = re.compile(r"\s{0,40}<!\[CDATA\[([^\]\n]{1,1024})\]\]>")
 _LINE_ENDS = re.compile(r"[ \t]*(?:,?[ \t]*(?:[#;][^\n]*|//[^\n]*|\\n.*)?(?:\n|\\r|\\n|\Z))")
 _CELL = re.compile(r"[^|\n]{1,200}(?=\|)")
 _CELL_MARKS = " \t`*_\"'"
@@ -79,9 +87,10 @@ _BLOCK = re.compile(
 )
 
 # How lines begin whose `name=value` is the whole of them.
-_REST_OF_LINE = re.compile(r"[^\n\\]{0,%d}" % _LONGEST)
+_REST_OF_LINE = re.compile(r"[^\n\\]{0,1024}")
 _LINE_HEADS = re.compile(
-    r"[ \t>+|$#*\"'-]{0,40}(?:[A-Za-z]{1,16}[ ]){0,2}(?:(?:export|set|setx|env|ENV|ARG|declare -x|local|readonly|-e|--env|--build-arg)[ \t]+)?\Z"
+    r"[ \t>+|$#*\"'-]{0,40}(?:[A-Za-z]{1,16}[ ]){0,2}"
+    r"(?:(?:export|set|setx|env|ENV|ARG|declare -x|local|readonly|-e|--env|--build-arg)[ \t]+)?\Z"
 )
 
 
@@ -159,11 +168,11 @@ def _given(page: Page, name: Name, link: re.Match[str], at: int) -> tuple[int, i
         at = wrapped.end()
     quoted = _quoted(text, at)
     if quoted is not None:
-        value = text[slice(*quoted)]
+        literal = text[slice(*quoted)]
         # A cache's key is a digest too.
-        if proof is Proof.KEY and name.end - name.start == 3 and value.isalnum() and not is_mixed(value):
+        if proof is Proof.KEY and name.end - name.start == 3 and literal.isalnum() and not is_mixed(literal):
             return None
-        return quoted if fits(value, proof, Where.QUOTED) else None
+        return quoted if fits(literal, proof, Where.QUOTED) else None
     if wrapped:
         return None
     blanks = _BLANKS.match(text, at)
@@ -303,7 +312,8 @@ _CODE_FOLLOWS = frozenset("([{<),;]}")
 _QUOTES = frozenset("\"'`")
 _BEFORE_OPTION = ("", " ", "\t", "\n", '"', "'", "`", "(", "[", ",", "=", "+", ">", "n")
 _SET_BEFORE = re.compile(
-    r"(?:\b(?:set|setx|add|config|env|arg)\b[^\n;|]{0,80}?[ \t][^\s]{0,60}|#define[ \t]+|\b(?:login|machine|user)\b\s+\S{1,64}[\s+>]+)$",
+    r"(?:\b(?:set|setx|add|config|env|arg)\b[^\n;|]{0,80}?[ \t][^\s]{0,60}"
+    r"|#define[ \t]+|\b(?:login|machine|user)\b\s+\S{1,64}[\s+>]+)$",
     re.I,
 )
 _SQL_BEFORE = re.compile(

@@ -21,18 +21,21 @@ class Name(NamedTuple):
 
 # What may follow: `PASSWORD_PROD`, `apiKey2`, `SECRET_KEY_BASE`; no other word (`password_url`, `token_type`).
 _TAIL = (
-    rb"(?:[_.-]?(?:\d{1,3}|value|val|text|string|str|plain|plaintext|raw|base|prod|production|dev|development|test|testing|stg|stage"
-    rb"|staging|qa|uat|live|main|primary|secondary|new|old|current|root|admin|b64|base64|env|data|confirm|confirmation|again|repeat|local))?"
+    rb"(?:[_.-]?(?:\d{1,3}|value|val|text|string|str|plain|plaintext|raw|base|prod|production|dev|development|test"
+    rb"|testing|stg|stage|staging|qa|uat|live|main|primary|secondary|new|old|current|root|admin|b64|base64|env|data|confirm|confirmation|again|repeat|local))?"
     rb"(?![a-z0-9_]|-[a-z])"
 )
-# What must follow, roughly, so that hardly any word of a text is looked at twice: what joins a name to a value that is long
-# enough, `is`, or behind a blank something with a digit or a mark in it.
+# What must follow, roughly, so that hardly any word of a text is looked at twice: what joins a name to a value that is
+# long enough, `is`, or behind a blank something with a digit or a mark in it.
+_VERBS = rb"(?:is|was|are|ist|lautet|war|to|wird|reads|be|for|von|f.r|of|equals)"
 _LEADS = (
     # Words go on: the sentence says nothing about it.
-    rb"(?![ ](?!(?:is|was|are|ist|lautet|war|to|wird|reads|be|for|von|f.r|of|equals)[ :\xbb\"'])[a-z]{1,13}[ .,\n](?!:?=))"
-    rb"(?=[\\\"'`*_\]]{0,12}(?:\[\d{0,4}\])?[ \t]{0,40}+(?:[:=<!?+|-]{1,3}>?=?[ \t*_]{0,40}(?:[^\s]{6}|[rbfu]?[\\\"'`]|[|>]|[a-z.\[\]&*|\t ]{1,40}=[ \t]*(?:[^\s]{6}|[rbfu]?[\\\"'`])|.{0,3}(?:\n|$))"
+    rb"(?![ ](?!" + _VERBS + rb"[ :\xbb\"'])[a-z]{1,13}[ .,\n](?!:?=))"
+    rb"(?=[\\\"'`*_\]]{0,12}(?:\[\d{0,4}\])?[ \t]{0,40}+"
+    rb"(?:[:=<!?+|-]{1,3}>?=?[ \t*_]{0,40}"
+    rb"(?:[^\s]{6}|[rbfu]?[\\\"'`]|[|>]|[a-z.\[\]&*|\t ]{1,40}=[ \t]*(?:[^\s]{6}|[rbfu]?[\\\"'`])|.{0,3}(?:\n|$))"
     rb"|[>(\[|]|&gt;|</|,[ \t]*[a-z\\\"']|\{|or[ ]|\)[ ]{0,4}(?:or|\.|[|?])"
-    rb"|(?<=[ \t])(?:(?:is|was|are|ist|lautet|war|to|wird|reads|be|for|von|f.r|of|equals)\b|[\\\"'`]|[^\s]{0,40}?[0-9!#$%^&@~]|[^\s]{14}|[a-z:\[\]&*.]{1,24}[ \t]?:?=)"
+    rb"|(?<=[ \t])(?:" + _VERBS + rb"\b|[\\\"'`]|[^\s]{0,40}?[0-9!#$%^&@~]|[^\s]{14}|[a-z:\[\]&*.]{1,24}[ \t]?:?=)"
     rb"|[\\\"',; \t/>]{0,12}(?:[\s+>|]|\\{1,4}[nrt]){0,40}[\\\"'-]{0,8}(?:parameter)?(?:value|val|default|content)))"
 )
 _ENDS = _TAIL + _LEADS
@@ -56,7 +59,8 @@ _STEMS: tuple[tuple[bytes, re.Pattern[bytes], dict[str | None, tuple[bytes, int]
     (
         b"c",
         re.compile(
-            rb"c(?:(?P<secret>ret(?<=secret)(?:[_. -]?(?:access[_. -]?)?key(?:[_. -]?base)?)?)|(?P<cred>red(?:ential)?s?)|(?P<sure>ontrase(?:n|\xf1|\xd1)a))"
+            rb"c(?:(?P<secret>ret(?<=secret)(?:[_. -]?(?:access[_. -]?)?key(?:[_. -]?base)?)?)"
+            rb"|(?P<cred>red(?:ential)?s?)|(?P<sure>ontrase(?:n|\xf1|\xd1)a))"
             + _ENDS
             + rb"|c(?P<securestring>ure(?<=secure)string)"
         ),
@@ -65,8 +69,8 @@ _STEMS: tuple[tuple[bytes, re.Pattern[bytes], dict[str | None, tuple[bytes, int]
     (
         b"auth",
         re.compile(
-            rb"auth(?P<authorization>orization(?<![a-z]authorization))(?!\w)|auth(?:orization|entication|_?data|_?string|_?code)?"
-            + _ENDS
+            rb"auth(?P<authorization>orization(?<![a-z]authorization))(?!\w)"
+            rb"|auth(?:orization|entication|_?data|_?string|_?code)?" + _ENDS
         ),
         {None: (b"auth", 0)},
     ),
@@ -221,7 +225,8 @@ _NO_TOKEN_OWNERS = (
 # «Use X as the token»: what is used stands before.
 _USED = re.compile(
     rb"[ ](?:(?:the|an?|my|your|our|this|das|dein|mein|unser)[ ])?(?:[a-z0-9_-]{1,24}[ ])?[a-z0-9_-]{0,24}"
-    rb"(?:pass(?:word|wd|wort|phrase)|token|secret|(?:api|access|auth|private|secret|signing|encryption)[ _-]?key|pwd|credential)(?![a-z])"
+    rb"(?:pass(?:word|wd|wort|phrase)|token|secret"
+    rb"|(?:api|access|auth|private|secret|signing|encryption)[ _-]?key|pwd|credential)(?![a-z])"
 )
 
 # How far before its anchor a mark begins.

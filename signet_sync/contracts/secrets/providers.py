@@ -1,8 +1,8 @@
 """Finds tokens that stand alone, by the table of their makers' prefixes and lengths, `providers.txt`.
 
-Nearly all tokens hold a run of sixteen letters, digits, `_` and `-`, which little else does. So the runs are found first,
-all by one literal; where one begins, two characters lead to the few heads that it may have; and only what has such a head
-is matched. Forms without a head, or with a shorter run, are found by their longest literal.
+Nearly all tokens hold a run of sixteen letters, digits, `_` and `-`, which little else does. So the runs are found
+first, all by one literal; where one begins, its first characters lead to the few heads that it may have; and only what
+has such a head is matched. Forms with a shorter run are found by their literal, before a later run.
 """
 
 from __future__ import annotations
@@ -40,8 +40,8 @@ _ROW = re.compile(r"(?P<rule>\S+) +form: (?P<form>\S+) +found: (?P<found>\S+) +l
 _CHOICE = re.compile(r"\(([^()]*)\)")
 _IN_RUN = re.compile(r"[A-Za-z0-9_-]*\Z")
 
-# A token may be broken over lines, not within its first 16 characters: by a wrapped terminal, a continued line of a shell,
-# a quoted mail, a diff. It is known where it ends only by its published length.
+# A token may be broken over lines, not within its first 16 characters: by a wrapped terminal, a continued line of a
+# shell, a quoted mail, a diff. It is known where it ends only by its published length.
 BREAK = r"(?:[ \t]*+(?:\\[ \t]*+)?\n[ \t+>|]{0,8})?"
 # The `n` of `\n` and the digits of `%20` in escaped text belong to no word.
 ESCAPED = r"(?:(?<=\\[nrt])|(?<=%[2-7][0-9A-F]))"
@@ -241,6 +241,9 @@ _AWS_PAIR = re.compile(
 
 _LETTERS = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz_-"
 _HEX = b"0123456789abcdef-"
+# How what has no head of its own may open, or what may stand before a run that is a token's end.
+_FIRSTS = frozenset("eZLMNO-_")
+_CLOSE = frozenset("\\%.:")
 _BEFORE_HEX = frozenset((b":", b"/", b".", b"$"))
 _MAY_BE_LETTERS = re.compile(rb"[-_]?(?:A(?:KIA|SIA|BIA|CCA)|hf_)").match
 
@@ -248,6 +251,7 @@ _MAY_BE_LETTERS = re.compile(rb"[-_]?(?:A(?:KIA|SIA|BIA|CCA)|hf_)").match
 def find(page: Page) -> Iterator[Found]:
     """The tokens of a text."""
     text, raw = page.text, page.bytes
+    within, before = _index().within, _index().before
     done = 0
     for start, end in page.runs(_LEAST_RUN):
         # Names have no digits, nearly all tokens have some.
@@ -263,7 +267,18 @@ def find(page: Page) -> Iterator[Found]:
         ):
             found = _of_maker(page, start, end) if end - start in _LENGTHS else None
         else:
-            found = _token(text, start, end) or _of_maker(page, start, end)
+            key = text[start : start + 3]
+            found = None
+            if (
+                key in within
+                or key[:2] in within
+                or end - start >= 36
+                or key[:1] in _FIRSTS
+                or text[start - 1 : start] in _CLOSE
+                or text[start - 2 : start] in before
+            ):
+                found = _token(text, start, end)
+            found = found or _of_maker(page, start, end)
         if found:
             done = found.end
             yield found
@@ -275,16 +290,18 @@ def find(page: Page) -> Iterator[Found]:
 
 # Lengths of hex that keys have, and hashes too.
 _LENGTHS = (32, 36, 40, 64)
-_GIVES = re.compile(rb"([a-z0-9]{3,20})(?:[\"'\]`]|\\[\"']){0,2}[ \t]{0,8}[:=]>?[ \t]{0,8}\\{0,3}[\"'`]?$")
+_AROUND = b" \t\"'`\\]>"
+_WORD = b"abcdefghijklmnopqrstuvwxyz0123456789"
 
 
 def _of_maker(page: Page, start: int, end: int) -> Found | None:
     """What stands under a maker's bare name: `algolia = "…"`."""
-    low = page.low
-    if low[max(0, start - 4) : start].rstrip(b" \t\"'`\\")[-1:] not in _GIVEN_BY:
+    before = page.low[max(0, start - 40) : start].rstrip(_AROUND)
+    if before[-1:] not in _GIVEN_BY:
         return None
-    given = _GIVES.search(low, max(0, start - 40), start)
-    if given is None or given[1] not in MAKERS or given[1] in _ALSO_WORDS:
+    before = before.rstrip(b"=:").rstrip(_AROUND)
+    maker = before[len(before.rstrip(_WORD)) :]
+    if maker not in MAKERS or maker in _ALSO_WORDS:
         return None
     value = page.text[start:end]
     hexadecimal = not value.strip("0123456789abcdef-")
@@ -296,8 +313,11 @@ def _of_maker(page: Page, start: int, end: int) -> Found | None:
 _GIVEN_BY = frozenset((b"=", b":"))
 # Makers whose names stand before other things as well: revisions, versions, hosts.
 _ALSO_WORDS = frozenset(
-    b"""aws gcp azure google github gitlab bitbucket docker npm nuget pypi quay line branch box segment square together vault fly
-    parse monday genius keen kite harness drone circle cal ghost polygon facebook instagram twitter youtube spotify terraform""".split()
+    b"""
+    aws gcp azure google github gitlab bitbucket docker npm nuget pypi quay line branch box segment square
+    together vault fly parse monday genius keen kite harness drone circle cal ghost polygon facebook instagram
+    twitter youtube spotify terraform
+    """.split()
 )
 
 

@@ -1,7 +1,7 @@
 """What tells a secret value from a placeholder, a word, a number, a piece of code.
 
-A name says how much a value has to prove (`Proof`). Whatever the name, what only stands for a secret is none: variables,
-templates, samples, calls, our own marks.
+A name says how much a value has to prove (`Proof`). Whatever the name, what only stands for a secret is none:
+variables, templates, samples, calls, our own marks.
 """
 
 from __future__ import annotations
@@ -16,12 +16,17 @@ from functools import lru_cache
 
 # How values begin that are variables, templates, options, references; `{` and `<` alone do not make a template.
 _REFERENCE = re.compile(
-    r"\$[A-Za-z_][A-Za-z_]*+(?![^\W_]*[0-9!@#%^&*])|\$[({]|\{\{[^{}]*\}\}|\{%|\{[A-Za-z_][\w.:!-]*\}|<[A-Za-z_/!?$%][^<>]*>?|%[A-Za-z_{(][\w.]*[%)s}]|%[sdrvq@]|#\{|@[{(\w]|&[a-z]+;"
-    r"|\[[A-Za-z_ -]+\]|\[[^\]]{2,}\][+*{?]|\^|\(\?|\.{1,2}/|~/|/[\w.-]+/|[A-Z]:\\|--?[a-z]|\(|\\[a-zA-Z]\b|(?:arn|file|vault|op|env|ref|secret|ssm|cid|urn|https?|s3|gs):"
+    r"\$[A-Za-z_][A-Za-z_]*+(?![^\W_]*[0-9!@#%^&*])|\$[({]|\{\{[^{}]*\}\}|\{%|\{[A-Za-z_][\w.:!-]*\}"
+    r"|<[A-Za-z_/!?$%][^<>]*>?|%[A-Za-z_{(][\w.]*[%)s}]|%[sdrvq@]|#\{|@[{(\w]|&[a-z]+;"
+    r"|\[[A-Za-z_ -]+\]|\[[^\]]{2,}\][+*{?]|\^|\(\?|!(?:vault|Ref|Sub|GetAtt|secret|env|include)\b"
+    r"|\.{1,2}/|~/|/[\w.-]+/|[A-Z]:\\|--?[a-z]|\(|\\[a-zA-Z]\b"
+    r"|(?:arn|file|vault|op|env|ref|secret|ssm|cid|urn|https?|s3|gs):"
 )
 _ANYWHERE = re.compile(
-    r"your|examp|placeh|chang[ei][-_ ]?(?:me|this|it)|replac|redact|dummy|[xX]{4}|\*{3}|•|…|\.{3}|process\.env|environ|getenv|\$\{[\w.:-]*\}"
-    r"|\$\([\w ]|\{\{[^{}]*\}\}|<%|insert|todo|fixme|not[-_ ]?(?:a[-_ ]|real|set|used)|0{8}|fake|sample|mock|[-_]here\b|<your|<my|\bENV\["
+    r"your|examp|placeh|chang[ei][-_ ]?(?:me|this|it)|replac|redact|dummy|[xX]{4}|\*{3}|•|…|\.{3}|process\.env"
+    r"|environ|getenv|\$\{[\w.:-]*\}"
+    r"|\$\([\w ]|\{\{[^{}]*\}\}|<%|insert|todo|fixme|not[-_ ]?(?:a[-_ ]|real|set|used)|0{8}"
+    r"|fake|sample|mock|[-_]here\b|<your|<my|\bENV\["
     r"|\{\d?(?::[^{}]*)?\}|%[sd]\b|\ufffd|secrets\.|undefined|[-_]goes[-_]|\[REDACTED",
     re.I,
 )
@@ -58,7 +63,8 @@ _CODE = re.compile(
 
 # Numbers, dates, versions, hosts with ports, digests that name their algorithm, sizes.
 _NUMBERS = re.compile(
-    r"[\d.,:_/+%-]+[a-z]{0,3}|v?\d+(?:\.\w+)+|\d{4}-\d\d-\d\d[T ].*|(?:sha|md)\d+[-:=].*|0x[0-9a-f]+|\d+(?:px|em|ms|kb|mb|gb)",
+    r"[\d.,:_/+%-]+[a-z]{0,3}|v?\d+(?:\.\w+)+|\d{4}-\d\d-\d\d[T ].*|(?:sha|md)\d+[-:=].*"
+    r"|0x[0-9a-f]+|\d+(?:px|em|ms|kb|mb|gb)",
     re.I,
 )
 _WORDS = re.compile(r"[A-Za-z]+\d{0,3}(?:[-_.:/ ][A-Za-z]*\d{0,3})*[.!?]?")
