@@ -1,9 +1,9 @@
 """The deterministic sanitizer: newlines, control characters, secrets, body normalisation.
 
 Contract: *Sanitizer* and *Secrets*. What counts as a secret stands in the package `secrets`: the makers' tokens in
-`providers.txt`, everything else in its modules. The rules are part of the version: once `v2` is released, changing
-one means `v3` with a migration note, because artifacts that were written under `v2` stay as they are. Rows follow at once: a
-full pass that finds another `sanitizer_stamp` on them derives them anew.
+`providers.txt`, everything else in its modules. The rules are part of the version: once `v2` is released, changing one
+means `v3` with a migration note, because artifacts that were written under `v2` stay as they are. Rows follow at once:
+a full pass that finds another `sanitizer_stamp` on them derives them anew.
 
 Decisions that a reader of the output may ask about:
 
