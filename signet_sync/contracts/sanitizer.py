@@ -1,24 +1,15 @@
 """The deterministic sanitizer: newlines, control characters, secrets, body normalisation.
 
-Contract: *Sanitizer* and *Secrets*. What counts as a secret stands in `secrets.toml`. The table is part of the version:
-once `v1` is released, changing a rule means `v2` with a migration note, because artifacts that were written under `v1`
-stay as they are. Rows follow at once: a full pass that finds another `sanitizer_stamp` on them derives them anew.
-
-How it works. Each rule belongs to a *look*: one cheap pass that says whether any of its rules is worth running. The
-passes lean on what is fast in CPython: `str.find` and `str.replace` of one character (`memchr`), and `re` with a
-pattern that opens with one literal character. Almost all tokens have a mark behind their prefix (`ghp_`, `sk-`, `SG.`),
-so the marks are folded into one and looked at in one pass; everything that is assigned stands behind `:` or `=`, which
-is the second. Only rules whose look fired run in full, in the order of the table, and the secret part of a match gives
-way to `[REDACTED:<rule>]`: no length, no prefix, no hash of what stood there.
-
-All patterns are linear: no run can be split in two ways, and a run that may be refused after it was read is bounded or
-must start at a boundary, so that it is read once.
+Contract: *Sanitizer* and *Secrets*. What counts as a secret stands in the package `secrets`: the makers' tokens in
+`providers.txt`, everything else in its modules. The rules are part of the version: once `v2` is released, changing one
+means `v3` with a migration note, because artifacts that were written under `v2` stay as they are. Rows follow at once:
+a full pass that finds another `sanitizer_stamp` on them derives them anew.
 
 Decisions that a reader of the output may ask about:
 
-* Documented examples (`AKIAIOSFODNN7EXAMPLE`) go like any other key: nobody is hurt, and there is no list to keep.
-* An assigned value goes only if it looks like a secret: variables, calls, placeholders, numbers, dates, paths, chains
-  of words, UUIDs, our own 16-character session tokens and anything with a blank in it stay.
+* Keys that documentation uses (`AKIAIOSFODNN7EXAMPLE`) are placeholders like `ghp_xxxx`, and stay.
+* Under a secret's own name everything goes that is no placeholder; under a name with other meanings, and in a sentence,
+  only what can be no word (`secrets.values`).
 * Of a URL only the password goes, of a webhook its path, of a header the credential, of a private key all of it.
 * VT, FF, FS to US, NEL, LS and PS part words or lines and become a blank; every other control character but LF and
   tab leaves nothing behind, so that it cannot split a secret.
@@ -50,7 +41,7 @@ SANITIZER_VERSION = "sanitize_transcript_v2"
 
 
 def sanitizer_stamp() -> str:
-    """Names the sanitizer that made a text: its version and the digest of its table.
+    """Names the sanitizer that made a text: its version and the digest of its table of tokens.
 
     Derived text that carries another stamp is made anew. The version alone would do for what was released; the digest
     makes that hold for each change of the table.

@@ -20,6 +20,7 @@ _JSON_PAIR = re.compile(r"\"[\w.-]{1,128}\"[ \t]*:\s*\"(?P<secret>[^\"\n]{1,4000
 
 # Under a row of names, the row of dashes that makes it the head of a table; then each row.
 _RULE = re.compile(r"[^\n]{0,400}\n[+> \t]{0,8}\|?[ \t]*:?-[-:| \t+]{2,400}\n")
+_BAR = re.compile(r"[ \t`*_\"']{0,40}\|")
 _ROW = re.compile(r"[+> \t]{0,8}\|[^\n]{1,2000}(?:\n|\Z)")
 _MARKS = " \t`*_\"'"
 
@@ -27,15 +28,16 @@ _MARKS = " \t`*_\"'"
 def find(page: Page) -> Iterator[Found]:
     """What documents tell of."""
     yield from _kubernetes(page)
-    for name in words(page).names:
-        # Only names in the head of a table stand before a bar.
-        if page.text.startswith("|", name.end + len(_blanks(page.text, name.end))):
-            yield from _column(page.text, name)
-
-
-def _blanks(text: str, at: int) -> str:
-    some = text[at : at + 40]
-    return some[: len(some) - len(some.lstrip(_MARKS))]
+    text, read = page.text, (0, 0)
+    for name in sorted(words(page).names):
+        # Only names in the head of a table stand before a bar; what its rows hold is read with them.
+        if not _BAR.match(text, name.end) or read[0] <= name.start < read[1]:
+            continue
+        rule = _RULE.match(text, name.end)
+        if rule is not None:
+            rows = list(_rows(text, rule.end()))
+            read = rule.end(), rows[-1].end() if rows else rule.end()
+            yield from _column(text, name, rows)
 
 
 def _kubernetes(page: Page) -> Iterator[Found]:
@@ -59,15 +61,16 @@ def _given(text: str, pattern: re.Pattern[str], start: int, end: int) -> Iterato
             yield Found(*match.span("secret"), "kubernetes")
 
 
-def _column(text: str, name: Name) -> Iterator[Found]:
+def _rows(text: str, at: int) -> Iterator[re.Match[str]]:
+    while row := _ROW.match(text, at):
+        yield row
+        at = row.end()
+
+
+def _column(text: str, name: Name, rows: list[re.Match[str]]) -> Iterator[Found]:
     line = text.rfind("\n", max(0, name.start - 400), name.start) + 1
     bars = text.count("|", line, name.start)
-    rule = _RULE.match(text, name.end)
-    if not bars or rule is None:
-        return
-    at = rule.end()
-    while row := _ROW.match(text, at):
-        at = row.end()
+    for row in rows if bars else ():
         cells = row[0].split("|")
         if len(cells) <= bars + 1:
             continue

@@ -83,7 +83,8 @@ _CELL_MARKS = " \t`*_\"'"
 
 # A YAML block: the indented lines below.
 _BLOCK = re.compile(
-    r"[ \t]*[|>][+-]?\d?[+-]?[ \t]*\n((?P<indent>[+>|]?[ \t]+)[^\n]*(?:\n(?P=indent)[^\n]*|\n(?=\n(?P=indent)))*)"
+    r"[ \t]*[|>][+-]?\d?[+-]?[ \t]*\n"
+    r"((?P<indent>[+>|]?[ \t]+)[^\n]{0,1024}(?:\n(?P=indent)[^\n]{0,1024}|\n(?=\n(?P=indent))){0,40})"
 )
 
 # How lines begin whose `name=value` is the whole of them.

@@ -9,7 +9,7 @@ from __future__ import annotations
 import binascii
 import re
 from base64 import b64decode
-from enum import Enum, auto
+from enum import IntEnum, auto
 from functools import lru_cache
 
 # ── what stands for a secret ──
@@ -76,7 +76,7 @@ _PATH = re.compile(
 )
 
 
-class Proof(Enum):
+class Proof(IntEnum):
     """How much a value must prove: the more the name says, the less."""
 
     PASSWORD = auto()  # a password's own name: anything that is no placeholder
@@ -86,7 +86,7 @@ class Proof(Enum):
     PROSE = auto()  # a sentence: words are words
 
 
-class Where(Enum):
+class Where(IntEnum):
     """How a value is written, which says where it ends and what else it could be."""
 
     QUOTED = auto()
