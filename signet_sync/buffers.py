@@ -292,9 +292,9 @@ def drop(folder: str, unwanted: Callable[[Identity], bool]) -> int:
     return dropped
 
 
-def remove(folder: str, identities: Sequence[Identity]) -> None:
-    """Deletes the files of these sessions. Raises `OSError`."""
-    if [one for one in identities if _unlink(folder, one.name)]:
+def remove(folder: str, names: Sequence[str]) -> None:
+    """Deletes the files of these names. Raises `OSError`."""
+    if [name for name in names if _unlink(folder, name)]:
         sync_folder(folder)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from contextlib import ExitStack
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 
@@ -29,6 +30,8 @@ if TYPE_CHECKING:
 
 # A pass over a large vault may hold the database for a while; a turn that was said is not given up for that.
 PATIENCE_MS = 60_000
+# The shape of a file whose session was removed, and which could not be deleted.
+_REMOVED = "removed"
 
 
 def append(
@@ -49,8 +52,12 @@ def append(
     database = workspace.database
     database.connection.set_busy_timeout(PATIENCE_MS)
     identity = Identity(agent_id, session_key, session_id)
-    with database.transaction(), buffers.held(workspace.state.live, identity) as buffer:
+    with ExitStack() as stack:
         # In the transaction: a removal that comes later finds the turns.
+        stack.enter_context(database.transaction())
+        if live.shapes(database).get(identity.name) == _REMOVED:
+            buffers.remove(workspace.state.live, [identity.name])  # what is added must not bring back what it holds
+        buffer = stack.enter_context(buffers.held(workspace.state.live, identity))
         refuse_removed(workspace, agent_id, session_key, session_id)
         if buffer.shape != live.shapes(database).get(identity.name, ""):
             _settle(workspace, buffer, alone=not live.is_filed(database))
@@ -93,6 +100,8 @@ def settle(workspace: Workspace) -> None:
         for name in sorted(
             name for name in {*known, *present, *alone} if name in alone or known.get(name) != present.get(name)
         ):
+            if known.get(name) == _REMOVED and name in present:
+                continue
             identity = rows.get(name) or _identity_of(folder, name)
             if identity is None:
                 live.set_shape(database, name, present.get(name, ""))
@@ -129,15 +138,26 @@ def _settle(workspace: Workspace, buffer: Buffer, *, alone: bool) -> None:
 
 
 def _remove(workspace: Workspace, identity: Identity) -> None:
-    """Deletes a session's file; where it cannot be deleted now the scrub tries again, and it is not read meanwhile."""
-    folder = workspace.state.live
+    """Deletes a session's file; one that cannot be deleted now is marked, never read, and deleted by the scrub."""
+    shape = ""
     try:
-        buffers.remove(folder, [identity])
+        buffers.remove(workspace.state.live, [identity.name])
     except OSError as error:
+        shape = _REMOVED
         workspace.events.append(
             f"live turns of a removed session cannot be deleted, the next pass tries again: {error}"
         )
-    live.set_shape(workspace.database, identity.name, buffers.shapes(folder).get(identity.name, ""))
+    live.set_shape(workspace.database, identity.name, shape)
+
+
+def delete_removed(workspace: Workspace) -> None:
+    """Deletes the files of removed sessions that could not be deleted with them. Raises `OSError`, `DatabaseError`."""
+    names = [name for name, shape in live.shapes(workspace.database).items() if shape == _REMOVED]
+    if names:
+        buffers.remove(workspace.state.live, names)
+        with workspace.database.transaction():
+            for name in names:
+                live.set_shape(workspace.database, name, "")
 
 
 def forget(workspace: Workspace, agent_id: str, session_key: str, marks: Mapping[str, Collection[str]]) -> None:

@@ -10,7 +10,7 @@ from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 
 from signet_sync import buffers, journal, spool, state
-from signet_sync.agent import copies, flows, projection, traces
+from signet_sync.agent import copies, flows, live, projection, traces
 from signet_sync.agent.displaced import keep_displaced
 from signet_sync.agent.entities import tending
 from signet_sync.agent.traces import Sieve
@@ -94,6 +94,7 @@ def _drop_inputs(workspace: Workspace, stones: Sequence[Tombstone]) -> None:
     journal.drop(workspace.state.journal, flow)
     spool.drop(workspace.state.spool, job)
     buffers.drop(workspace.state.live, lambda identity: tombstones.covers_live(stones, *identity))
+    live.delete_removed(workspace)
 
 
 def is_covered(stones: Sequence[Tombstone], agent_id: str, session_id: str, token: str | None = None) -> bool:
