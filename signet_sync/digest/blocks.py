@@ -84,6 +84,7 @@ class _Reader:
         self._heading = ""
         self._label = ""  # of a bold line or lead-in; in force for the list or paragraphs behind it
         self._lead_in = False  # the label is a sentence before a list: it ends with the list
+        self._after_list = False
 
     def read(self, tokens: list[Token]) -> list[Passage]:
         lists: list[str] = []
@@ -103,14 +104,16 @@ class _Reader:
             elif kind in ("bullet_list_close", "ordered_list_close"):
                 lists.pop()
                 item_label.pop()
-                if not lists and self._lead_in:
-                    self._label, self._lead_in = "", False
+                if not lists:
+                    # A sentence behind a list is no part of it.
+                    self._label, self._lead_in, self._after_list = "", False, True
             elif kind == "inline" and not quote:
                 opened = tokens[place - 1].type
                 line = token.map[0] if token.map else 0
                 if opened == "heading_open":
                     said, _, _ = _inline(token)
                     self._heading, self._label, self._lead_in = _bare(" ".join(said)), "", False
+                    self._after_list = False
                     self.found.append(Passage(self._heading, line, "heading"))
                 elif opened in ("th_open", "td_open"):
                     continue
@@ -228,10 +231,9 @@ class _Reader:
         struck: bool = False, strong: str = "", depth: int = 0,
     ) -> None:  # fmt: skip
         text = text.strip()
+        above = "" if form == "paragraph" and self._after_list else self._heading
         if any(c.isalnum() for c in text):
-            self.found.append(
-                Passage(text, line, form, label or self._heading, self._heading, mark, struck, _bare(strong), depth)
-            )
+            self.found.append(Passage(text, line, form, label or above, self._heading, mark, struck, _bare(strong), depth))
 
 
 def _inline(token: Token) -> tuple[list[str], str, bool]:

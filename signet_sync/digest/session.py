@@ -68,6 +68,11 @@ class _Session:
                     self.runs.append(place)
                     self.commits += [(place, subject) for subject in _subjects(turn)]
 
+    @property
+    def last_edit(self) -> int:
+        """The place of the last edit or commit, -1 where there is none."""
+        return max([*self.edits, *(place for place, _ in self.commits), -1])
+
     def said(self, speaker: str) -> list[tuple[int, Message]]:
         return [(place, one) for place, one in self.messages if one.speaker == speaker]
 
@@ -125,18 +130,7 @@ def _reports(session: _Session) -> list[tuple[int, Message]]:
     found = session.said("assistant")
     if not found:
         return []
-    last_edit = max([*session.edits, *(place for place, _ in session.commits), -1])
-    last_run = max([*session.runs, -1])
-    end = len(session.turns) or 1
-    best: list[tuple[float, int, Message]] = []
-    for place, message in found:
-        text = message.text
-        score = min(len(text), 600) / 600 + 0.5 * place / end
-        score += 0.6 if _has_label(session.cues, text) else 0.0
-        score += 0.3 if place > last_edit else 0.0
-        score += 0.3 if place > last_run else 0.0
-        score -= 0.2 if len(text) < 200 and is_question(text.strip().split("\n")[-1]) else 0.0
-        best.append((score, place, message))
+    best = [(_worth(session, place, message), place, message) for place, message in found]
     top = max(best)
     chosen = {place: message for score, place, message in best if place >= top[1] or score >= _GOOD}
     kept: dict[int, Message] = {}
@@ -162,9 +156,22 @@ def _has_label(cues: Cues, text: str) -> bool:
 
 
 def _best(session: _Session, reports: Sequence[tuple[int, Message]]) -> int:
-    """The place of the report itself: the last one that has labels or length, else the last."""
-    long = [place for place, message in reports if len(message.text) >= 200 or _has_label(session.cues, message.text)]
-    return long[-1] if long else (reports[-1][0] if reports else -1)
+    """The place of the report itself: the best of them."""
+    if not reports:
+        return -1
+    return max((_worth(session, place, message), place) for place, message in reports)[1]
+
+
+def _worth(session: _Session, place: int, message: Message) -> float:
+    """How much a message looks like a report: long, with labels, behind the last edit and run, near the end."""
+    text = message.text
+    length = len(text) * (2.5 if IS_CJK.search(text[:400]) else 1)
+    score = min(length, 600) / 600 + 0.5 * place / (len(session.turns) or 1)
+    score += 0.6 if _has_label(session.cues, text) else 0.0
+    score += 0.3 if place > session.last_edit else 0.0
+    score += 0.3 if place > max([*session.runs, -1]) else 0.0
+    score -= 0.2 if len(text) < 200 and is_question(text.strip().split("\n")[-1]) else 0.0
+    return score
 
 
 # ── what sections list ──
@@ -209,12 +216,12 @@ def _nothing(text: str) -> bool:
 # ── what the person says ──
 
 _ACK = re.compile(
-    r"^(?:ok(?:ay)?|yes|yep|yeah|no|nope|nice|good|great|perfect|thanks?|thank you|thx|cool|right|sure|hm+|ah|oh|well|and|also|but|so|ja|nein|gut|danke|super|oui|non|merci|sí|si|vale|gracias|sim|não|да|нет|спасибо|好的?|嗯|不|はい|いえ|ありがとうございます|네|아니요?)\b[\s,.!;:–—-]*",
+    r"^(?:\[[^\]]{1,40}\]|ok(?:ay)?|yes|yep|yeah|no|nope|nice|good|great|perfect|thanks?|thank you|thx|cool|right|sure|hm+|ah|oh|well|and|also|but|so|ja|nein|gut|danke|super|oui|non|merci|sí|si|vale|gracias|sim|não|да|нет|спасибо|好的?|嗯|不|はい|いえ|ありがとうございます|네|아니요?)(?!\w)[\s,.!;:–—-]*",
     re.IGNORECASE,
 )
 _PICK = re.compile(
     r"^(?:(?:let['’]?s (?:do|go with|take)|go with|use|take|i(?:'d| would) (?:go with|take)|option|variant|variante|opci[oó]n|opção|opzione|вариант|方案|オプション|choose|nimm)\s+)*"
-    r"(?:the\s+)?(?:(?:option|variant|variante|opción|opção|opzione|вариант|方案|第)\s*)?\(?(?P<pick>\d|[a-e]|[一二三四]|first|second|third|former|latter|both|erste|zweite|première|seconde|primera|segunda)\)?(?:つ目|番|个|の方)?(?=$|[\s.,;:!)。，、])",
+    r"(?:the\s+)?(?:(?:option|variant|variante|opción|opção|opzione|вариант|方案|第)\s*)?\(?(?P<pick>\d|[a-e]|[一二三四]|first|second|third|former|latter|both|erste|zweite|première|seconde|primera|segunda)\)?(?:つ目|番|个)?(?:の方)?(?=で|$|[\s.,;:!)。，、])",
     re.IGNORECASE,
 )
 _ORDINALS = {"first": 1, "second": 2, "third": 3, "former": 1, "latter": 2, "erste": 1, "zweite": 2, "première": 1, "seconde": 2, "primera": 1, "segunda": 2, "一": 1, "二": 2, "三": 3, "四": 4}
@@ -292,11 +299,11 @@ def _of_turn(
                 yield Stated("decision", whole, line, place, "yes")
                 taken = True
                 continue
-        if cues.has("correction", text) and len(stems(text)) >= 2 and not _IMPERATIVE_WORK.match(text):
+        if cues.has("correction", text) and len(stems(bare)) >= 2 and not _IMPERATIVE_WORK.match(text):
             yield Stated("decision", text, line, place, "correction")
             taken = True
             continue
-        if asked and not taken and number == 0 and len(stems(text)) >= 1 and not _IMPERATIVE_WORK.match(text):
+        if asked and not taken and number == 0 and len(stems(bare)) >= 2 and not _IMPERATIVE_WORK.match(text):
             yield Stated("decision", text, line, place, "reply")
             taken = True
 
@@ -346,17 +353,30 @@ def _is_quote(sentence: str) -> bool:
     return bare.startswith(('"', "“", "„", "«", "「", ">")) and (bare.endswith(('"', "”", "“", "»", "」")) or "they say" in bare)
 
 
+_OPTION = re.compile(
+    r"^(\s*)(?:[-*+]\s+)?(?:\*\*)?(?:option\s+|variante?\s+|opci[oó]n\s+|opção\s+|opzione\s+|вариант\s+|方案\s*|案\s*)?"
+    r"\(?([1-9a-eA-E一二三四])[.):、：](?:\*\*)?\s*(\S.*)$",
+    re.IGNORECASE,
+)
+_INLINE_OPTION = re.compile(r"\(([1-4a-d])\)\s*([^()]{4,160}?)(?=[,;]?\s*(?:or\s+|oder\s+|and\s+|ou\s+|o\s+)?\([1-4a-d]\)|[.?]|$)")
+
+
 def _options(text: str) -> list[tuple[str, str]]:
-    """The options that a message lists: by what they are called there, and what each says."""
-    found = []
+    """The options that a message lists last: by what they are called there, and what each says."""
+    lists: dict[int, list[tuple[str, str]]] = {}
+    latest = -1
     for line in text.split("\n"):
-        option = re.match(r"^\s*(?:[-*+]\s+)?(?:\*\*)?(?:option\s+|variante\s+|方案\s*|案\s*)?\(?([1-9a-eA-E一二三四])[.):、：](?:\*\*)?\s*(\S.*)$", line, re.IGNORECASE)
-        if option:
-            found.append((option[1].lower(), option[2].strip()))
-    if not found:
-        inline = re.findall(r"\(([1-4a-d])\)\s*([^()]{4,160}?)(?=[,;]?\s*(?:or\s+|oder\s+|and\s+)?\([1-4a-d]\)|[.?]|$)", text)
-        found = [(name.lower(), said.strip(" ,;")) for name, said in inline]
-    return found
+        option = _OPTION.match(line)
+        if option is None:
+            continue
+        depth, name = len(option[1]), option[2].lower()
+        if name in ("1", "a", "一") or depth not in lists:
+            lists[depth] = []
+            latest = depth
+        lists[depth].append((name, option[3].strip()))
+    if lists:
+        return lists[latest]
+    return [(name.lower(), said.strip(" ,;")) for name, said in _INLINE_OPTION.findall(text)]
 
 
 def _picked(sentence: str, previous: str) -> str:
@@ -543,12 +563,13 @@ def _status(
     last_user = users[-1] if users else None
     if not worked and _only_asked(session, users):
         return "question-only"
-    last_edit = max([*session.edits, *(place for place, _ in session.commits), -1])
+    last_edit = session.last_edit
     interrupted = [place for place, turn in enumerate(session.turns) if isinstance(turn, Note) and turn.kind == "interrupted"]
     if interrupted and interrupted[-1] > max([place for place, _ in session.said("assistant")] or [-1]) - 1 and interrupted[-1] > last_edit:
         return "aborted"
     if last_user is not None and last_user[0] > last_edit and any(cues.has("stop", s) for s, _ in sentences(last_user[1].text)):
-        if not any(item.kind == "blocker" for item in stated):
+        reported = any(last_edit < place < last_user[0] for place, message in reports if _has_label(cues, message.text))
+        if not reported and not any(item.kind == "blocker" for item in stated):
             return "aborted"
     if any(item.kind == "blocker" for item in stated):
         return "blocked"
@@ -573,14 +594,20 @@ _ASKING = re.compile(r"^(?:what|why|how|when|where|who|which|is|are|does|do|did|
 
 
 def _only_asked(session: _Session, users: Sequence[tuple[int, Message]]) -> bool:
+    """Whether nothing was to be done: greetings, questions, and what is said between them."""
     if len(session.runs) > 3:
         return False
+    if not any(isinstance(turn, Call) for turn in session.turns) and sum(len(stems(m.text)) for _, m in users) <= 8:
+        return True
+    questions = 0
     for _, message in users:
         for sentence, _ in sentences(message.text):
             bare = _ACK.sub("", sentence).strip()
-            if not (is_question(sentence) or _ASKING.match(bare) or session.cues.has("greeting", sentence) or len(stems(sentence)) < 3):
+            if is_question(sentence) or _ASKING.match(bare):
+                questions += 1
+            elif _IMPERATIVE_WORK.match(bare) or _IMPERATIVE.match(bare):
                 return False
-    return True
+    return questions > 0
 
 
 # ── the sentence ──
@@ -623,6 +650,7 @@ def _candidates(
     session: _Session, reports: Sequence[tuple[int, Message]], read: dict[int, list[Passage]], stated: Sequence[Stated], asked: str
 ) -> Iterator[_Candidate]:
     best = _best(session, reports)
+    led: set[str] = set()
     kept = {item_text(item.text).casefold() for item in stated if item.kind in ("next", "blocker")}
     for place, _ in reports:
         if place < best:
@@ -632,8 +660,12 @@ def _candidates(
             label = session.cues.kind_of(passage.label)
             if passage.form == "heading" or label in ("next", "plan", "preference") or passage.struck:
                 continue
+            lead = passage.label if passage.label and not label and passage.label not in led and passage.label != passage.heading else ""
             for part, sentence in enumerate(split(passage.text)[:6]):
                 text = sentence.strip()
+                if lead and not part:
+                    led.add(lead)
+                    text = f"{lead}: {text}"
                 if is_question(text) or session.cues.has("offer", text) or session.cues.has("meta", text) or len(stems(text)) < 2:
                     continue
                 if text.endswith((":", "：")) or item_text(text).casefold() in kept:
