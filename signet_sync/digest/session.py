@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
 
@@ -17,6 +17,7 @@ Kind = Literal["decision", "constraint", "blocker", "next", "preference"]
 Status = Literal["done", "open", "blocked", "aborted", "question-only"]
 
 ITEM_LENGTH, ITEMS = 200, 24
+KEPT = 400  # files and commands
 SENTENCE_LENGTH, SENTENCE_LENGTH_CJK = 215, 130
 TRIVIAL_LENGTH = 79
 # Reports are parsed, nothing else: the best one, those nearly as good, and what is said last.
@@ -38,12 +39,19 @@ class Stated(NamedTuple):
 
 
 class Outcome(NamedTuple):
-    """What a session came to. `told` are the passages that say it best, in their order; empty where nothing came out."""
+    """What a session came to.
 
-    told: tuple[str, ...]
-    items: tuple[Stated, ...]
-    status: Status
-    asked: str
+    `told` are the passages that say it best, in their order; empty where nothing came out. `asked` is the first request
+    that says more than a greeting. `edited` are the files that were edited, with how often, `commands` what was run, with
+    whether its last run failed.
+    """
+
+    told: tuple[str, ...] = ()
+    items: tuple[Stated, ...] = ()
+    status: Status = "question-only"
+    asked: str = ""
+    edited: Mapping[str, int] = {}
+    commands: Mapping[str, bool] = {}
 
 
 @dataclass
@@ -76,12 +84,36 @@ class _Session:
     def said(self, speaker: str) -> list[tuple[int, Message]]:
         return [(place, one) for place, one in self.messages if one.speaker == speaker]
 
+    def edited(self) -> dict[str, int]:
+        """The files that were edited without failing, with how often; at most `KEPT`."""
+        found: dict[str, int] = {}
+        for place in self.edits:
+            call = self.turns[place]
+            if isinstance(call, Call) and not call.failed:
+                for path in _PATH.findall(call.detail)[:20]:
+                    if path in found or len(found) < KEPT:
+                        found[path] = found.get(path, 0) + 1
+        return found
+
+    def commands(self) -> dict[str, bool]:
+        """What was run, in order of the last run, with whether that failed; at most `KEPT`."""
+        found: dict[str, bool] = {}
+        for place in self.runs:
+            call = self.turns[place]
+            if isinstance(call, Call) and call.detail:
+                found.pop(call.detail, None)
+                found[call.detail] = call.failed
+                if len(found) > KEPT:
+                    del found[next(iter(found))]
+        return found
+
     def before(self, place: int, speaker: str) -> Message | None:
         """The last message of a speaker before a turn."""
         found = [one for at, one in self.messages if at < place and one.speaker == speaker]
         return found[-1] if found else None
 
 
+_PATH = re.compile(r"[^\s,'\"]*[/.][^\s,'\"]*|\w+")
 _COMMIT = re.compile(r"""git\b[^|;&]{0,80}\bcommit\b[^|;&]{0,80}?-\w*m\s*(?:"([^"\n]{3,300})|'([^'\n]{3,300})|\$\(cat <<'?EOF'?\s*([^\n]{3,300}))""")
 _PULL = re.compile(r"""\bgh pr create\b[^|;&]{0,200}?--title\s+(?:"([^"\n]{3,300})|'([^'\n]{3,300}))""")
 
@@ -100,7 +132,7 @@ def outcome(transcript: str) -> Outcome:
     users, assistants = session.said("user"), session.said("assistant")
     asked = _request(users)
     if not assistants and not users:
-        return Outcome((), (), "question-only", "")
+        return Outcome(edited=session.edited(), commands=session.commands())
     reports = _reports(session)
     read = {place: passages(message.text, session.cues) for place, message in reports}
     stated = [*_of_sections(session, reports, read), *_of_person(session, reports), *_of_assistant(session, reports, read)]
@@ -113,7 +145,7 @@ def outcome(transcript: str) -> Outcome:
     status = _status(session, stated, reports, read)
     stated = [item for item in stated if item.kind != "blocker" or status == "blocked"]
     told = _told(session, reports, read, stated, asked, status)
-    return Outcome(told, tuple(stated[:ITEMS]), status, asked)
+    return Outcome(told, tuple(stated[:ITEMS]), status, asked, session.edited(), session.commands())
 
 
 def _request(users: Sequence[tuple[int, Message]]) -> str:
