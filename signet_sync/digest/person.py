@@ -16,6 +16,12 @@ _HINGE = re.compile(
     re.IGNORECASE,
 )
 
+_NAMELESS = re.compile(
+    r"^\W*(?:both|either|neither|any|all|that|this|it|same|do (?:it|that|both)|beides?|alles?|les deux|ambos|ambas|os dois|as duas"
+    r"|entramb[ei]|оба|обе|都|两个都|両方|どちらも|둘 다)\W*$",
+    re.IGNORECASE,
+)
+
 
 def of_person(talk: Talk, report: int) -> Iterator[Stated]:
     """The statements of each of the person's turns; `report` is where the assistant reported."""
@@ -31,9 +37,11 @@ class _Turn:
 
     def __init__(self, talk: Talk, place: int, message: Message, *, first: bool, closing: bool) -> None:
         self._talk, self._place, self._message = talk, place, message
-        before, after = (None if first else talk.before(place)), talk.after(place)
+        before = None if first else talk.before(place)
+        after = talk.after(place)
         self._previous = before[1].text if before else ""
-        self._following = after[1].text if after else ""
+        # Behind a call it is no word of confirmation any more.
+        self._following = after[1].text if after and after[0] == place + 1 else ""
         self._context = Said(
             "", first=first, closing=closing, reply=bool(before) and asks(self._previous), previous=self._previous,
             command=talk.command_before(place),
@@ -92,9 +100,12 @@ class _Turn:
         """The first sentence so that it stands alone: with the next one, as the assistant put it, behind the question."""
         if len(stems(text)) >= 3:
             return text
+        confirmed = resolved(text, self._previous, self._following)
+        if confirmed != text:
+            return confirmed
         if len(self._said) > 1:
             then = self._said[1][0]
             if not is_question(then) and not is_errand(bare(then)) and self._kind(then) is None:
                 self._taken = 2
                 return f"{text.rstrip('.')}. {then}" if not text.endswith(("。", "！")) else text + then
-        return resolved(text, self._previous, self._following)
+        return "" if _NAMELESS.match(text) else text

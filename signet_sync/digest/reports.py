@@ -9,7 +9,7 @@ from typing import NamedTuple
 from signet_sync.digest.blocks import Passage, passages
 from signet_sync.digest.cues import Cues
 from signet_sync.digest.sentences import IS_CJK, is_question, split, stems
-from signet_sync.digest.statements import Said, kind_of
+from signet_sync.digest.statements import POINTS_BACK, Said, kind_of
 from signet_sync.digest.talk import Kind, Message, Stated, Talk
 
 # Reports are parsed, nothing else: the best one, those nearly as good, and what is said last.
@@ -66,6 +66,7 @@ def _worth(talk: Talk, place: int, message: Message) -> float:
     score += 0.6 if has_label(talk.cues, text) else 0.0
     score += 0.3 if place > talk.last_edit else 0.0
     score += 0.3 if place > talk.last_run else 0.0
+    score -= 0.3 if length < 80 else 0.0
     score -= 0.2 if len(text) < 200 and is_question(text.strip().split("\n")[-1]) else 0.0
     return score
 
@@ -114,12 +115,17 @@ def of_prose(talk: Talk, found: list[Report], kind: Kind) -> Iterator[Stated]:
                 continue
             if talk.cues.kind_of(passage.label) in ("plan", "decision"):
                 continue
+            before = ""
             for sentence in split(passage.text):
-                if kind_of(Said(sentence, report=True), talk.cues) == kind:
-                    for text in _parts(sentence) if kind == "next" else [sentence]:
+                if kind_of(Said(sentence, report=True), talk.cues) == kind and not _OF_THOSE.search(sentence):
+                    whole = f"{before} {sentence}" if before and POINTS_BACK.match(sentence) else sentence
+                    for text in _parts(sentence) if kind == "next" else [whole]:
                         yield Stated(kind, text, report.message.line + passage.line, report.place, "prose")
+                before = sentence
 
 
+# "I have not started on either": of what, only the sentence before says.
+_OF_THOSE = re.compile(r"\b(?:either|neither|both|them|those|it|that|this|one)[.!]?$", re.IGNORECASE)
 # "What remains is to ask the laboratory, and to add a check": the words that announce, and each thing to do.
 _TO_DO = re.compile(
     r"^(?P<lead>.{0,80}?\b(?:(?:remains?|left|is|still|yet|need|have) (?=to )|reste(?:nt)? (?=à )|falta(?:n|m)? |queda(?:n)? por |resta(?:no)? (?=da )|bleibt noch |осталось ))(?P<rest>.+)$",

@@ -22,7 +22,7 @@ _WORDS = re.compile(rf"[{_CJK}]{{2}}|[^\W_{_CJK}][\w.+#-]*[\w+#]|\d+", re.UNICOD
 IS_CJK = re.compile(f"[{_CJK}]")
 _STEMMED = 1_000  # characters of a text that are compared, and kept in memory
 _COMMON = frozenset(
-    """the and for with that this from into are was were has have had been not but you your our its it's they them there
+    """the and for with that this from into are was were has have had been not dont but you your our its it's they them there
     here when then than what which will would should could can may also just now only all any some one two out off over
     about after before because please let use used using make made get got still yet more most less very too each other
     same new does did done doing where who how why so if or as at by in on of to is it be we me my do no yes ok okay

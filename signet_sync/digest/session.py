@@ -30,7 +30,7 @@ def outcome(transcript: str) -> Outcome:
     if not any(item.kind == "blocker" for item in stated):
         stated += standing(talk, list(of_prose(talk, found, "blocker")))[:1]
     stated = distinct(stated)
-    status = status_of(talk, stated, found, asked)
+    status = status_of(talk, stated, found)
     stated = [item for item in stated if _fits(item, status)][:ITEMS]
     told = told_of(talk, found, stated, asked)
     return Outcome(told, tuple(stated), status, asked, talk.edited(), talk.commands())

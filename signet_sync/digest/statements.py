@@ -29,9 +29,9 @@ class Said(NamedTuple):
 
 
 _ACK = re.compile(
-    r"^(?:\[[^\]]{1,40}\]|ok(?:ay)?|yes|yep|yeah|no|nope|nice|good|great|perfect|thanks?|thank you|thx|cool|right|sure|hm+"
-    r"|ah|oh|well|and|also|but|so|ja|nein|gut|danke|super|und|aber|oui|non|merci|et|mais|sí|si|vale|gracias|y|pero|sim|não"
-    r"|mas|va bene|però|да|нет|спасибо|и|но|好的?|嗯|不|はい|いえ|ありがとうございます|네|아니요?)(?!\w)[\s,.!;:–—-]*",
+    r"^(?:\[[^\]]{1,40}\]|(?:no|nope|nein|non|não|нет|いえ|아니요?)(?=\s*[,.!;:–—]|$)|ok(?:ay)?|yes|yep|yeah|nice|good|great|perfect|thanks?|thank you|thx|cool|right|sure|hm+"
+    r"|ah|oh|well|and|also|but|so|ja|gut|danke|super|und|aber|oui|merci|et|mais|sí|si|vale|gracias|y|pero|sim"
+    r"|mas|va bene|però|да|спасибо|и|но|好的?|嗯|はい|ありがとうございます|네)(?!\w)[\s,.!;:–—-]*",
     re.IGNORECASE,
 )
 _WISH = re.compile(
@@ -44,6 +44,7 @@ _ERRAND = re.compile(
     r"^(?:(?:then|now|and|please|pls|also|just|ok|can you|could you)\s+)*(?:commit|push|run|show|test|check|look|find|fix"
     r"|open|print|explain|tell|try|start|continue|go on|go ahead|proceed|rerun|deploy|merge|ship|write|create|add|do the"
     r"|have a|give|list|read|review|search|investigate|figure|debug|see|let me|not sure|dunno|no idea|i don['’]?t know"
+    r"|put .{2,40} (?:in|into) (?:an? )?(?:issue|ticket|changelog|release notes|readme|docs)|file an?|tag it|git"
     r"|mach weiter|zeig|prüf|schau|commite|montre|continue|lance|regarde|muestra|sigue|mira|mostra|continua|rode"
     r"|покажи|запусти|проверь|продолжай|看看|跑一下|提交|继续|見せて|実行して|続けて|コミットして|보여|실행해|계속)(?!\w)",
     re.IGNORECASE,
@@ -51,6 +52,12 @@ _ERRAND = re.compile(
 ORDERS = re.compile(
     r"^(?:please\s+)?(?:fix|use|take|make|keep|put|move|store|write|add|do|go|set|drop|remove|rename|split|change|return"
     r"|let|leave|handle|log|cache|throw|raise|show|send|call|read|load)\b",
+    re.IGNORECASE,
+)
+# A sentence that begins so says what it is about in the one before.
+POINTS_BACK = re.compile(
+    r"^(?:it|this|that|they|these|those|he|she|both|es|das|dies\w*|sie|il|elle|ils|ce|cela|ça|esto|eso|lo|la|los|las|isso|isto|ela|ele"
+    r"|ciò|questo|это|он[аои]?|它|这|那|これ|それ|그것|이것)(?=['’\s,])|^(?:它|这|那|これ|それ)",
     re.IGNORECASE,
 )
 _CLAUSE = re.compile(r"\s*(?:,|;|\s[–—-]\s)\s*")
@@ -90,9 +97,9 @@ def _of_person(said: Said, cues: Cues) -> Kind | None:
             return "blocker"
         if cues.has("later", text):
             return "next"
-        if (cues.has("no", said.sentence) or cues.has("greeting", said.sentence)) and len(stems(text)) < 4:
+        if (cues.has("no", said.sentence) or cues.has("greeting", said.sentence)) and len(stems(text)) < 2:
             return None
-    if is_errand(text) or not stems(text):
+    if is_errand(text) or not stems(text) or (cues.has("later", text) and len(stems(text)) < 4):
         return None
     if cues.has("correction", text):
         return "decision" if len(stems(text)) >= 2 or said.reply else None
@@ -113,7 +120,7 @@ def _lasting(said: Said, text: str, cues: Cues) -> Kind | None:
         if _replaces(text, cues):
             return None if said.first else "decision"
         return "preference" if said.command and _names_program(text, said.command) else "constraint"
-    if not said.first and not stops and cues.has("duty", text) and not said.closing:
+    if not (said.first or said.closing or stops) and cues.has("duty", text) and not POINTS_BACK.match(text):
         return "constraint"
     return None
 

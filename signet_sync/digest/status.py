@@ -24,8 +24,8 @@ _ASKING = re.compile(
 )
 
 
-def status_of(talk: Talk, stated: Sequence[Stated], found: Sequence[Report], asked: str) -> Status:
-    """The status at the end; `asked` is the first request."""
+def status_of(talk: Talk, stated: Sequence[Stated], found: Sequence[Report]) -> Status:
+    """The status at the end."""
     if not talk.edits and not talk.commits and _only_asked(talk):
         return "question-only"
     if talk.interrupted >= max(talk.last_word, talk.last_edit):
@@ -35,7 +35,7 @@ def status_of(talk: Talk, stated: Sequence[Stated], found: Sequence[Report], ask
         return "aborted"
     if any(item.kind == "blocker" for item in stated):
         return "blocked"
-    return "open" if _unfinished(talk, stated, found, asked) else "done"
+    return "open" if _unfinished(talk, stated, found) else "done"
 
 
 def _stopped(talk: Talk) -> bool:
@@ -50,7 +50,7 @@ def _reported(talk: Talk, found: Sequence[Report]) -> bool:
     return any(talk.last_edit < one.place < last and has_label(talk.cues, one.message.text) for one in found)
 
 
-def _unfinished(talk: Talk, stated: Sequence[Stated], found: Sequence[Report], asked: str) -> bool:
+def _unfinished(talk: Talk, stated: Sequence[Stated], found: Sequence[Report]) -> bool:
     for report in found:
         if not report.late:
             continue
@@ -61,12 +61,13 @@ def _unfinished(talk: Talk, stated: Sequence[Stated], found: Sequence[Report], a
                 continue
             if any(talk.cues.has("unfinished", one) for one in split(passage.text) if not is_question(one)):
                 return True
+    asked = talk.users[0][1].text[:400] if talk.users else ""
     return any(item.kind == "next" and (_MUST_FOLLOW.search(item.text) or _named(item.text, asked)) for item in stated)
 
 
 def _named(text: str, asked: str) -> bool:
     """Whether a next step is a part of the task as it was asked: "rest: navigation, tables, pdf preview"."""
-    parts = [part for part in re.split(r"[,:;]|\band\b|\bund\b", asked[:400])[1:] if len(stems(part)) >= 2]
+    parts = [part for part in re.split(r"[,:;]|\band\b|\bund\b", asked)[1:] if len(stems(part)) >= 2]
     return any(stems(part) <= stems(text) for part in parts)
 
 

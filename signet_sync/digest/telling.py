@@ -80,7 +80,7 @@ def _candidates(talk: Talk, found: Sequence[Report], stated: Sequence[Stated], a
                 score += 0.5 if label == "done" else 0.0
                 score -= 1.0 if passage.form == "row" and label != "done" else 0.0
                 score -= 0.5 if report.place > best else 0.0
-                score -= 1.2 if cues.has("left", text) else 0.0
+                score -= 1.2 if cues.has("left", text) and not cues.has("outcome", text) else 0.0
                 position += 1
                 yield _Candidate(score, (report.place, number, part), text)
     for place, subject in talk.commits[-3:]:
