@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from signet_sync.digest.replies import asks, picked, proposal, resolved
 from signet_sync.digest.sentences import is_question, stems
 from signet_sync.digest.statements import Said, bare, is_errand, kind_of
-from signet_sync.digest.talk import Message, Stated, Talk
+from signet_sync.digest.talk import Kind, Message, Stated, Talk
 
 _SENTENCES = 40  # of a turn; more is no talk
 _HINGE = re.compile(
@@ -59,14 +59,16 @@ class _Turn:
             kind = self._kind(sentence, opens=at == 0)
             if kind:
                 text = bare(sentence) or sentence
-                if kind == "decision" and at == 0:
+                if kind == "decision" and at == 0 and self._reason():
+                    text = ""
+                elif kind == "decision" and at == 0:
                     text = self._whole(text)
                     at = max(at, self._taken - 1)
                 if text:
                     yield Stated(kind, text, line, self._place, "bound" if kind == "constraint" else "person")
             at += 1
 
-    def _kind(self, sentence: str, *, opens: bool = False):  # type: ignore[no-untyped-def]
+    def _kind(self, sentence: str, *, opens: bool = False) -> Kind | None:
         return kind_of(self._context._replace(sentence=sentence, opens=opens), self._talk.cues)
 
     _taken = 0
@@ -95,6 +97,14 @@ class _Turn:
                 self._taken = 1
                 added = bare(sentence)
                 yield Stated("decision", f"{offered} ({added})" if len(stems(added)) >= 2 else offered, line, self._place, "yes")
+
+    def _reason(self) -> bool:
+        """Whether a "no wait, they want it after all" only gives the reason for the choice behind it."""
+        return (
+            len(self._said) > 1
+            and self._talk.cues.has("retract", self._said[0][0])
+            and self._kind(self._said[1][0]) == "decision"
+        )
 
     def _whole(self, text: str) -> str:
         """The first sentence so that it stands alone: with the next one, as the assistant put it, behind the question."""

@@ -99,6 +99,18 @@ def _asked(text: str) -> bool:
     return any(is_question(one) for one in split(text))
 
 
+def hindered(talk: Talk, found: list[Report]) -> Iterator[Stated]:
+    """What may have stopped the work, where the person then turns to somebody else."""
+    late = next((one.place for one in found if one.late), -1)
+    if not any(place > late and talk.cues.has("asks", one) for place, _ in talk.users[-3:] for one, _ in talk.heard(place)):
+        return
+    for report in found:
+        for passage in report.read if report.late else ():
+            for sentence in split(passage.text) if passage.form != "heading" else ():
+                if talk.cues.has("hindered", sentence) and not is_question(sentence):
+                    yield Stated("blocker", sentence, report.message.line + passage.line, report.place, "prose")
+
+
 def of_prose(talk: Talk, found: list[Report], kind: Kind) -> Iterator[Stated]:
     """Next steps, blockers or choices in running text: of the late reports, choices of all the assistant says."""
     if kind == "decision":
@@ -125,7 +137,7 @@ def of_prose(talk: Talk, found: list[Report], kind: Kind) -> Iterator[Stated]:
 
 
 # "I have not started on either": of what, only the sentence before says.
-_OF_THOSE = re.compile(r"\b(?:either|neither|both|them|those|it|that|this|one)[.!]?$", re.IGNORECASE)
+_OF_THOSE = re.compile(r"^(?:I|we|We|[Ii]ch|[Ww]ir)\b.{0,80}\b(?:either|neither|both|them|those|it|that|this|one)[.!]?$")
 # "What remains is to ask the laboratory, and to add a check": the words that announce, and each thing to do.
 _TO_DO = re.compile(
     r"^(?P<lead>.{0,80}?\b(?:(?:remains?|left|is|still|yet|need|have) (?=to )|reste(?:nt)? (?=à )|falta(?:n|m)? |queda(?:n)? por |resta(?:no)? (?=da )|bleibt noch |осталось ))(?P<rest>.+)$",

@@ -118,7 +118,7 @@ def _stems(text: str) -> frozenset[str]:
     for word in _WORDS.findall(text.casefold()):
         if IS_CJK.match(word):
             found.add(word)
-        elif word not in _COMMON and (len(word) > 2 or word.isdigit()):
+        elif word not in _COMMON and (len(word) > 2 or any(c.isdigit() for c in word)):
             found.add(word[:5])
     if IS_CJK.search(text):
         run = [c for c in text if IS_CJK.match(c)]

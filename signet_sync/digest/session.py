@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from signet_sync.digest.person import of_person
-from signet_sync.digest.reports import of_prose, of_sections, reports
+from signet_sync.digest.reports import hindered, of_prose, of_sections, reports
 from signet_sync.digest.sentences import stems
 from signet_sync.digest.standing import distinct, standing
-from signet_sync.digest.status import status_of
+from signet_sync.digest.status import is_trivial, status_of
 from signet_sync.digest.talk import Kind, Outcome, Stated, Status, Talk
 from signet_sync.digest.telling import told_of
 
@@ -28,11 +28,11 @@ def outcome(transcript: str) -> Outcome:
     if not any(item.kind == "next" and item.source == "section" for item in stated):
         stated += standing(talk, list(of_prose(talk, found, "next")))
     if not any(item.kind == "blocker" for item in stated):
-        stated += standing(talk, list(of_prose(talk, found, "blocker")))[:1]
+        stated += standing(talk, [*hindered(talk, found), *of_prose(talk, found, "blocker")])[:1]
     stated = distinct(stated)
     status = status_of(talk, stated, found)
     stated = [item for item in stated if _fits(item, status)][:ITEMS]
-    told = told_of(talk, found, stated, asked)
+    told = () if is_trivial(talk) else told_of(talk, found, stated, asked)
     return Outcome(told, tuple(stated), status, asked, talk.edited(), talk.commands())
 
 

@@ -103,7 +103,7 @@ def _of_person(said: Said, cues: Cues) -> Kind | None:
         return None
     if cues.has("correction", text):
         return "decision" if len(stems(text)) >= 2 or said.reply else None
-    return "decision" if said.reply and said.opens else None
+    return "decision" if said.reply and said.opens and not POINTS_BACK.match(text) else None
 
 
 _SWITCH = re.compile(r"\b(?:switch|drop|replace|move)\b.{1,80}\b(?:to|by|with|for)\b", re.IGNORECASE)

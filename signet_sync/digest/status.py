@@ -75,7 +75,7 @@ def _only_asked(talk: Talk) -> bool:
     """Whether nothing was to be done: greetings, questions, and what is said between them."""
     if len(talk.runs) > 3:
         return False
-    if not any(isinstance(turn, Call) for turn in talk.turns) and sum(len(stems(m.text)) for _, m in talk.users[:40]) <= 8:
+    if is_trivial(talk):
         return True
     questions = 0
     for place, _ in talk.users:
@@ -86,3 +86,12 @@ def _only_asked(talk: Talk) -> bool:
             elif is_errand(said) or ORDERS.match(said):
                 return False
     return questions > 0
+
+
+def is_trivial(talk: Talk) -> bool:
+    """Whether nothing was said and done but a greeting."""
+    if any(isinstance(turn, Call) for turn in talk.turns):
+        return False
+    return sum(len(stems(message.text)) for _, message in talk.users[:40]) <= 8 and not any(
+        is_question(sentence) for place, _ in talk.users[:40] for sentence, _ in talk.heard(place)
+    )

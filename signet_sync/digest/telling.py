@@ -54,6 +54,7 @@ def _candidates(talk: Talk, found: Sequence[Report], stated: Sequence[Stated], a
     cues = talk.cues
     best = next((one.place for one in found if one.late), -1)
     kept = {item_text(item.text).casefold() for item in stated if item.kind in ("next", "blocker")}
+    why = _WHY.search(asked) is not None
     led: set[str] = set()
     for report in found:
         if not report.late:
@@ -79,6 +80,8 @@ def _candidates(talk: Talk, found: Sequence[Report], stated: Sequence[Stated], a
                 score += 0.4 if _FIGURE.search(text) else 0.0
                 score += 0.5 if label == "done" else 0.0
                 score -= 1.0 if passage.form == "row" and label != "done" else 0.0
+                score += 1.0 if why and _CAUSE.search(text) else 0.0
+                score -= 0.8 if _ASIDE.search(text) else 0.0
                 score -= 0.5 if report.place > best else 0.0
                 score -= 1.2 if cues.has("left", text) and not cues.has("outcome", text) else 0.0
                 position += 1
@@ -87,6 +90,18 @@ def _candidates(talk: Talk, found: Sequence[Report], stated: Sequence[Stated], a
         yield _Candidate(0.5, (place, 0, 0), subject)
 
 
+# Who asks why wants the cause; what was done in passing comes last.
+_WHY = re.compile(
+    r"\b(?:why|cause|find out|figure out|investigate|debug|look into|flaky|warum|ursache|woran|pourquoi|cause|por qué|causa|perché|motivo)\b"
+    r"|почему|причин|为什么|原因|查一下|なぜ|原因|왜|원인",
+    re.IGNORECASE,
+)
+_CAUSE = re.compile(
+    r"\b(?:because|cause[ds]?|came from|comes from|due to|turned out|root|reason|race|leak|ursache|liegt an|kommt von|weil|parce que|vient d"
+    r"|porque|se debe|por causa|causa|perché|dovuto)\b|потому|причина|из-за|因为|原因|由于|ため|때문",
+    re.IGNORECASE,
+)
+_ASIDE = re.compile(r"\b(?:also|side (?:note|finding)|by the way|while (?:testing|there)|nebenbei|au passage|de paso|di passaggio)\b|попутно|顺便|ついでに", re.IGNORECASE)
 _NUMBER = re.compile(r"^\(?\d{1,2}[.)]\s+")
 
 
