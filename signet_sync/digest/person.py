@@ -16,6 +16,7 @@ _HINGE = re.compile(
     re.IGNORECASE,
 )
 
+_CHOOSES = re.compile(r"\b(?:use|make|go with|take|keep|instead|rather|nimm|lieber|usa|mejor|plutôt|meglio|melhor)\b|лучше|改|用|にし", re.IGNORECASE)
 _NAMELESS = re.compile(
     r"^\W*(?:both|either|neither|any|all|that|this|it|same|do (?:it|that|both)|beides?|alles?|les deux|ambos|ambas|os dois|as duas"
     r"|entramb[ei]|оба|обе|都|两个都|両方|どちらも|둘 다)\W*$",
@@ -103,6 +104,7 @@ class _Turn:
         return (
             len(self._said) > 1
             and self._talk.cues.has("retract", self._said[0][0])
+            and not _CHOOSES.search(self._said[0][0])
             and self._kind(self._said[1][0]) == "decision"
         )
 

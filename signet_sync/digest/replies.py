@@ -97,15 +97,24 @@ def resolved(reply: str, previous: str, following: str) -> str:
     """
     if len(stems(reply)) >= _SHORT:
         return reply
+    question = _question(previous)
     for sentence, _ in list(sentences(following[:400]))[:2] if len(following) < 600 else []:
         if is_question(sentence) or _PLANS.search(sentence):
             continue
-        if stems(sentence) & (stems(reply) | stems(_question(previous))) and 2 <= len(stems(sentence)) <= 24:
-            return _unmarked(sentence)
-    question = _question(previous)
+        if stems(sentence) & (stems(reply) | stems(question)) and 2 <= len(stems(sentence)) <= 24:
+            return _unmarked(_clause(sentence, stems(reply) | stems(question)))
     if question and _WHICH.search(question) and not _OR.search(question) and 2 <= len(stems(question)) <= 14:
         return f"{_unmarked(question.rstrip('?？ '))}: {reply}"
     return reply
+
+
+def _clause(sentence: str, asked: frozenset[str]) -> str:
+    """Of a sentence that confirms several things, the one that was asked about; the whole where that is not clear."""
+    clauses = [one.strip() for one in re.split(r"[,;:：，；]\s*", sentence)]
+    shared = [len(stems(one) & asked) for one in clauses]
+    best = max(shared)
+    at = shared.index(best)
+    return clauses[at] if best >= 2 and shared.count(best) == 1 and len(stems(clauses[at])) >= 3 else sentence
 
 
 def _question(text: str) -> str:

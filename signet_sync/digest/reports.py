@@ -129,7 +129,7 @@ def of_prose(talk: Talk, found: list[Report], kind: Kind) -> Iterator[Stated]:
                 continue
             before = ""
             for sentence in split(passage.text):
-                if kind_of(Said(sentence, report=True), talk.cues) == kind and not _OF_THOSE.search(sentence):
+                if kind_of(Said(sentence, report=True), talk.cues) == kind and not _no_step(kind, sentence):
                     whole = f"{before} {sentence}" if before and POINTS_BACK.match(sentence) else sentence
                     for text in _parts(sentence) if kind == "next" else [whole]:
                         yield Stated(kind, text, report.message.line + passage.line, report.place, "prose")
@@ -138,6 +138,14 @@ def of_prose(talk: Talk, found: list[Report], kind: Kind) -> Iterator[Stated]:
 
 # "I have not started on either": of what, only the sentence before says.
 _OF_THOSE = re.compile(r"^(?:I|we|We|[Ii]ch|[Ww]ir)\b.{0,80}\b(?:either|neither|both|them|those|it|that|this|one)[.!]?$")
+# What is not committed is how it stands, no step to take.
+_COMMIT = re.compile(r"\bcommit", re.IGNORECASE)
+
+
+def _no_step(kind: Kind, sentence: str) -> bool:
+    return kind == "next" and (_OF_THOSE.search(sentence) is not None or _COMMIT.search(sentence) is not None)
+
+
 # "What remains is to ask the laboratory, and to add a check": the words that announce, and each thing to do.
 _TO_DO = re.compile(
     r"^(?P<lead>.{0,80}?\b(?:(?:remains?|left|is|still|yet|need|have) (?=to )|reste(?:nt)? (?=à )|falta(?:n|m)? |queda(?:n)? por |resta(?:no)? (?=da )|bleibt noch |осталось ))(?P<rest>.+)$",

@@ -56,7 +56,7 @@ ORDERS = re.compile(
 )
 # A sentence that begins so says what it is about in the one before.
 POINTS_BACK = re.compile(
-    r"^(?:it|this|that|they|these|those|he|she|both|es|das|dies\w*|sie|il|elle|ils|ce|cela|ça|esto|eso|lo|la|los|las|isso|isto|ela|ele"
+    r"^(?:it|this|that|they|these|those|he|she|es|das|dies\w*|sie|il|elle|ils|ce|cela|ça|esto|eso|lo|la|los|las|isso|isto|ela|ele"
     r"|ciò|questo|это|он[аои]?|它|这|那|これ|それ|그것|이것)(?=['’\s,])|^(?:它|这|那|これ|それ)",
     re.IGNORECASE,
 )
@@ -99,7 +99,7 @@ def _of_person(said: Said, cues: Cues) -> Kind | None:
             return "next"
         if (cues.has("no", said.sentence) or cues.has("greeting", said.sentence)) and len(stems(text)) < 2:
             return None
-    if is_errand(text) or not stems(text) or (cues.has("later", text) and len(stems(text)) < 4):
+    if is_errand(text) or not stems(text) or cues.has("mode", text) or (cues.has("later", text) and len(stems(text)) < 4):
         return None
     if cues.has("correction", text):
         return "decision" if len(stems(text)) >= 2 or said.reply else None
@@ -111,10 +111,10 @@ _SWITCH = re.compile(r"\b(?:switch|drop|replace|move)\b.{1,80}\b(?:to|by|with|fo
 
 def _lasting(said: Said, text: str, cues: Cues) -> Kind | None:
     """A preference or a constraint: what holds beyond this moment."""
-    if cues.has("mode", text):
-        return None
     if cues.has("habit", text) or cues.has("manner", text):
         return "preference"
+    if cues.has("mode", text):
+        return None
     stops = said.closing and cues.has("stop", text)
     if cues.has("bound", text) and not stops:
         if _replaces(text, cues):
