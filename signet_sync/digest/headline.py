@@ -17,7 +17,9 @@ from signet_sync.contracts.sentences import (
     words,
 )
 from signet_sync.digest.sentences import IS_CJK, overlap
-from signet_sync.digest.session import SENTENCE_LENGTH, SENTENCE_LENGTH_CJK, Outcome, item_text
+from signet_sync.digest.standing import item_text
+from signet_sync.digest.talk import Outcome
+from signet_sync.digest.telling import SENTENCE_LENGTH, SENTENCE_LENGTH_CJK
 
 _END = re.compile(r"[\s.!?…:;,，、。！？]+$")
 _INNER = re.compile(r"([.!?]['\")\]]{0,3})\s+(?=[A-Z\"'(\[])")

@@ -20,8 +20,9 @@ _SHORT_FORMS = re.compile(
 _CJK = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7a3\uf900-\ufaff"
 _WORDS = re.compile(rf"[{_CJK}]{{2}}|[^\W_{_CJK}][\w.+#-]*[\w+#]|\d+", re.UNICODE)
 IS_CJK = re.compile(f"[{_CJK}]")
+_STEMMED = 1_000  # characters of a text that are compared, and kept in memory
 _COMMON = frozenset(
-    """the and for with that this from into are was were has have had been not but you your our its it's they them there
+    """the and for with that this from into are was were has have had been not dont but you your our its it's they them there
     here when then than what which will would should could can may also just now only all any some one two out off over
     about after before because please let use used using make made get got still yet more most less very too each other
     same new does did done doing where who how why so if or as at by in on of to is it be we me my do no yes ok okay
@@ -40,6 +41,58 @@ def sentences(text: str) -> Iterator[tuple[str, int]]:
         yield from ((sentence, number) for sentence in split(line))
 
 
+_TAG = re.compile(r"^<([a-z][a-z0-9_-]{2,40})[ >]", re.MULTILINE)
+_PASTES = re.compile(
+    r"\b(?:thread|wrote|writes|said|says|log|output|message|mail|email|from|paste[ds]?|quote[ds]?|stack ?trace|console|slack|ticket|schreibt|meldet|écrit|escribe|scrive|пишет)\b[^\n]{0,60}[:：]\s*$|(?:日志|报错|原文|ログ|エラー|로그)[^\n]{0,20}[:：]\s*$",
+    re.IGNORECASE,
+)
+_SPEAKS = re.compile(r"^\s*(?:[-*] )?(?:\[?\d\d?:\d\d\]? )?@?([A-ZÀ-Þ][\w.-]{1,20})(?: [A-Z][\w.]{1,20})?(?: \(\d\d?:\d\d\))?:\s")
+
+
+def unpasted(text: str) -> str:
+    """A person's message without what stands in tags and what somebody else said; the lines keep their numbers."""
+    if "<" in text:
+        text = _untagged(text)
+    lines = text.split("\n")
+    speakers = [found[1] for line in lines if (found := _SPEAKS.match(line))]
+    talk = len(speakers) > 2 and len(set(speakers)) > 1
+    pasted = False
+    for number, line in enumerate(lines):
+        if pasted and not line.strip():
+            pasted = number > 0 and not lines[number - 1].strip()
+            pasted = pasted or _PASTES.search(lines[number - 1]) is not None
+        if pasted or (talk and _SPEAKS.match(line)):
+            lines[number] = ""
+            continue
+        pasted = _PASTES.search(line[-120:]) is not None
+    return "\n".join(lines)
+
+
+def _untagged(text: str) -> str:
+    kept: list[str] = []
+    at = 0
+    unclosed: set[str] = set()
+    for tag in _TAG.finditer(text):
+        if tag.start() < at or tag[1] in unclosed:
+            continue
+        end = text.find(f"</{tag[1]}>", tag.end())
+        if end < 0:
+            unclosed.add(tag[1])
+            continue
+        end += len(tag[1]) + 3
+        kept += [text[at : tag.start()], "\n" * text.count("\n", tag.start(), end)]
+        at = end
+    return "".join([*kept, text[at:]])
+
+
+_QUOTED = re.compile(r"\"[^\"\n]{12,}\"|“[^”\n]{12,}”|„[^“”\n]{12,}[“”]|«[^»\n]{12,}»|「[^」\n]{6,}」")
+
+
+def unquoted(sentence: str) -> str:
+    """A sentence without what it quotes: the words of others order nothing."""
+    return _QUOTED.sub(" ", sentence) if any(mark in sentence for mark in '"“„«「') else sentence
+
+
 def split(line: str) -> list[str]:
     """The sentences of a line; an abbreviation's point ends none."""
     found: list[str] = []
@@ -54,14 +107,18 @@ def split(line: str) -> list[str]:
     return [sentence for sentence in found if any(c.isalnum() for c in sentence)]
 
 
-@lru_cache(maxsize=4096)
 def stems(text: str) -> frozenset[str]:
     """The words of content in a text, cut to five letters; of Chinese, Japanese and Korean every two characters."""
+    return _stems(text[:_STEMMED])
+
+
+@lru_cache(maxsize=4096)
+def _stems(text: str) -> frozenset[str]:
     found = set()
     for word in _WORDS.findall(text.casefold()):
         if IS_CJK.match(word):
             found.add(word)
-        elif word not in _COMMON and (len(word) > 2 or word.isdigit()):
+        elif word not in _COMMON and (len(word) > 2 or any(c.isdigit() for c in word)):
             found.add(word[:5])
     if IS_CJK.search(text):
         run = [c for c in text if IS_CJK.match(c)]

@@ -1,0 +1,158 @@
+"""Tells what kind of statement a sentence is, from its words and from where it was said."""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+from signet_sync.digest.cues import Cues
+from signet_sync.digest.sentences import is_question, stems, unquoted
+from signet_sync.digest.talk import Kind
+
+
+class Said(NamedTuple):
+    """A sentence with where it was said: all that may tell its kind.
+
+    By the person: `first` in the session's first turn, `reply` behind a question or proposal (`previous` is the
+    assistant's message), `opens` as first sentence of its turn, `closing` behind the report, `command` is what was run
+    just before. By the assistant: `report` within a report.
+    """
+
+    sentence: str
+    first: bool = False
+    reply: bool = False
+    opens: bool = False
+    closing: bool = False
+    report: bool = False
+    previous: str = ""
+    command: str = ""
+
+
+_ACK = re.compile(
+    r"^(?:\[[^\]]{1,40}\]|(?:no|nope|nein|non|não|нет|いえ|아니요?)(?=\s*[,.!;:–—]|$)|ok(?:ay)?|yes|yep|yeah|nice|good|great|perfect|thanks?|thank you|thx|cool|right|sure|hm+"
+    r"|ah|oh|well|and|also|but|so|ja|gut|danke|super|und|aber|oui|merci|et|mais|sí|si|vale|gracias|y|pero|sim"
+    r"|mas|va bene|però|да|спасибо|и|но|好的?|嗯|はい|ありがとうございます|네)(?!\w)[\s,.!;:–—-]*",
+    re.IGNORECASE,
+)
+_WISH = re.compile(
+    r"^(?:can|could|would|will) you\b|^(?:pls|please)\b|^(?:kannst|könntest|würdest) du\b|^(?:peux|pourrais)-tu\b"
+    r"|^puedes\b|^pode\b|^puoi\b",
+    re.IGNORECASE,
+)
+# An order for the next minute, which says nothing of what holds at the end.
+_ERRAND = re.compile(
+    r"^(?:(?:then|now|and|please|pls|also|just|ok|can you|could you)\s+)*(?:commit|push|run|show|test|check|look|find|fix"
+    r"|open|print|explain|tell|try|start|continue|go on|go ahead|proceed|rerun|deploy|merge|ship|write|create|add|do the"
+    r"|have a|give|list|read|review|search|investigate|figure|debug|see|let me|not sure|dunno|no idea|i don['’]?t know"
+    r"|put .{2,40} (?:in|into) (?:an? )?(?:issue|ticket|changelog|release notes|readme|docs)|file an?|tag it|git"
+    r"|mach weiter|zeig|prüf|schau|commite|montre|continue|lance|regarde|muestra|sigue|mira|mostra|continua|rode"
+    r"|покажи|запусти|проверь|продолжай|看看|跑一下|提交|继续|見せて|実行して|続けて|コミットして|보여|실행해|계속)(?!\w)",
+    re.IGNORECASE,
+)
+ORDERS = re.compile(
+    r"^(?:please\s+)?(?:fix|use|take|make|keep|put|move|store|write|add|do|go|set|drop|remove|rename|split|change|return"
+    r"|let|leave|handle|log|cache|throw|raise|show|send|call|read|load)\b",
+    re.IGNORECASE,
+)
+# A sentence that begins so says what it is about in the one before.
+POINTS_BACK = re.compile(
+    r"^(?:it|this|that|they|these|those|he|she|es|das|dies\w*|sie|il|elle|ils|ce|cela|ça|esto|eso|lo|la|los|las|isso|isto|ela|ele"
+    r"|ciò|questo|это|он[аои]?|它|这|那|これ|それ|그것|이것)(?=['’\s,])|^(?:它|这|那|これ|それ)",
+    re.IGNORECASE,
+)
+_CLAUSE = re.compile(r"\s*(?:,|;|\s[–—-]\s)\s*")
+
+
+def bare(sentence: str) -> str:
+    """A sentence without the "ok, yes, and" before it."""
+    for _ in range(3):
+        shorter = _ACK.sub("", sentence)
+        if shorter == sentence or not shorter:
+            break
+        sentence = shorter
+    return sentence.strip()
+
+
+def is_errand(text: str) -> bool:
+    """Whether a sentence orders only what is done at once: to run, show, commit."""
+    return _ERRAND.match(text) is not None
+
+
+def kind_of(said: Said, cues: Cues) -> Kind | None:
+    """The kind of a sentence; None where it is none worth keeping. The one place that decides this."""
+    return _of_report(said, cues) if said.report else _of_person(said, cues)
+
+
+def _of_person(said: Said, cues: Cues) -> Kind | None:
+    text = unquoted(bare(said.sentence) or said.sentence)
+    if is_question(said.sentence) and not _WISH.match(text):
+        return None
+    kind = _lasting(said, text, cues)
+    if kind or said.first:
+        if said.first and kind is None and _SWITCH.search(text) and cues.has("correction", text):
+            return "decision"
+        return kind
+    if said.closing:
+        if cues.has("blocked", text):
+            return "blocker"
+        if cues.has("later", text):
+            return "next"
+        if (cues.has("no", said.sentence) or cues.has("greeting", said.sentence)) and len(stems(text)) < 2:
+            return None
+    if is_errand(text) or not stems(text) or cues.has("mode", text) or (cues.has("later", text) and len(stems(text)) < 4):
+        return None
+    if cues.has("correction", text):
+        return "decision" if len(stems(text)) >= 2 or said.reply else None
+    return "decision" if said.reply and said.opens and not POINTS_BACK.match(text) else None
+
+
+_SWITCH = re.compile(r"\b(?:switch|drop|replace|move)\b.{1,80}\b(?:to|by|with|for)\b", re.IGNORECASE)
+
+
+def _lasting(said: Said, text: str, cues: Cues) -> Kind | None:
+    """A preference or a constraint: what holds beyond this moment."""
+    if cues.has("habit", text) or cues.has("manner", text):
+        return "preference"
+    if cues.has("mode", text):
+        return None
+    stops = said.closing and cues.has("stop", text)
+    if cues.has("bound", text) and not stops:
+        if _replaces(text, cues):
+            return None if said.first else "decision"
+        return "preference" if said.command and _names_program(text, said.command) else "constraint"
+    if not (said.first or said.closing or stops) and cues.has("duty", text) and not POINTS_BACK.match(text):
+        return "constraint"
+    return None
+
+
+def _replaces(text: str, cues: Cues) -> bool:
+    """Whether a sentence says what to do and only in passing what not: "fix the hook, don't add a sleep"."""
+    parts = _CLAUSE.split(text, maxsplit=1)
+    if len(parts) < 2:
+        return False
+    head, tail = parts
+    return ORDERS.match(head) is not None and len(stems(head)) >= 1 and not cues.has("bound", head) and cues.has("bound", tail)
+
+
+def _names_program(text: str, command: str) -> bool:
+    """Whether the person tells of the very program that was just run: how to work, no bound of the project."""
+    programs = {part.strip().split(" ")[0] for part in re.split(r"&&|\|\||;|\|", command)[:20]}
+    return any(
+        1 < len(name) < 40 and re.search(rf"\b(?:use|run|call|with)\b[^.]*\b{re.escape(name)}\b", text, re.IGNORECASE)
+        for name in programs
+    )
+
+
+def _of_report(said: Said, cues: Cues) -> Kind | None:
+    text = unquoted(said.sentence)
+    if is_question(text) or cues.has("offer", text):
+        return None
+    if not cues.has("changed", text):
+        if cues.has("blocked", text):
+            return "blocker"
+        if cues.has("left", text):
+            return "next"
+    return "decision" if len(text) <= 300 and cues.has("choice", text) and not _SUPPOSES.search(text[:40]) else None
+
+
+_SUPPOSES = re.compile(r"\bif\b|\bwould\b|\bcould\b|\bwürde\b", re.IGNORECASE)
