@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from signet_sync.digest.sentences import IS_CJK, stems
-from signet_sync.digest.session import SENTENCE_LENGTH, SENTENCE_LENGTH_CJK, Outcome
+from signet_sync.digest.talk import Outcome
+from signet_sync.digest.telling import SENTENCE_LENGTH, SENTENCE_LENGTH_CJK
 
 
 def joined(earlier: Sequence[Outcome], latest: Outcome) -> Outcome:
