@@ -19,7 +19,7 @@ def outcome(transcript: str) -> Outcome:
     """The outcome of a (sanitized) transcript. Total, deterministic, linear."""
     talk = Talk(transcript)
     if not talk.assistants and not talk.users:
-        return Outcome(edited=talk.edited(), commands=talk.commands())
+        return Outcome(edited=talk.edited(), commands=talk.commands(), opening=talk.opening())
     asked = _request(talk)
     found = reports(talk)
     best = next((one.place for one in found if one.late), -1)
@@ -33,7 +33,7 @@ def outcome(transcript: str) -> Outcome:
     status = status_of(talk, stated, found)
     stated = [item for item in stated if _fits(item, status)][:ITEMS]
     told = () if is_trivial(talk) else told_of(talk, found, stated, asked)
-    return Outcome(told, tuple(stated), status, asked, talk.edited(), talk.commands())
+    return Outcome(told, tuple(stated), status, asked, talk.edited(), talk.commands(), talk.opening())
 
 
 def _fits(item: Stated, status: Status) -> bool:
