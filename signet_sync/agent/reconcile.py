@@ -847,7 +847,9 @@ def _ledger(workspace: Workspace, change: Change, *, whole: bool, stale: bool) -
     database = workspace.database
     everyone = whole or stale
     parts = (
-        artifacts.all_session_parts(database) if everyone else artifacts.session_parts(database, sorted(change.sessions))
+        artifacts.all_session_parts(database)
+        if everyone
+        else artifacts.session_parts(database, sorted(change.sessions))
     )
     told = nodes.sentences(database, None if everyone else change.sessions)
     rows: list[LedgerRow] = []

@@ -14,6 +14,7 @@ VERSION = 2
 
 _MADE = "A digest made by rules from the transcript, without a model"
 _OPENING = re.compile(rf"\*{_MADE}\.[^*\n]* Status: (done|open|blocked|aborted|question-only)\.\*")
+_QUESTION = re.compile("[?？؟]\\s*$")
 # As 0.1.0 wrote it, which quoted requests and said nothing of what came out.
 _FIRST = f"*{_MADE}; its lines are quoted."
 
@@ -35,8 +36,9 @@ def status_of(summary: str) -> Status | None:
 
 
 def says_nothing(summary: str) -> bool:
-    """Whether rules made this summary of a session that came to nothing: a greeting, a word or two."""
-    return "\n## " not in summary and status_of(summary) == "question-only"
+    """Whether rules made this summary of a session that came to nothing: a greeting, a word or two, no question."""
+    title = summary[:400].partition("\n")[0]
+    return "\n## " not in summary and not _QUESTION.search(title) and status_of(summary) == "question-only"
 
 
 def is_of_first_rules(summary: str) -> bool:

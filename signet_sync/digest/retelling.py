@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple, Protocol
 
-from signet_sync.contracts.digests import Status
+from signet_sync.contracts.digests import Status, says_nothing
 from signet_sync.contracts.sentences import SessionContext
 from signet_sync.contracts.timestamps import day_of
+from signet_sync.digest import summary
 from signet_sync.digest.headline import headline
 from signet_sync.digest.segments import joined
 from signet_sync.digest.session import Stated, outcome
@@ -34,17 +35,13 @@ class Retold(NamedTuple):
     """What today's rules make of a session's transcripts, oldest first.
 
     `sentence` is None where nothing came out that can be told; `items` are those of each transcript, by its place;
-    `status` is that of the newest one.
+    `status` is that of the newest one. With `says_nothing` the session was a greeting and no more.
     """
 
     sentence: str | None
     status: Status | None
     items: tuple[tuple[Stated, ...], ...]
-
-    @property
-    def says_nothing(self) -> bool:
-        """Whether the session was a greeting and no more."""
-        return self.sentence is None and self.status == "question-only" and not any(self.items)
+    says_nothing: bool
 
 
 def retold(transcripts: Sequence[Transcript]) -> Retold:
@@ -58,4 +55,5 @@ def retold(transcripts: Sequence[Transcript]) -> Retold:
         headline(joined(outcomes[:-1], outcomes[-1]), [context]),
         outcomes[-1].status,
         (*left_out, *(one.items for one in outcomes)),
+        all(says_nothing(summary(one, project=None, harness=None)) for one in outcomes),
     )
