@@ -36,7 +36,7 @@ from workbench import Vault
 from signet_sync import sessions as desk
 from signet_sync.contracts.bodies import normalize
 from signet_sync.contracts.sanitizer import sanitize_line, sanitize_transcript_v1
-from signet_sync.contracts.sentences import SessionContext, fallback, passes_strict
+from signet_sync.contracts.sentences import SessionContext, fallback, is_sound
 from signet_sync.digest import digest
 from signet_sync.index import live
 from signet_sync.index.database import Database
@@ -521,8 +521,8 @@ def test_the_fallback_passes_the_gate_in_both_artifacts(transcript, summary, pro
     kinds = {"transcript": said, "summary": told, "compaction": told}
     contexts = {k: SessionContext(text, where, k, None, "2026-03-20", TOKEN) for k, text in kinds.items()}
     sentence = fallback(contexts["summary"])
-    assert passes_strict(sentence, contexts["summary"]) and passes_strict(sentence, contexts["transcript"]), sentence
-    assert passes_strict(fallback(contexts["compaction"]), contexts["compaction"])
+    assert is_sound(sentence, contexts["summary"]) and is_sound(sentence, contexts["transcript"]), sentence
+    assert is_sound(fallback(contexts["compaction"]), contexts["compaction"])
 
 
 # ── summaries ──

@@ -35,7 +35,7 @@ def headline(outcome: Outcome, contexts: Sequence[SessionContext]) -> str | None
         return None
     for text in _shorter(said):
         sentence = _anchored(text, outcome, context)
-        if all(passes_strict(sentence, one) for one in contexts):
+        if passes_strict(sentence, *contexts):
             return sentence
     return None
 
