@@ -8,7 +8,7 @@ from signet_sync.digest.sentences import is_question, sentences, split, stems
 from signet_sync.digest.statements import bare
 
 _PICK = re.compile(
-    r"^(?:(?:let['’]?s (?:do|go with|take)|go with|use|take|i(?:['’]d| would) (?:go with|take)|option|variant|variante|opci[oó]n"
+    r"^(?:i think |i['’]d say |probably )?(?:(?:let['’]?s (?:do|go with|take)|go with|use|take|i(?:['’]d| would) (?:go with|take)|option|variant|variante|opci[oó]n"
     r"|opção|opzione|вариант|方案|案|オプション|choose|nimm|die|der|das|la|le|el|il|a|the)\s*)*"
     r"\(?(?P<pick>\d|[a-e]|[一二三四]|(?:first|second|third|former|latter|erste|zweite|dritte|premi[eè]re?|deuxi[eè]me"
     r"|seconde?|primera|segunda|tercera|primeira|terceira|prima|seconda|terza|перв\w+|втор\w+|трет\w+|두 번째|첫 번째|첫째|둘째))\)?"

@@ -125,7 +125,8 @@ def of_prose(talk: Talk, found: list[Report], kind: Kind) -> Iterator[Stated]:
         for passage in report.read:
             if passage.form in ("heading", "row") or passage.mark == "done" or passage.struck:
                 continue
-            if talk.cues.kind_of(passage.label) in ("plan", "decision"):
+            label = talk.cues.kind_of(passage.label)
+            if label in ("plan", "decision") or (label == "next" and kind == "blocker"):
                 continue
             before = ""
             for sentence in split(passage.text):

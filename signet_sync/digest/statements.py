@@ -42,8 +42,8 @@ _WISH = re.compile(
 # An order for the next minute, which says nothing of what holds at the end.
 _ERRAND = re.compile(
     r"^(?:(?:then|now|and|please|pls|also|just|ok|can you|could you)\s+)*(?:commit|push|run|show|test|check|look|find|fix"
-    r"|open|print|explain|tell|try|start|continue|go on|go ahead|proceed|rerun|deploy|merge|ship|write|create|add|do the"
-    r"|have a|give|list|read|review|search|investigate|figure|debug|see|let me|not sure|dunno|no idea|i don['’]?t know"
+    r"|open|print|explain|tell|try|start|continue|go on|go ahead|proceed|rerun|deploy|merge|ship(?: it)?[.!]?$|write|create|add|do the"
+    r"|have a|give|list|read|review|search|investigate|figure|debug|see|let me|not sure|looking|checking|reading|one sec|just a|hold on$|both (?:look|are|work|seem)|dunno|no idea|i don['’]?t know"
     r"|put .{2,40} (?:in|into) (?:an? )?(?:issue|ticket|changelog|release notes|readme|docs)|file an?|tag it|git"
     r"|mach weiter|zeig|prüf|schau|commite|montre|continue|lance|regarde|muestra|sigue|mira|mostra|continua|rode"
     r"|покажи|запусти|проверь|продолжай|看看|跑一下|提交|继续|見せて|実行して|続けて|コミットして|보여|실행해|계속)(?!\w)",
@@ -93,7 +93,7 @@ def _of_person(said: Said, cues: Cues) -> Kind | None:
             return "decision"
         return kind
     if said.closing:
-        if cues.has("blocked", text):
+        if cues.has("blocked", text) or cues.has("awaits", text):
             return "blocker"
         if cues.has("later", text):
             return "next"
@@ -115,6 +115,8 @@ def _lasting(said: Said, text: str, cues: Cues) -> Kind | None:
         return "preference"
     if cues.has("mode", text):
         return None
+    if said.closing and len(stems(text)) >= 2 and cues.has("medium", text) and cues.has("general", text):
+        return "preference"
     stops = said.closing and cues.has("stop", text)
     if cues.has("bound", text) and not stops:
         if _replaces(text, cues):
