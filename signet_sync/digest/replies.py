@@ -51,10 +51,17 @@ _SHORT = 3  # stems; a reply with fewer does not stand alone
 _PLANS = re.compile(r"^(?:i['’]?(?:ll| will|m)|let me|ich (?:werde|schaue|rechne)|je vais|voy a|vou|sto|смотрю|我来|まず)\b|\bnext\b|^(?:noted|understood|ok|sure|done|fixing|looking|on it)\b", re.IGNORECASE)
 
 
+# A question for a fact: its answer chooses nothing.
+_INQUIRES = re.compile(
+    r"\b(?:do|did|are|have) you (?!want|prefer|need|like|wish)\w+|\bwhich version\b|\bis (?:it|that|there|the \w+) (?:running|used|in use|in)\b",
+    re.IGNORECASE,
+)
+
+
 def asks(text: str) -> bool:
     """Whether a message ends by asking for a choice or proposing one."""
     last = split(" ".join(text.rstrip()[-600:].split()))[-3:]
-    return any(is_question(one) or _PROPOSES.search(one) for one in last)
+    return any((is_question(one) and not _INQUIRES.search(one)) or _PROPOSES.search(one) for one in last)
 
 
 def picked(sentence: str, previous: str) -> tuple[str, str]:
