@@ -43,7 +43,7 @@ class Outcome(NamedTuple):
 
     `told` are the passages that say it best, in their order; empty where nothing came out. `asked` is the first request
     that says more than a greeting. `edited` are the files that were edited, with how often, `commands` what was run, with
-    whether its last run failed.
+    whether its last run failed. `parting` is what the person said of it where the session was stopped.
     """
 
     told: tuple[str, ...] = ()
@@ -52,6 +52,7 @@ class Outcome(NamedTuple):
     asked: str = ""
     edited: Mapping[str, int] = {}
     commands: Mapping[str, bool] = {}
+    parting: str = ""
 
 
 Turned = tuple[int, Message]
