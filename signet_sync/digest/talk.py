@@ -7,7 +7,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Mapping
 from typing import Literal, NamedTuple
 
-from signet_sync.digest.cues import cues
+from signet_sync.digest.cues import cues, languages_of
 from signet_sync.digest.lines import EDITORS, SHELLS
 from signet_sync.digest.sentences import sentences, unpasted
 from signet_sync.digest.turns import Call, Message, Note, turns
@@ -64,7 +64,6 @@ class Talk:
 
     def __init__(self, transcript: str) -> None:
         self.turns = turns(transcript)
-        self.cues = cues()
         self.users: list[Turned] = []
         self.assistants: list[Turned] = []
         self.edits: list[int] = []
@@ -84,6 +83,9 @@ class Talk:
             elif turn.tool in SHELLS:
                 self.runs.append(place)
                 self.commits += [(place, subject) for subject in _subjects(turn)]
+        heard = [message.text[:2_000] for _, message in [*self.users[:40], *self.users[-40:]]]
+        told = [message.text[:1_000] for _, message in [*self.assistants[:20], *self.assistants[-40:]]]
+        self.cues = cues(languages_of([*heard, *told]))
         self._places = [place for place, _ in self.assistants]
         self._sentences: dict[int, list[Sentence]] = {}
         self.last_edit = max([-1, *self.edits[-1:], *(place for place, _ in self.commits[-1:])])
