@@ -64,7 +64,43 @@ def _compiled(language: str) -> dict[str, re.Pattern[str]]:
     for cue in table():
         if cue.language == language:
             patterns.setdefault(cue.kind, []).append(cue.pattern)
-    return {kind: re.compile("|".join(found), re.IGNORECASE) for kind, found in patterns.items()}
+    return {kind: re.compile(_gathered(found), re.IGNORECASE) for kind, found in patterns.items()}
+
+
+def _gathered(patterns: Iterable[str]) -> str:
+    """Patterns as one that is tried fast: what starts a word only at words, what starts a text only there."""
+    words, starts, others = [], [], []
+    for branch in (branch for pattern in patterns for branch in _branches(pattern)):
+        if branch.startswith(r"\b"):
+            words.append(branch[2:])
+        elif branch.startswith("^"):
+            starts.append(branch[1:])
+        else:
+            others.append(branch)
+    grouped = [rf"\b(?=\w)(?:{'|'.join(words)})"] if words else []
+    grouped += [f"^(?:{'|'.join(starts)})"] if starts else []
+    return "|".join([*grouped, *others])
+
+
+def _branches(pattern: str) -> Iterator[str]:
+    """The alternatives of a pattern that stand in no group."""
+    depth = begun = at = 0
+    in_set = False
+    while at < len(pattern):
+        mark = pattern[at]
+        if mark == "\\":
+            at += 1
+        elif in_set:
+            in_set = mark != "]"
+        elif mark == "[":
+            in_set = True
+        elif mark in "()":
+            depth += 1 if mark == "(" else -1
+        elif mark == "|" and not depth:
+            yield pattern[begun:at]
+            begun = at + 1
+        at += 1
+    yield pattern[begun:]
 
 
 class Cues:
@@ -95,7 +131,10 @@ class Cues:
 
     def has(self, kind: str, text: str) -> bool:
         """Whether a text holds a cue of a kind."""
-        text = text[:_SEARCHED]
+        return self.somewhere(kind, text[:_SEARCHED])
+
+    def somewhere(self, kind: str, text: str) -> bool:
+        """Whether a cue of a kind stands anywhere in a text of any length; no line's beginning counts but the first's."""
         return any(pattern.search(text) is not None for pattern in self._patterns[kind])
 
 

@@ -115,7 +115,7 @@ def of_prose(talk: Talk, found: list[Report], kind: Kind) -> Iterator[Stated]:
     """Next steps, blockers or choices in running text: of the late reports, choices of all the assistant says."""
     if kind == "decision":
         for place, message in talk.assistants:
-            for sentence, line in talk.heard(place):
+            for sentence, line in talk.heard(place) if talk.cues.somewhere("choice", message.text) else ():
                 if talk.cues.has("choice", sentence) and kind_of(Said(sentence, report=True), talk.cues) == kind:
                     yield Stated(kind, sentence, line, place, "choice")
         return
