@@ -28,7 +28,7 @@ def status_of(talk: Talk, stated: Sequence[Stated], found: Sequence[Report]) -> 
     """The status at the end."""
     if not talk.edits and not talk.commits and _only_asked(talk):
         return "question-only"
-    if talk.interrupted >= max(talk.last_word, talk.last_edit):
+    if talk.interrupted >= max(0, talk.last_word, talk.last_edit):
         return "aborted"
     stopped = _stopped(talk)
     if stopped and not _reported(talk, found) and not any(item.kind == "blocker" for item in stated):

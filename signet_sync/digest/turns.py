@@ -8,7 +8,7 @@ from typing import Literal, NamedTuple
 from signet_sync.digest.lines import LINE_LIMIT, Speaker, call_of, fence_of, is_ours, note_of, turn_of
 
 # What is kept of a message, from its beginning, and of a call's output, from its end.
-MESSAGE_CHARACTERS, OUTPUT_CHARACTERS, OUTPUT_LINES = 12_000, 4_000, 12
+MESSAGE_CHARACTERS, OUTPUT_CHARACTERS, OUTPUT_LINES = 40_000, 4_000, 12
 # What the first character of a heading of ours is.
 _TURNS = ("#",)
 
