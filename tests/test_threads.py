@@ -46,6 +46,7 @@ def session(day, **more):
         "source_type": "summary",
         "source_ref": f"memory/{day}--summary.md",
         "sentence": f"Lit the lantern on day {day}.",
+        "status": None,
         "decisions": (),
         "next_steps": (),
         "loops": (),

@@ -50,7 +50,7 @@ def open_(context: Context, session: str, wanted: str | None, agent: str, as_jso
 def _show(document: dict[str, Any]) -> None:
     click.secho(document["session_key"] or document["session_id"], bold=True)
     click.echo(f"  {document['sentence']}")
-    for label in ("session_id", "session_token", "project", "harness"):
+    for label in ("status", "session_id", "session_token", "project", "harness"):
         click.echo(f"  {label.replace('_', ' ')}: {document[label] or '–'}")
     for number, segment in enumerate(document["segments"], 1):
         ended = segment["ended_at"]

@@ -82,6 +82,22 @@ def passes_signet(sentence: str, body: str, project: str | None) -> bool:
     )
 
 
+# What says that something was kept instead of what it was: Signet's, ours of 0.1.0, and the fallback below.
+_TEMPLATE = re.compile(
+    r"Session .{1,200} captured durable (?:summary|transcript|compaction) context, preserved lineage metadata, and "
+    r"|Compaction for .{1,200} preserved durable context, linked the active session state, and "
+    r"|(?:In .{1,80} the|The) session of \d{4}-\d\d-\d\d was (?:asked|about) \""
+    r"|(?:In .{1,80} the|The) (?:summary|transcript|compaction|file) of \d{4}-\d\d-\d\d(?: \(.{1,60}\))? "
+    r"(?:(?:opens with|holds) \"|opens without heading|was saved without words)"
+)
+
+
+def is_template(sentence: str) -> bool:
+    """Whether a sentence says of no session what came out of it: a program's form, or what has no signal at all."""
+    said = js_trim(sentence)
+    return not said or said in LOW_SIGNAL or _TEMPLATE.match(said) is not None
+
+
 def signet_anchor(body: str, project: str | None) -> str:
     """The one text that Signet looks for first: project, else issue, else path or file in the body, else `session`."""
     name = basename(project)

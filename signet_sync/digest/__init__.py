@@ -5,14 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from signet_sync.contracts.sentences import basename, flatten
+from signet_sync.contracts.digests import VERSION, opening
+from signet_sync.contracts.sentences import flatten
 from signet_sync.digest.headline import told
 from signet_sync.digest.session import Kind, Outcome, outcome
 
 __all__ = ["LIMIT", "VERSION", "Outcome", "digest", "outcome", "summary"]
 
-# Counts up where another set of rules makes other rows of the same transcript.
-VERSION = 2
 LIMIT = 6_000
 TITLE_LENGTH, LINE = 100, 160
 # Characters that the lines of a section may take; with headings and counts they stay below `LIMIT`.
@@ -41,10 +40,10 @@ def summary(found: Outcome, *, project: str | None, harness: str | None) -> str:
     Everything but headings, counts and the line that says what this is stands in the transcript; what is shortened ends
     in `…`.
     """
-    title = _line(found.asked, TITLE_LENGTH) or _line(told(found), TITLE_LENGTH)
+    title = next(filter(None, (_line(text, TITLE_LENGTH) for text in (found.asked, told(found), found.opening))), "")
     if not title:
         return ""
-    sections = [f"# {title}", _honest(found, project, harness)]
+    sections = [f"# {title}", opening(project, harness, found.status)]
     for name, lines in _sections(found, project):
         if lines:
             sections.append("\n".join([f"## {name}", "", *lines]))
@@ -58,14 +57,6 @@ def _sections(found: Outcome, project: str | None) -> Iterator[tuple[str, list[s
         yield name, _first(_items(item.text for item in found.items if item.kind == kind), ITEMS)
     yield "Files", _first(_files(found.edited, project), FILES)
     yield "Commands", _last(_commands(found.commands, project), COMMANDS)
-
-
-def _honest(found: Outcome, project: str | None, harness: str | None) -> str:
-    said = "A digest made by rules from the transcript, without a model."
-    name = flatten(basename(project), 60)
-    said += f" Project: {name}." if name else ""
-    said += f" Harness: {flatten(harness, 40)}." if harness else ""
-    return f"*{said.replace('*', '')} Status: {found.status}.*"
 
 
 def _files(edited: Mapping[str, int], project: str | None) -> list[str]:

@@ -19,7 +19,7 @@ def outcome(transcript: str) -> Outcome:
     """The outcome of a (sanitized) transcript. Total, deterministic, linear."""
     talk = Talk(transcript)
     if not talk.assistants and not talk.users:
-        return Outcome(edited=talk.edited(), commands=talk.commands())
+        return Outcome(edited=talk.edited(), commands=talk.commands(), opening=talk.opening())
     asked = _request(talk)
     found = reports(talk)
     best = next((one.place for one in found if one.late), -1)
@@ -34,7 +34,7 @@ def outcome(transcript: str) -> Outcome:
     stated = [item for item in stated if _fits(item, status)][:ITEMS]
     told = () if is_trivial(talk) else told_of(talk, found, stated, asked, status)
     parting = parting_of(talk) if status == "aborted" else ""
-    return Outcome(told, tuple(stated), status, asked, talk.edited(), talk.commands(), parting)
+    return Outcome(told, tuple(stated), status, asked, talk.edited(), talk.commands(), talk.opening(), parting)
 
 
 def _fits(item: Stated, status: Status) -> bool:

@@ -7,13 +7,13 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Mapping
 from typing import Literal, NamedTuple
 
+from signet_sync.contracts.digests import Status as Status
 from signet_sync.digest.cues import cues, languages_of
 from signet_sync.digest.lines import EDITORS, SHELLS
 from signet_sync.digest.sentences import sentences, unpasted
 from signet_sync.digest.turns import Call, Message, Note, turns
 
 Kind = Literal["decision", "constraint", "blocker", "next", "preference"]
-Status = Literal["done", "open", "blocked", "aborted", "question-only"]
 
 KEPT = 400  # files and commands
 _PATH = re.compile(r"[^\s,'\"]*[/.][^\s,'\"]*|\w+")
@@ -43,15 +43,17 @@ class Outcome(NamedTuple):
 
     `told` are the passages that say it best, in their order; empty where nothing came out. `asked` is the first request
     that says more than a greeting. `edited` are the files that were edited, with how often, `commands` what was run, with
-    whether its last run failed. `parting` is what the person said of it where the session was stopped.
+    whether its last run failed. `opening` are the first words of all, `parting` what the person said where the session
+    was stopped. `status` is None where nobody speaks who could be told from others.
     """
 
     told: tuple[str, ...] = ()
     items: tuple[Stated, ...] = ()
-    status: Status = "question-only"
+    status: Status | None = None
     asked: str = ""
     edited: Mapping[str, int] = {}
     commands: Mapping[str, bool] = {}
+    opening: str = ""
     parting: str = ""
 
 
@@ -102,6 +104,11 @@ class Talk:
             known = [(sentence, message.line + at) for sentence, at in sentences(text)]
             self._sentences[place] = known
         return known
+
+    def opening(self) -> str:
+        """The first line with a word that anybody said."""
+        said = (turn.text.split("\n", 50)[:50] for turn in self.turns[:20] if isinstance(turn, Message))
+        return next((line.strip()[:400] for lines in said for line in lines if any(map(str.isalnum, line[:400]))), "")
 
     def before(self, place: int) -> Turned | None:
         """The assistant's last message before a turn."""
