@@ -48,7 +48,7 @@ _WHICH = re.compile(
 )
 _OR = re.compile(r"\b(?:or|oder|ou|o|или|eller)\b|还是|それとも|아니면", re.IGNORECASE)
 _SHORT = 3  # stems; a reply with fewer does not stand alone
-_PLANS = re.compile(r"^(?:i['’]?(?:ll| will|m)|let me|ich (?:werde|schaue|rechne)|je vais|voy a|vou|sto|смотрю|我来|まず)\b|\bnext\b|^(?:noted|understood|ok|sure|done|fixing|looking|on it)\b", re.IGNORECASE)
+_PLANS = re.compile(r"^(?:i['’]?(?:ll| will|m)|let me|ich (?:werde|schaue|rechne)|je vais|voy a|vou|sto|смотрю|我来|まず)\b|\bnext\b|^(?:noted|understood|ok|sure|done|fixing|looking|on it)\b[^:]{0,20}$", re.IGNORECASE)
 
 
 # A question for a fact: its answer chooses nothing.
@@ -142,10 +142,10 @@ def _options(text: str) -> list[tuple[str, str]]:
             lists[depth] = []
             latest = depth
         lists[depth].append((name, option[3].strip()))
-    if lists:
-        return lists[latest]
     end = text[-1200:]
     inline = [(name.lower(), said.strip(" ,;")) for name, said in _INLINE_OPTION.findall(end)]
+    if lists and len(lists[latest]) >= min(2, len(inline)):
+        return lists[latest]
     either = None if inline else _EITHER.search(end)
     return [("1", either["one"]), ("2", either["other"])] if either else inline
 

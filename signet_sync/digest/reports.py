@@ -160,5 +160,5 @@ def _parts(sentence: str) -> list[str]:
     announced = _TO_DO.match(sentence)
     if announced is None:
         return [sentence]
-    parts = [re.sub(r"^(?:to|à|da)\s+", "", part) for part in _AND_TO.split(announced["rest"])]
+    parts = [re.sub(r"^(?:to|à|da)\s+", "", part).rstrip(" .") for part in _AND_TO.split(announced["rest"])]
     return parts if all(len(stems(part)) >= 2 for part in parts) else [sentence]

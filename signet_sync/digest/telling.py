@@ -128,8 +128,8 @@ def _worked(talk: Talk) -> tuple[str, ...]:
         names = list(dict.fromkeys(path.rpartition("/")[2] for path in talk.edited()))
         if not names:
             return ()
-        listed = ", ".join(names[:4]) if len(names) < 3 or len(names) > 4 else f"{', '.join(names[:-1])} and {names[-1]}"
-        done = [f"edited {listed}{f' and {len(names) - 4} more files' if len(names) > 4 else ''}"]
+        shown = [*names[:3], f"{len(names) - 3} more files"] if len(names) > 4 else names
+        done = [f"edited {', '.join(shown[:-1])}{' and ' if len(shown) > 1 else ''}{shown[-1]}"]
     checks = checks_of(talk)
     return (*done, checks) if checks else tuple(done)
 
