@@ -151,11 +151,15 @@ class _Reader:
                 before = ""
             if before:
                 self._say(before, line, "paragraph", label or self._label, strong=strong)
-            if text.endswith((":", "：")) or follows:
+            if text.endswith((":", "：")):
                 self._label, self._lead_in = (label if label and not last else lead), True
-                if not text.endswith((":", "：")):
-                    self._say(last, line, "paragraph", label or "", strong=strong)
                 return
+            if follows and len(lead) <= 40 and self._cues.kind_of(lead):
+                self._label, self._lead_in = lead, True
+                return
+            self._say(last, line, "paragraph", label or "", strong=strong)
+            self._label, self._lead_in = "", False
+            return
         if self._lead_in:
             self._label, self._lead_in = "", False
         self._say(text, line, "paragraph", label or self._label, strong=strong)
@@ -260,7 +264,8 @@ def _inline(token: Token) -> tuple[list[str], str, bool]:
                 strong += child.content
             elif child.content.strip(" *"):
                 plain_seen = True
-            lines[-1] += child.content
+            mute = child.type == "code_inline" and not any(c.isalnum() for c in child.content)
+            lines[-1] += f"'{child.content}'" if mute else child.content
     said = [line for line in lines if line.strip()]
     return said, " ".join(strong.split()), bool(struck_out) and not any(c.isalnum() for c in "".join(said))
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from signet_sync.contracts.sentences import (
     MAX_WORDS,
@@ -22,19 +22,29 @@ from signet_sync.digest.talk import Outcome
 from signet_sync.digest.telling import SENTENCE_LENGTH, SENTENCE_LENGTH_CJK
 
 _END = re.compile(r"[\s.!?…:;,，、。！？]+$")
-_INNER = re.compile(r"([.!?]['\")\]]{0,3})\s+(?=[A-Z\"'(\[])")
+_INNER = re.compile(r"[.!?](['\")\]]{0,3})\s+(?=[A-Z\"'(\[])")
 _PARENTHESES = re.compile(r"\s*\([^()]{0,120}\)")
-_CLAUSE = re.compile(r"[;；]\s+|,\s+(?=(?:but|and|so|which|aber|und|mais|et|pero|y|mas|e|ma|но|и)\b)|\s+[–—-]\s+|,\s+|，|、")
+_CLAUSE = re.compile(
+    r"[;；]\s+|,\s+(?=(?:but|and|so|which|aber|und|mais|et|pero|y|mas|e|ma|но|и)\b)|\s+[–—-]\s+|,\s+|，|、"
+)
+# "no edits pls, just asking: …" says how the answer is wanted, not what of.
+_MODE = re.compile(r"^(?:[^:]{0,12}\b(?:no (?:edits|code)|just (?:asking|a question)|quick q\w*)\b[^:]{0,30}:\s*)", re.IGNORECASE)
+_ASKED = 80  # characters of the request beside what came out
+_KANA, _HANGUL = re.compile("[\u3040-\u30ff]"), re.compile("[\uac00-\ud7a3]")
+# The words that lead to what fills a short sentence: request, files, day, status.
+_FILLING = {
+    "en": ("asked", "files", "on", "", ""), "zh": ("请求", "文件", "日期", "状态", "命令"),
+    "ja": ("依頼", "ファイル", "日付", "状態", "コマンド"), "ko": ("요청", "파일", "날짜", "상태", "명령"),
+}  # fmt: skip
 
 
 def headline(outcome: Outcome, contexts: Sequence[SessionContext]) -> str | None:
     """A true sentence that passes the strict gate in every context, or None where nothing came out that can be told."""
-    context = contexts[0]
     said = told(outcome)
     if not said:
         return None
     for text in _shorter(said):
-        sentence = _anchored(text, outcome, context)
+        sentence = _anchored(text, outcome, contexts[0])
         if passes_strict(sentence, *contexts):
             return sentence
     return None
@@ -42,39 +52,57 @@ def headline(outcome: Outcome, contexts: Sequence[SessionContext]) -> str | None
 
 def told(outcome: Outcome) -> str:
     """What came out, without the project and the words that a gate asks for; empty where nothing did."""
-    parts = [_clean(text) for text in outcome.told]
-    asked = _clean(outcome.asked)[:120].rsplit(" ", 1)[0] if len(outcome.asked) > 120 else _clean(outcome.asked)
+    parts = [part for text in outcome.told if (part := _clean(text))]
+    asked = _clean(_cut(_MODE.sub("", outcome.asked), _ASKED))
     if outcome.status == "aborted":
-        state = next((part for part in parts), "")
-        return f"{asked}: stopped midway" + (f"; last state: {state}" if state else "") if asked or state else ""
-    parts = [part for part in parts if part]
+        return _stopped(asked, parts, _clean(_cut(outcome.parting, 120)))
     if not parts:
         return ""
-    text = "; ".join([parts[0], *(_continued(part) for part in parts[1:])])
+    if outcome.status == "question-only" and asked:
+        return f"asked: {asked}; learned: {_joined(parts[:2])}"
+    return _with_what_is_left(outcome, parts)
+
+
+def _stopped(asked: str, parts: Sequence[str], parting: str) -> str:
+    """What was tried, that it was stopped and why, and where it stands."""
+    if not asked and not parts:
+        return ""
+    said = f"{asked or 'the work'}: stopped midway"
+    said += f" ({parting})" if parting else ""
+    return f"{said}; last state: {_joined(parts[:2])}" if parts else said
+
+
+def _with_what_is_left(outcome: Outcome, parts: list[str]) -> str:
+    text = _joined(parts)
     room = SENTENCE_LENGTH_CJK if IS_CJK.search(text) else SENTENCE_LENGTH
-    left = [item for item in outcome.items if item.kind == ("blocker" if outcome.status == "blocked" else "next")]
-    if outcome.status in ("blocked", "open") and left and overlap(left[0].text, text) < 0.6:
-        open_end = _clean(left[0].text)
-        while parts and len(text) + len(open_end) + 8 > room and len(parts) > 1:
-            parts.pop()
-            text = "; ".join([parts[0], *(_continued(part) for part in parts[1:])])
-        if len(text) + len(open_end) + 8 <= room + 40:
-            text = f"{text}; open: {open_end}"
+    kind, lead = ("blocker", "blocked") if outcome.status == "blocked" else ("next", "open")
+    left = next((item.text for item in outcome.items if item.kind == kind), "")
+    if outcome.status in ("blocked", "open") and left and overlap(left, text) < 0.6:
+        left = f"; {lead}: {_clean(left)}"
+        while len(text) + len(left) > room and len(parts) > 1:
+            parts = parts[:-1]
+            text = _joined(parts)
+        if len(text) + len(left) <= room + 40:
+            text += left
     return text
 
 
-def _shorter(text: str) -> list[str]:
+def _joined(parts: Sequence[str]) -> str:
+    return "; ".join([*parts[:1], *(_continued(part) for part in parts[1:])])
+
+
+def _shorter(text: str) -> Iterator[str]:
     """The text, then shorter forms of it: without parentheses, then cut behind a clause."""
-    found = [text, _PARENTHESES.sub("", text)]
-    bare = found[-1]
-    while words(bare) > 20 and len(found) < 8:
+    yield text
+    bare = _PARENTHESES.sub("", text)
+    yield bare
+    for _ in range(6):
         cuts = [match.start() for match in _CLAUSE.finditer(bare)]
-        if not cuts or cuts[-1] < 40:
+        if words(bare) <= 20 or not cuts or cuts[-1] < 40:
             break
         bare = bare[: cuts[-1]]
-        found.append(bare)
-    found.append(" ".join(text.split()[: MAX_WORDS - 6]))
-    return found
+        yield bare
+    yield " ".join(text.split()[: MAX_WORDS - 6])
 
 
 def _anchored(text: str, outcome: Outcome, context: SessionContext) -> str:
@@ -85,22 +113,58 @@ def _anchored(text: str, outcome: Outcome, context: SessionContext) -> str:
         said = f"{name}: {said}"
     elif not has_anchor(said, context):
         said = f"{signet_anchor(context.body, context.project)}: {said}"
-    if words(said) < MIN_WORDS:
-        extra = outcome.asked and _clean(outcome.asked)
-        if extra and overlap(extra, said) < 0.8 and outcome.status != "aborted":
-            said = f"{said} (asked: {' '.join(extra.split()[:24])})"
-    if words(said) < MIN_WORDS:
-        said = f"{said}, in the session of {context.day}, whose transcript stands behind its links"
-    return said[:1].upper() + said[1:] + "." if name and not said.startswith(name) else said + "."
+    for filling in _fillings(said, outcome, context.day):
+        if words(said) >= MIN_WORDS:
+            break
+        said += filling
+    return (said if name and said.startswith(name) else said[:1].upper() + said[1:]) + "."
+
+
+def _fillings(said: str, outcome: Outcome, day: str) -> Iterator[str]:
+    """What makes a sentence long enough for the gate: request, files, day; in the end words about the transcript."""
+    language = "ja" if _KANA.search(said) else "ko" if _HANGUL.search(said) else "zh" if IS_CJK.search(said) else "en"
+    asked_for, files, on, stands, ran = _FILLING[language]
+    asked = _END.sub("", _clean(_cut(outcome.asked, _ASKED)))
+    if asked and asked not in said and overlap(asked, said) < 0.8:
+        yield f" ({asked_for}: {asked})"
+    names = list(dict.fromkeys(flatten(path, 200).rpartition("/")[2] for path in list(outcome.edited)[:40]))
+    names = [name for name in names if name and len(name) <= 40 and name not in said][:3]
+    if names:
+        yield f"; {files}: {', '.join(names)}"
+    if stands:
+        yield f"; {stands}: {outcome.status}"
+        yield f"; {on}: {day}"
+        if outcome.commands:
+            yield f"; {ran}: {_END.sub('', _clean(_cut(list(outcome.commands)[-1], 40)))}"
+    else:
+        yield f", {on} {day}"
+    yield ", in a session whose transcript stands behind its links"
+
+
+def _cut(text: str, limit: int) -> str:
+    """A text of at most so many characters, whole words."""
+    if len(text) <= limit:
+        return text
+    cut = text.rfind(" ", limit // 2, limit)
+    return text[: cut if cut > 0 else limit].rstrip(" ,;:-–(")
 
 
 def _clean(text: str) -> str:
     """A passage as a part of a sentence: flat, without its point, inner sentences joined by a semicolon."""
     text = flatten(item_text(text) if len(text) > 400 else re.sub(r"\*\*|__|`", "", text), 400)
-    return _INNER.sub("; ", _END.sub("", text)).replace('"', "'")
+    first, *rest = re.split(r"\n", _INNER.sub("\\1\n", _END.sub("", text)))
+    return "; ".join([first, *(_continued(part) for part in rest)]).replace('"', "'")
 
 
 def _continued(text: str) -> str:
     """A passage behind a semicolon: a capital that only begins a sentence goes."""
     first = text.split(" ", 1)[0]
-    return text[:1].lower() + text[1:] if first[:1].isupper() and first[1:].islower() and len(first) > 1 else text
+    return text[:1].lower() + text[1:] if _ONLY_BEGINS.match(first) else text
+
+
+# German nouns and names keep theirs: only words that are no names are taken for a mere beginning.
+_ONLY_BEGINS = re.compile(
+    r"(?:The|A|An|It|This|That|These|Those|They|We|You|In|On|At|For|From|With|Without|All|Both|Each|Every|No|Not|Nothing|One|Two|"
+    r"Three|Tests?|Only|Also|As|After|Before|When|While|If|So|New|Old|Added|Fixed|Removed|Changed|Updated|Now|Then|There|Its|Their|Our|"
+    r"Der|Die|Das|Ein|Eine|Es|Wir|Alle|Beide|Kein|Keine|Nur|Le|La|Les|Un|Une|Il|Elle|Tous|El|Los|Las|Una|Todos|O|Os|As|Um|Uma|Gli|Lo)$"
+)

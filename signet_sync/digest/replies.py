@@ -8,7 +8,7 @@ from signet_sync.digest.sentences import is_question, sentences, split, stems
 from signet_sync.digest.statements import bare
 
 _PICK = re.compile(
-    r"^(?:(?:let['’]?s (?:do|go with|take)|go with|use|take|i(?:['’]d| would) (?:go with|take)|option|variant|variante|opci[oó]n"
+    r"^(?:i think |i['’]d say |probably )?(?:(?:let['’]?s (?:do|go with|take)|go with|use|take|i(?:['’]d| would) (?:go with|take)|option|variant|variante|opci[oó]n"
     r"|opção|opzione|вариант|方案|案|オプション|choose|nimm|die|der|das|la|le|el|il|a|the)\s*)*"
     r"\(?(?P<pick>\d|[a-e]|[一二三四]|(?:first|second|third|former|latter|erste|zweite|dritte|premi[eè]re?|deuxi[eè]me"
     r"|seconde?|primera|segunda|tercera|primeira|terceira|prima|seconda|terza|перв\w+|втор\w+|трет\w+|두 번째|첫 번째|첫째|둘째))\)?"
@@ -48,13 +48,20 @@ _WHICH = re.compile(
 )
 _OR = re.compile(r"\b(?:or|oder|ou|o|или|eller)\b|还是|それとも|아니면", re.IGNORECASE)
 _SHORT = 3  # stems; a reply with fewer does not stand alone
-_PLANS = re.compile(r"^(?:i['’]?(?:ll| will|m)|let me|ich (?:werde|schaue|rechne)|je vais|voy a|vou|sto|смотрю|我来|まず)\b|\bnext\b|^(?:noted|understood|ok|sure|done|fixing|looking|on it)\b", re.IGNORECASE)
+_PLANS = re.compile(r"^(?:i['’]?(?:ll| will|m)|let me|ich (?:werde|schaue|rechne)|je vais|voy a|vou|sto|смотрю|我来|まず)\b|\bnext\b|^(?:noted|understood|ok|sure|done|fixing|looking|on it)\b[^:]{0,20}$", re.IGNORECASE)
+
+
+# A question for a fact: its answer chooses nothing.
+_INQUIRES = re.compile(
+    r"\b(?:do|did|are|have) you (?!want|prefer|need|like|wish)\w+|\bwhich version\b|\bis (?:it|that|there|the \w+) (?:running|used|in use|in)\b",
+    re.IGNORECASE,
+)
 
 
 def asks(text: str) -> bool:
     """Whether a message ends by asking for a choice or proposing one."""
     last = split(" ".join(text.rstrip()[-600:].split()))[-3:]
-    return any(is_question(one) or _PROPOSES.search(one) for one in last)
+    return any((is_question(one) and not _INQUIRES.search(one)) or _PROPOSES.search(one) for one in last)
 
 
 def picked(sentence: str, previous: str) -> tuple[str, str]:
@@ -135,10 +142,10 @@ def _options(text: str) -> list[tuple[str, str]]:
             lists[depth] = []
             latest = depth
         lists[depth].append((name, option[3].strip()))
-    if lists:
-        return lists[latest]
     end = text[-1200:]
     inline = [(name.lower(), said.strip(" ,;")) for name, said in _INLINE_OPTION.findall(end)]
+    if lists and len(lists[latest]) >= min(2, len(inline)):
+        return lists[latest]
     either = None if inline else _EITHER.search(end)
     return [("1", either["one"]), ("2", either["other"])] if either else inline
 

@@ -115,7 +115,7 @@ def of_prose(talk: Talk, found: list[Report], kind: Kind) -> Iterator[Stated]:
     """Next steps, blockers or choices in running text: of the late reports, choices of all the assistant says."""
     if kind == "decision":
         for place, message in talk.assistants:
-            for sentence, line in talk.heard(place):
+            for sentence, line in talk.heard(place) if talk.cues.somewhere("choice", message.text) else ():
                 if talk.cues.has("choice", sentence) and kind_of(Said(sentence, report=True), talk.cues) == kind:
                     yield Stated(kind, sentence, line, place, "choice")
         return
@@ -125,7 +125,8 @@ def of_prose(talk: Talk, found: list[Report], kind: Kind) -> Iterator[Stated]:
         for passage in report.read:
             if passage.form in ("heading", "row") or passage.mark == "done" or passage.struck:
                 continue
-            if talk.cues.kind_of(passage.label) in ("plan", "decision"):
+            label = talk.cues.kind_of(passage.label)
+            if label in ("plan", "decision") or (label == "next" and kind == "blocker"):
                 continue
             before = ""
             for sentence in split(passage.text):
@@ -159,5 +160,5 @@ def _parts(sentence: str) -> list[str]:
     announced = _TO_DO.match(sentence)
     if announced is None:
         return [sentence]
-    parts = [re.sub(r"^(?:to|à|da)\s+", "", part) for part in _AND_TO.split(announced["rest"])]
+    parts = [re.sub(r"^(?:to|à|da)\s+", "", part).rstrip(" .") for part in _AND_TO.split(announced["rest"])]
     return parts if all(len(stems(part)) >= 2 for part in parts) else [sentence]

@@ -88,9 +88,14 @@ def _untagged(text: str) -> str:
 _QUOTED = re.compile(r"\"[^\"\n]{12,}\"|“[^”\n]{12,}”|„[^“”\n]{12,}[“”]|«[^»\n]{12,}»|「[^」\n]{6,}」")
 
 
+_SAYS = re.compile(r"\b(?:log|error|message|console|it|output|docs?|readme|compiler|linter) says\b.{0,400}", re.IGNORECASE)
+
+
 def unquoted(sentence: str) -> str:
     """A sentence without what it quotes: the words of others order nothing."""
-    return _QUOTED.sub(" ", sentence) if any(mark in sentence for mark in '"“„«「') else sentence
+    if any(mark in sentence for mark in '"“„«「'):
+        sentence = _QUOTED.sub(" ", sentence)
+    return _SAYS.sub(" ", sentence) if "says" in sentence else sentence
 
 
 def split(line: str) -> list[str]:

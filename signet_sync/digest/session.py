@@ -6,7 +6,7 @@ from signet_sync.digest.person import of_person
 from signet_sync.digest.reports import hindered, of_prose, of_sections, reports
 from signet_sync.digest.sentences import stems
 from signet_sync.digest.standing import distinct, standing
-from signet_sync.digest.status import is_trivial, status_of
+from signet_sync.digest.status import is_trivial, parting_of, status_of
 from signet_sync.digest.talk import Kind, Outcome, Stated, Status, Talk
 from signet_sync.digest.telling import told_of
 
@@ -32,8 +32,9 @@ def outcome(transcript: str) -> Outcome:
     stated = distinct(stated)
     status = status_of(talk, stated, found)
     stated = [item for item in stated if _fits(item, status)][:ITEMS]
-    told = () if is_trivial(talk) else told_of(talk, found, stated, asked)
-    return Outcome(told, tuple(stated), status, asked, talk.edited(), talk.commands(), talk.opening())
+    told = () if is_trivial(talk) else told_of(talk, found, stated, asked, status)
+    parting = parting_of(talk) if status == "aborted" else ""
+    return Outcome(told, tuple(stated), status, asked, talk.edited(), talk.commands(), talk.opening(), parting)
 
 
 def _fits(item: Stated, status: Status) -> bool:

@@ -55,7 +55,7 @@ def _later(talk: Talk) -> list[tuple[int, str, str]]:
     """What was said and committed towards the end, with who said it."""
     said = [
         (place, message.speaker, sentence)
-        for place, message in sorted([*talk.users[-60:], *talk.assistants[-60:]])
+        for place, message in sorted([*talk.users[-40:], *talk.assistants[-40:]])
         for sentence, _ in talk.heard(place)[:60]
     ]
     return [*said[-_LATER:], *((place, "commit", subject) for place, subject in talk.commits[-100:])]

@@ -42,9 +42,9 @@ _WISH = re.compile(
 # An order for the next minute, which says nothing of what holds at the end.
 _ERRAND = re.compile(
     r"^(?:(?:then|now|and|please|pls|also|just|ok|can you|could you)\s+)*(?:commit|push|run|show|test|check|look|find|fix"
-    r"|open|print|explain|tell|try|start|continue|go on|go ahead|proceed|rerun|deploy|merge|ship|write|create|add|do the"
-    r"|have a|give|list|read|review|search|investigate|figure|debug|see|let me|not sure|dunno|no idea|i don['’]?t know"
-    r"|put .{2,40} (?:in|into) (?:an? )?(?:issue|ticket|changelog|release notes|readme|docs)|file an?|tag it|git"
+    r"|open|print|explain|tell|try|start|continue|go on|go ahead|proceed|rerun|deploy|merge|ship(?: it)?[.!]?$|write|create|add|do the"
+    r"|have a|give|list|read|review|search|investigate|figure|debug|see|let me|not sure|looking|checking|reading|one sec|just a|hold on$|both (?:look|are|work|seem)|dunno|no idea|i don['’]?t know"
+    r"|put .{2,40} (?:in|into) (?:an? )?(?:issue|ticket|changelog|release notes|readme|docs)|use the (?:file|one|log) i|file an?|tag it|git"
     r"|mach weiter|zeig|prüf|schau|commite|montre|continue|lance|regarde|muestra|sigue|mira|mostra|continua|rode"
     r"|покажи|запусти|проверь|продолжай|看看|跑一下|提交|继续|見せて|実行して|続けて|コミットして|보여|실행해|계속)(?!\w)",
     re.IGNORECASE,
@@ -60,6 +60,8 @@ POINTS_BACK = re.compile(
     r"|ciò|questo|это|он[аои]?|它|这|那|これ|それ|그것|이것)(?=['’\s,])|^(?:它|这|那|これ|それ)",
     re.IGNORECASE,
 )
+# "las tiene que crear el proveedor": what has to be made, the sentence before says.
+_OBJECT = re.compile(r"^(?:la|las|lo|los|le|les|li|gli|os|as)\s", re.IGNORECASE)
 _CLAUSE = re.compile(r"\s*(?:,|;|\s[–—-]\s)\s*")
 
 
@@ -93,7 +95,7 @@ def _of_person(said: Said, cues: Cues) -> Kind | None:
             return "decision"
         return kind
     if said.closing:
-        if cues.has("blocked", text):
+        if any(cues.has(kind, text) for kind in ("blocked", "awaits")):
             return "blocker"
         if cues.has("later", text):
             return "next"
@@ -102,7 +104,7 @@ def _of_person(said: Said, cues: Cues) -> Kind | None:
     if is_errand(text) or not stems(text) or cues.has("mode", text) or (cues.has("later", text) and len(stems(text)) < 4):
         return None
     if cues.has("correction", text):
-        return "decision" if len(stems(text)) >= 2 or said.reply else None
+        return "decision"
     return "decision" if said.reply and said.opens and not POINTS_BACK.match(text) else None
 
 
@@ -115,12 +117,14 @@ def _lasting(said: Said, text: str, cues: Cues) -> Kind | None:
         return "preference"
     if cues.has("mode", text):
         return None
+    if said.closing and len(stems(text)) >= 2 and cues.has("medium", text) and cues.has("general", text):
+        return "preference"
     stops = said.closing and cues.has("stop", text)
     if cues.has("bound", text) and not stops:
         if _replaces(text, cues):
             return None if said.first else "decision"
         return "preference" if said.command and _names_program(text, said.command) else "constraint"
-    if not (said.first or said.closing or stops) and cues.has("duty", text) and not POINTS_BACK.match(text):
+    if not (said.first or said.closing or stops) and cues.has("duty", text) and not _OBJECT.match(text):
         return "constraint"
     return None
 
@@ -145,7 +149,7 @@ def _names_program(text: str, command: str) -> bool:
 
 def _of_report(said: Said, cues: Cues) -> Kind | None:
     text = unquoted(said.sentence)
-    if is_question(text) or cues.has("offer", text):
+    if is_question(text) or cues.has("offer", text) or _IF.match(text):
         return None
     if not cues.has("changed", text):
         if cues.has("blocked", text):
@@ -155,4 +159,5 @@ def _of_report(said: Said, cues: Cues) -> Kind | None:
     return "decision" if len(text) <= 300 and cues.has("choice", text) and not _SUPPOSES.search(text[:40]) else None
 
 
+_IF = re.compile(r"^(?:if|wenn|falls|si|se|если|如果)\b|^如果", re.IGNORECASE)
 _SUPPOSES = re.compile(r"\bif\b|\bwould\b|\bcould\b|\bwürde\b", re.IGNORECASE)

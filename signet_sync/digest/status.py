@@ -28,7 +28,7 @@ def status_of(talk: Talk, stated: Sequence[Stated], found: Sequence[Report]) -> 
     """The status at the end."""
     if not talk.edits and not talk.commits and _only_asked(talk):
         return "question-only"
-    if talk.interrupted >= max(talk.last_word, talk.last_edit):
+    if talk.interrupted >= max(0, talk.last_word, talk.last_edit):
         return "aborted"
     stopped = _stopped(talk)
     if stopped and not _reported(talk, found) and not any(item.kind == "blocker" for item in stated):
@@ -95,3 +95,11 @@ def is_trivial(talk: Talk) -> bool:
     return sum(len(stems(message.text)) for _, message in talk.users[:40]) <= 8 and not any(
         is_question(sentence) for place, _ in talk.users[:40] for sentence, _ in talk.heard(place)
     )
+
+
+def parting_of(talk: Talk) -> str:
+    """What the person said of a session that was stopped, behind the bare order to stop."""
+    if not talk.users or len(talk.users) < 2:
+        return ""
+    said = [sentence for sentence, _ in talk.heard(talk.users[-1][0]) if not is_question(sentence)]
+    return next((one for one in said if len(stems(one)) >= 3), "")

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from typing import Literal, NamedTuple
 
 from signet_sync.contracts.digests import Status as Status
-from signet_sync.digest.cues import cues
+from signet_sync.digest.cues import cues, languages_of
 from signet_sync.digest.lines import EDITORS, SHELLS
 from signet_sync.digest.sentences import sentences, unpasted
 from signet_sync.digest.turns import Call, Message, Note, turns
@@ -43,8 +43,8 @@ class Outcome(NamedTuple):
 
     `told` are the passages that say it best, in their order; empty where nothing came out. `asked` is the first request
     that says more than a greeting. `edited` are the files that were edited, with how often, `commands` what was run, with
-    whether its last run failed. `opening` are the first words of all. `status` is None
-    where nobody speaks who could be told from others.
+    whether its last run failed. `opening` are the first words of all, `parting` what the person said where the session
+    was stopped. `status` is None where nobody speaks who could be told from others.
     """
 
     told: tuple[str, ...] = ()
@@ -54,6 +54,7 @@ class Outcome(NamedTuple):
     edited: Mapping[str, int] = {}
     commands: Mapping[str, bool] = {}
     opening: str = ""
+    parting: str = ""
 
 
 Turned = tuple[int, Message]
@@ -65,7 +66,6 @@ class Talk:
 
     def __init__(self, transcript: str) -> None:
         self.turns = turns(transcript)
-        self.cues = cues()
         self.users: list[Turned] = []
         self.assistants: list[Turned] = []
         self.edits: list[int] = []
@@ -85,6 +85,9 @@ class Talk:
             elif turn.tool in SHELLS:
                 self.runs.append(place)
                 self.commits += [(place, subject) for subject in _subjects(turn)]
+        heard = [message.text[:2_000] for _, message in [*self.users[:40], *self.users[-40:]]]
+        told = [message.text[:1_000] for _, message in [*self.assistants[:20], *self.assistants[-40:]]]
+        self.cues = cues(languages_of([*heard, *told]))
         self._places = [place for place, _ in self.assistants]
         self._sentences: dict[int, list[Sentence]] = {}
         self.last_edit = max([-1, *self.edits[-1:], *(place for place, _ in self.commits[-1:])])

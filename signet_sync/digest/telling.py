@@ -9,7 +9,7 @@ from typing import NamedTuple
 from signet_sync.digest.reports import Report
 from signet_sync.digest.sentences import IS_CJK, is_question, overlap, split, stems
 from signet_sync.digest.standing import item_text
-from signet_sync.digest.talk import Call, Stated, Talk
+from signet_sync.digest.talk import Call, Stated, Status, Talk
 
 SENTENCE_LENGTH, SENTENCE_LENGTH_CJK = 215, 130
 _PASSAGES = 4
@@ -28,11 +28,19 @@ class _Candidate(NamedTuple):
     text: str
 
 
-def told_of(talk: Talk, found: Sequence[Report], stated: Sequence[Stated], asked: str) -> tuple[str, ...]:
+def told_of(
+    talk: Talk, found: Sequence[Report], stated: Sequence[Stated], asked: str, status: Status
+) -> tuple[str, ...]:
     """The passages that say what came out, best ones chosen, in their order; of the work itself where nobody said it."""
     candidates = sorted(_candidates(talk, found, stated, asked), reverse=True)
+    worked = _worked(talk)
+    if worked and talk.last_word < min([*talk.edits[:1], *talk.runs[:1]]):
+        return worked
     if not candidates:
-        return _worked(talk)
+        return worked
+    if status == "aborted":
+        whole = [one.text for one in candidates if _WHOLE.search(one.text) and not _PLANNED.search(one.text)]
+        return (*whole[:1], *_afterwards(talk))
     best = candidates[0]
     room = SENTENCE_LENGTH_CJK if IS_CJK.search(best.text) else SENTENCE_LENGTH
     chosen = [best]
@@ -57,7 +65,7 @@ def _candidates(talk: Talk, found: Sequence[Report], stated: Sequence[Stated], a
     why = _WHY.search(asked) is not None
     led: set[str] = set()
     for report in found:
-        if not report.late:
+        if not report.late or (report.place > best > max(talk.last_edit, talk.last_run)):
             continue
         position = 0
         for number, passage in enumerate(report.read[:80]):
@@ -67,6 +75,7 @@ def _candidates(talk: Talk, found: Sequence[Report], stated: Sequence[Stated], a
             lead = "" if label or passage.label == passage.heading or passage.label in led else _lead(passage.label)
             for part, sentence in enumerate(split(passage.text)[:6]):
                 text = item_text(sentence) if len(sentence) > 400 else _NUMBER.sub("", sentence.strip())
+                text = _EMOJI.sub("", text).strip()
                 if lead and not part:
                     led.add(passage.label)
                     text = f"{lead}: {text}"
@@ -102,6 +111,7 @@ _CAUSE = re.compile(
     re.IGNORECASE,
 )
 _ASIDE = re.compile(r"\b(?:also|side (?:note|finding)|by the way|while (?:testing|there)|nebenbei|au passage|de paso|di passaggio)\b|попутно|顺便|ついでに", re.IGNORECASE)
+_EMOJI = re.compile("[ ]?[\u2600-\u27bf\u2b00-\u2bff\ufe0f\U0001f000-\U0001faff]+")
 _NUMBER = re.compile(r"^\(?\d{1,2}[.)]\s+")
 
 
@@ -118,10 +128,28 @@ def _worked(talk: Talk) -> tuple[str, ...]:
         names = list(dict.fromkeys(path.rpartition("/")[2] for path in talk.edited()))
         if not names:
             return ()
-        listed = ", ".join(names[:4]) if len(names) < 3 or len(names) > 4 else f"{', '.join(names[:-1])} and {names[-1]}"
-        done = [f"edited {listed}{f' and {len(names) - 4} more files' if len(names) > 4 else ''}"]
+        shown = [*names[:3], f"{len(names) - 3} more files"] if len(names) > 4 else names
+        done = [f"edited {', '.join(shown[:-1])}{' and ' if len(shown) > 1 else ''}{shown[-1]}"]
     checks = checks_of(talk)
     return (*done, checks) if checks else tuple(done)
+
+
+# Of a session that was stopped, a sentence that was cut off or says what should come next tells no state.
+_WHOLE = re.compile(r"[.!。！]['\")”»]*$")
+_PLANNED = re.compile(
+    r"\b(?:i['’]?ll|i will|i['’]?m going to|let me|next|ich werde|jetzt (?:mache|kommt)|je vais|ora |ahora (?:voy|toca)|agora vou|сейчас|дальше)\b|接下来|下一步|次に|これから|다음",
+    re.IGNORECASE,
+)
+
+
+def _afterwards(talk: Talk) -> tuple[str, ...]:
+    """What was run behind the person's last word: how things were put away."""
+    if len(talk.users) < 2:
+        return ()
+    last = talk.users[-1][0]
+    runs = [talk.turns[place] for place in talk.runs[-3:] if place > last]
+    ran = [run.detail.split("&&")[0].strip() for run in runs if isinstance(run, Call)]
+    return tuple(f"then {one}" for one in ran[:1] if 0 < len(one) <= 80 and "\n" not in one)
 
 
 def checks_of(talk: Talk) -> str:
