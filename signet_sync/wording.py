@@ -208,13 +208,13 @@ def _without_empty_sections(lines: Sequence[str]) -> list[str]:
     return found[::-1]
 
 
-_ENGLISH = re.compile(r"\b(?:the|and|to|of|is|in|that|it|for|with|this|on|be|are)\b", re.IGNORECASE)
+_ENGLISH = re.compile(r"\b(?:the|and|of|that|with|this|are|was|it|is)\b", re.IGNORECASE)
 
 
 def _is_english(text: str) -> bool:
     """Whether English words are as frequent as they are in no other language; code and paths between them may be."""
     shown = _head_and_tail(text, HEAD_LIMIT, TAIL_LIMIT)
-    return 25 * len(_ENGLISH.findall(shown)) > len(shown.split())
+    return 30 * len(_ENGLISH.findall(shown)) > len(shown.split())
 
 
 def clean_summary(answer: str) -> str | None:

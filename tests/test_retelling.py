@@ -106,7 +106,12 @@ def test_status_is_read_where_it_is_written() -> None:
 
 def test_a_greeting_says_nothing() -> None:
     assert says_nothing(digest(HELLO, project="/x/lantern", harness="codex"))
-    for transcript in (WORK, MORE, "We trimmed the wick of lantern.", "## User\n\nWhat is JPY?\n\n## Assistant\n\nYen.\n"):
+    for transcript in (
+        WORK,
+        MORE,
+        "We trimmed the wick of lantern.",
+        "## User\n\nWhat is JPY?\n\n## Assistant\n\nYen.\n",
+    ):
         assert not says_nothing(digest(transcript, project=None, harness=None)), transcript
 
 
@@ -129,7 +134,10 @@ def test_a_form_is_no_sentence(sentence: str) -> None:
 
 
 def test_a_sentence_about_a_session_is_no_form() -> None:
-    for sentence in (made.SENTENCE, "Session handling in auth.py was moved to Redis and captured durable gains in tests."):
+    for sentence in (
+        made.SENTENCE,
+        "Session handling in auth.py was moved to Redis and captured durable gains in tests.",
+    ):
         assert not is_template(sentence)
 
 
@@ -166,7 +174,11 @@ def test_items_of_0_1_0_give_way_to_those_of_the_transcript(vault: Vault) -> Non
 
 
 def test_what_somebody_wrote_stays(vault: Vault) -> None:
-    put(vault, body="# Rounding\n\n## Blockers\n\n- Waiting for finance to say how JPY rounds.\n", sentence=made.SENTENCE)
+    put(
+        vault,
+        body="# Rounding\n\n## Blockers\n\n- Waiting for finance to say how JPY rounds.\n",
+        sentence=made.SENTENCE,
+    )
     vault.reindex()
     assert made.SENTENCE in vault.page() and "Decimal" not in vault.page().split("## Session Ledger")[1]
     assert opened(vault)["status"] == "blocked"
@@ -244,7 +256,9 @@ def test_a_farewell_hides_no_work(vault: Vault) -> None:
 def test_nothing_but_a_greeting_is_kept_and_found_and_not_shown(vault: Vault) -> None:
     answer = end(vault, HELLO, 1)
     vault.reindex()
-    assert vault.rows("select count(*) from ledger_rows") == vault.rows("select count(*) from thread_sessions") == [(0,)]
+    assert (
+        vault.rows("select count(*) from ledger_rows") == vault.rows("select count(*) from thread_sessions") == [(0,)]
+    )
     assert vault.rows("select count(*) from memory_thread_heads") == [(0,)]
     assert answer["transcript"] in vault.hits("hi") and "lantern" not in vault.page()
     assert checked(vault) == [] and opened(vault, "s-1")["status"] is None

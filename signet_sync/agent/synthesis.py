@@ -96,8 +96,7 @@ def _asked(provider: Provider, what: str, system: str, prompt: str, max_tokens: 
 
 def _said(provider: Provider, what: str, proposal: str | None, answer: str | None) -> str | None:
     if answer is not None and not proposal:
-        said = "says what the session does not" if any(map(str.isalnum, answer)) else "is empty"
-        logger.warning("{} gave no {}: the answer {}", provider.name, what, said)
+        logger.warning("{} gave no {}: the answer holds none", provider.name, what)
     return proposal or None
 
 

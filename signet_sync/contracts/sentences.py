@@ -95,38 +95,37 @@ _TEMPLATE = re.compile(
 
 
 # Verbs and fillers that fit every session. What is spelled with a hyphen stands here as it is written.
-_GENERIC = frozenset(
-    """
-    a about above accordingly across action actions activities activity actually add added adding additional after again
-    against agent ahead aimed all along already also although always among an analysis analyze analyzed and another any
-    anything apart approach approaches are area areas around as asked aspect aspects assistant assisted at available back
-    basically be because become been before began begin behind being below best better between big bit both brief briefly
-    bunch but by call came can case cases certain change changed changes changing check checked checking chose clear code
-    coding come completed complete concern concerns considered context continue continued continuing conversation could
-    covered day days deal deals decided decision decisions detail details did different discuss discussed discussing
-    discussion do does doing done down during each earlier effort efforts either eleven end ended enough etc even
-    eventually every everything examined explored far few fifteen final finally find finished first five fix fixed fixes
-    fixing follow follow-up follow-ups followed following for found four from full further gave general generally get
-    give given go goal goals going gone good got great had handled happened has have having he hello help helped her here
-    hi him his how however i idea if impact implemented important improve improved improvement improvements improvements
-    in including indeed information initial inside instead into investigated investigating is issue issues it item items
-    its itself just keep kept kind know last later latest least left less let like little local long look looked looking
-    lot lots made main mainly make making many matter matters may me mean memory might minor more most mostly moved much
-    multiple must my necessary need needed never new next nice nine no none nor not note noted nothing now number of off
-    often old on once one ones only onto open or order other others our out over overall own part particular parts people
-    per perform performed person plan planned please point points possible pre-existing prepared previous problem problems
-    process produced progress project provided purpose put quality quickly quite rather re-run really recent recorded
-    regarding related relevant remaining report resolved result results resume review reviewed reviewing right round
-    run running said same saw say second see seem seemed seen session sessions set seven several shall she should show
-    showed shown side similar simple since six small so solution solve solved some something soon specific start started
-    state status step steps still stuff successful successfully such summary summarized sure system take taken task tasks
-    ten than thank thanks that the their them themselves then there therefore these they thing things third this those
-    though thought three through throughout time times to today together told too took toward towards tried try turn turns
-    twelve two under understand until up update updated updates upon us use used useful user using usual various very was
-    way ways we well went were what when where whether which while who whole whose why will with within without wonderful
-    work worked working works would write wrote yes yet you your
-    """.split()
-)
+_FILLERS = """
+a about above accordingly across action actions activities activity actually add added adding additional after again
+against agent ahead aimed all along already also although always among an analysis analyze analyzed and another any
+anything apart approach approaches are area areas around as asked aspect aspects assistant assisted at available back
+basically be because become been before began begin behind being below best better between big bit both brief briefly
+bunch but by call came can case cases certain change changed changes changing check checked checking chose clear code
+coding come completed complete concern concerns considered context continue continued continuing conversation could
+covered day days deal deals decided decision decisions detail details did different discuss discussed discussing
+discussion do does doing done down during each earlier effort efforts either eleven end ended enough etc even
+eventually every everything examined explored far few fifteen final finally find finished first five fix fixed fixes
+fixing follow follow-up follow-ups followed following for found four from full further gave general generally get
+give given go goal goals going gone good got great had handled happened has have having he hello help helped her here
+hi him his how however i idea if impact implemented important improve improved improvement improvements improvements
+in including indeed information initial inside instead into investigated investigating is issue issues it item items
+its itself just keep kept kind know last later latest least left less let like little local long look looked looking
+lot lots made main mainly make making many matter matters may me mean memory might minor more most mostly moved much
+multiple must my necessary need needed never new next nice nine no none nor not note noted nothing now number of off
+often old on once one ones only onto open or order other others our out over overall own part particular parts people
+per perform performed person plan planned please point points possible pre-existing prepared previous problem problems
+process produced progress project provided purpose put quality quickly quite rather re-run really recent recorded
+regarding related relevant remaining report resolved result results resume review reviewed reviewing right round
+run running said same saw say second see seem seemed seen session sessions set seven several shall she should show
+showed shown side similar simple since six small so solution solve solved some something soon specific start started
+state status step steps still stuff successful successfully such summary summarized sure system take taken task tasks
+ten than thank thanks that the their them themselves then there therefore these they thing things third this those
+though thought three through throughout time times to today together told too took toward towards tried try turn turns
+twelve two under understand until up update updated updates upon us use used useful user using usual various very was
+way ways we well went were what when where whether which while who whole whose why will with within without wonderful
+work worked working works would write wrote yes yet you your
+"""
+_GENERIC = frozenset(_FILLERS.split())
 _TOKEN = re.compile(r"[^\W_][\w./@#+:-]*")
 _CJK_SIGN = "[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7a3\uf900-\ufaff]"
 _CJK = re.compile(_CJK_SIGN)
@@ -247,7 +246,11 @@ def fallback(context: SessionContext) -> str:
     lead, first = _lead(context.body)
     harness = context.harness or ""
     by = f" ({harness})" if len(harness) <= 40 and _HARNESS.fullmatch(harness) else ""
-    subject = f"In {place} the {kind} of {context.day}" if place else f"The session of {context.day}{by} left a {kind}.md that"
+    subject = (
+        f"In {place} the {kind} of {context.day}"
+        if place
+        else f"The session of {context.day}{by} left a {kind}.md that"
+    )
     lines = context.body.count("\n") + 1 if context.body else 0
     size = words(context.body[:200_000])
     more = " or more" if len(context.body) > 200_000 else ""
