@@ -30,9 +30,10 @@ def demo(context: Context, path: str, as_json: bool) -> int:
 
     root = os.path.abspath(os.path.expanduser(path))
     instant = resolve_now(None)
-    made = agent.make(root, instant)
+    agent.make(root)
     settings, _ = load(root)
     with opened(root, settings) as workspace:
+        made = agent.tell(workspace, instant)
         outcome = run_pass(workspace, Request(now_us=instant))
         agent.mark(workspace.state)
         planted = demo_garden.plant(workspace, instant)
