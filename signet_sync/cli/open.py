@@ -23,7 +23,8 @@ from signet_sync.cli import Context, agent_option, counted, emit, json_option, p
 @json_option
 @pass_context
 def open_(context: Context, session: str, wanted: str | None, agent: str, as_json: bool) -> int:
-    """Show a session by key, id, token or unambiguous prefix; of a token ev:… its event and the line it rests on."""
+    """Show a session and how it ended (its status), by key, id, token or unambiguous prefix; of a token ev:… its event
+    and the line it rests on."""
     from signet_sync.errors import UsageError
 
     if session.startswith("ev:"):
