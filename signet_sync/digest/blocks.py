@@ -122,7 +122,8 @@ class _Reader:
                 else:
                     said, strong, struck = _inline(token)
                     follows = any(
-                        t.type in ("bullet_list_open", "ordered_list_open", "fence") for t in tokens[place + 2 : place + 3]
+                        t.type in ("bullet_list_open", "ordered_list_open", "fence")
+                        for t in tokens[place + 2 : place + 3]
                     )
                     if not struck:
                         self.paragraph(said, strong, line, follows)
@@ -202,7 +203,7 @@ class _Reader:
             elif token.type == "inline":
                 said, _, _ = _inline(token)
                 cells.append(" ".join(said).strip())
-        line = tokens[place].map[0] if tokens[place].map else 0
+        line = spot[0] if (spot := tokens[place].map) else 0
         if head or not any(cells):
             return
         mark: Mark = ""
@@ -237,7 +238,9 @@ class _Reader:
         text = text.strip()
         above = "" if form == "paragraph" and self._after_list else self._heading
         if any(c.isalnum() for c in text):
-            self.found.append(Passage(text, line, form, label or above, self._heading, mark, struck, _bare(strong), depth))
+            self.found.append(
+                Passage(text, line, form, label or above, self._heading, mark, struck, _bare(strong), depth)
+            )
 
 
 def _inline(token: Token) -> tuple[list[str], str, bool]:

@@ -9,14 +9,16 @@ from typing import NamedTuple
 from signet_sync.digest.reports import Report
 from signet_sync.digest.sentences import IS_CJK, is_question, overlap, split, stems
 from signet_sync.digest.standing import item_text
-from signet_sync.digest.talk import Call, Stated, Status, Talk
+from signet_sync.digest.talk import Stated, Status, Talk
+from signet_sync.digest.turns import Call
 
 SENTENCE_LENGTH, SENTENCE_LENGTH_CJK = 215, 130
 _PASSAGES = 4
 _FIGURE = re.compile(r"\d")
 # A test runner's closing line, which says how many passed.
 _CHECKS = re.compile(
-    r"\b(\d[\d,]* (?:passed|passing|pass|examples|tests? (?:passed|completed|ok)))\b|Tests:? .{0,40}?(\d[\d,]* passed)|^OK \((\d+ tests?)|Ran (\d+ tests?)",
+    r"\b(\d[\d,]* (?:passed|passing|pass|examples|tests? (?:passed|completed|ok)))\b"
+    r"|Tests:? .{0,40}?(\d[\d,]* passed)|^OK \((\d+ tests?)|Ran (\d+ tests?)",
     re.IGNORECASE,
 )
 _RED = re.compile(r"\b[1-9]\d* (?:failed|failures?|errors?)\b|\bFAIL(?:ED)?\b", re.IGNORECASE)
@@ -31,7 +33,7 @@ class _Candidate(NamedTuple):
 def told_of(
     talk: Talk, found: Sequence[Report], stated: Sequence[Stated], asked: str, status: Status
 ) -> tuple[str, ...]:
-    """The passages that say what came out, best ones chosen, in their order; of the work itself where nobody said it."""
+    """The passages that say best what came out, in their order; of the work itself where nobody said it."""
     candidates = sorted(_candidates(talk, found, stated, asked), reverse=True)
     worked = _worked(talk)
     if worked and talk.last_word < min([*talk.edits[:1], *talk.runs[:1]]):
@@ -101,16 +103,22 @@ def _candidates(talk: Talk, found: Sequence[Report], stated: Sequence[Stated], a
 
 # Who asks why wants the cause; what was done in passing comes last.
 _WHY = re.compile(
-    r"\b(?:why|cause|find out|figure out|investigate|debug|look into|flaky|warum|ursache|woran|pourquoi|cause|por qué|causa|perché|motivo)\b"
+    r"\b(?:why|cause|find out|figure out|investigate|debug|look into|flaky|warum|ursache|woran|pourquoi"
+    r"|cause|por qué|causa|perché|motivo)\b"
     r"|почему|причин|为什么|原因|查一下|なぜ|原因|왜|원인",
     re.IGNORECASE,
 )
 _CAUSE = re.compile(
-    r"\b(?:because|cause[ds]?|came from|comes from|due to|turned out|root|reason|race|leak|ursache|liegt an|kommt von|weil|parce que|vient d"
+    r"\b(?:because|cause[ds]?|came from|comes from|due to|turned out|root|reason|race|leak|ursache"
+    r"|liegt an|kommt von|weil|parce que|vient d"
     r"|porque|se debe|por causa|causa|perché|dovuto)\b|потому|причина|из-за|因为|原因|由于|ため|때문",
     re.IGNORECASE,
 )
-_ASIDE = re.compile(r"\b(?:also|side (?:note|finding)|by the way|while (?:testing|there)|nebenbei|au passage|de paso|di passaggio)\b|попутно|顺便|ついでに", re.IGNORECASE)
+_ASIDE = re.compile(
+    r"\b(?:also|side (?:note|finding)|by the way|while (?:testing|there)|nebenbei|au passage|de paso"
+    r"|di passaggio)\b|попутно|顺便|ついでに",
+    re.IGNORECASE,
+)
 _EMOJI = re.compile("[ ]?[\u2600-\u27bf\u2b00-\u2bff\ufe0f\U0001f000-\U0001faff]+")
 _NUMBER = re.compile(r"^\(?\d{1,2}[.)]\s+")
 
@@ -137,7 +145,8 @@ def _worked(talk: Talk) -> tuple[str, ...]:
 # Of a session that was stopped, a sentence that was cut off or says what should come next tells no state.
 _WHOLE = re.compile(r"[.!。！]['\")”»]*$")
 _PLANNED = re.compile(
-    r"\b(?:i['’]?ll|i will|i['’]?m going to|let me|next|ich werde|jetzt (?:mache|kommt)|je vais|ora |ahora (?:voy|toca)|agora vou|сейчас|дальше)\b|接下来|下一步|次に|これから|다음",
+    r"\b(?:i['’]?ll|i will|i['’]?m going to|let me|next|ich werde|jetzt (?:mache|kommt)|je vais|ora "
+    r"|ahora (?:voy|toca)|agora vou|сейчас|дальше)\b|接下来|下一步|次に|これから|다음",
     re.IGNORECASE,
 )
 
@@ -163,5 +172,5 @@ def checks_of(talk: Talk) -> str:
                 return ""
             found = _CHECKS.search(line[:300])
             if found:
-                return next(filter(None, found.groups()))
+                return next(filter(None, found.groups()), "")
     return ""
