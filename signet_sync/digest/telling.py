@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from signet_sync.digest.reports import Report
+from signet_sync.digest.reports import Report, has_label
 from signet_sync.digest.sentences import IS_CJK, is_question, overlap, split, stems
 from signet_sync.digest.standing import item_text
 from signet_sync.digest.talk import Stated, Status, Talk
@@ -97,8 +97,11 @@ def _candidates(talk: Talk, found: Sequence[Report], stated: Sequence[Stated], a
                 score -= 1.2 if cues.has("left", text) and not cues.has("outcome", text) else 0.0
                 position += 1
                 yield _Candidate(score, (report.place, number, part), text)
+    # Where the assistant says little at the end, its commits say more.
+    told = next((one.message.text for one in found if one.place == best), "")
+    worth = 0.5 if len(told) >= 160 or has_label(cues, told) or IS_CJK.search(told) else 1.5
     for place, subject in talk.commits[-3:]:
-        yield _Candidate(0.5, (place, 0, 0), subject)
+        yield _Candidate(worth, (place, 0, 0), subject)
 
 
 # Who asks why wants the cause; what was done in passing comes last.
