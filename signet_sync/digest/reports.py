@@ -108,13 +108,11 @@ def _asked(text: str) -> bool:
 
 def hindered(talk: Talk, found: list[Report]) -> Iterator[Stated]:
     """What may have stopped the work, where the person then turns to somebody else."""
-    late = next((one.place for one in found if one.late), -1)
-    if not any(
-        place > late and talk.cues.has("asks", one) for place, _ in talk.users[-3:] for one, _ in talk.heard(place)
-    ):
+    turned = (one for place, _ in talk.users[-2:] for one, _ in talk.heard(place))
+    if not any(talk.cues.has("asks", one) for one in turned):
         return
-    for report in found:
-        for passage in report.read if report.late else ():
+    for report in found[-2:]:
+        for passage in report.read:
             for sentence in split(passage.text) if passage.form != "heading" else ():
                 if talk.cues.has("hindered", sentence) and not is_question(sentence):
                     yield Stated("blocker", sentence, report.message.line + passage.line, report.place, "prose")

@@ -71,8 +71,8 @@ def _was_done(talk: Talk, item: Stated, later: Sequence[tuple[int, str, str]]) -
             if item.kind == "blocker" and talk.cues.has("solved", sentence):
                 return True
         elif (
-            overlap(item.text, sentence) >= 0.6
-            and _shared(item.text, sentence)
+            _shared(item.text, sentence)
+            and len(stems(item.text) & stems(sentence)) >= 0.6 * len(stems(item.text))
             and (speaker == "commit" or (talk.cues.has("outcome", sentence) and not talk.cues.has("left", sentence)))
         ):
             return True

@@ -106,7 +106,7 @@ def _of_person(said: Said, cues: Cues) -> Kind | None:
             return "blocker"
         if cues.has("later", text):
             return "next"
-        if (cues.has("no", said.sentence) or cues.has("greeting", said.sentence)) and len(stems(text)) < 2:
+        if cues.has("no", said.sentence) and len(stems(text)) < 2:
             return None
     if (
         is_errand(text)
