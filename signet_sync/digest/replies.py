@@ -41,7 +41,8 @@ _EITHER = re.compile(
     re.IGNORECASE,
 )
 _PROPOSES = re.compile(
-    r"\bi(?:['’]d| would) (?!not\b|say\b|guess\b|need\b|be (?:happy|glad)|love\b|like to know)\w+|\bi (?:suggest|propose|recommend)\b|\bi can\b"
+    r"\bi(?:['’]d| would) (?!not\b|say\b|guess\b|need\b|be (?:happy|glad)|love\b|like to know)\w+"
+    r"|\bi (?:suggest|propose|recommend)\b|\bi can\b"
     r"|\bmy (?:suggestion|recommendation|proposal)\b"
     r"|\bich würde\b|\bich schlage\b|\bmein vorschlag\b|\bje propose\b|\bje (?:mettrais|ferais|prendrais"
     r"|suggère)\b|\bpropongo\b"

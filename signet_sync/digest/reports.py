@@ -114,8 +114,9 @@ def hindered(talk: Talk, found: list[Report]) -> Iterator[Stated]:
     for report in found[-2:]:
         for passage in report.read:
             for sentence in split(passage.text) if passage.form != "heading" else ():
-                if talk.cues.has("hindered", sentence) and not is_question(sentence):
-                    yield Stated("blocker", sentence, report.message.line + passage.line, report.place, "prose")
+                told = [one for one in re.split(r"[:：;；]\s", sentence) if talk.cues.has("hindered", one)]
+                if told and not is_question(sentence) and len(stems(told[0])) >= 2:
+                    yield Stated("blocker", told[0], report.message.line + passage.line, report.place, "prose")
 
 
 def of_prose(talk: Talk, found: list[Report], kind: Kind) -> Iterator[Stated]:

@@ -65,6 +65,7 @@ def _candidates(talk: Talk, found: Sequence[Report], stated: Sequence[Stated], a
     best = next((one.place for one in found if one.late), -1)
     kept = {item_text(item.text).casefold() for item in stated if item.kind in ("next", "blocker")}
     why = _WHY.search(asked) is not None
+    committed = talk.commits[-1][0] if talk.commits else -1
     led: set[str] = set()
     for report in found:
         if not report.late or (report.place > best > max(talk.last_edit, talk.last_run)):
@@ -84,6 +85,8 @@ def _candidates(talk: Talk, found: Sequence[Report], stated: Sequence[Stated], a
                 if is_question(text) or cues.has("offer", text) or cues.has("meta", text) or len(stems(text)) < 2:
                     continue
                 if text.endswith((":", "：")) or item_text(text).casefold() in kept:
+                    continue
+                if committed > report.place and _UNCOMMITTED.search(text):
                     continue
                 shared = len(stems(text) & stems(asked))
                 score = 3 / (1 + 0.35 * position) + 2 * overlap(text, asked) * min(1.0, shared / 2)
@@ -123,6 +126,10 @@ _ASIDE = re.compile(
     re.IGNORECASE,
 )
 _EMOJI = re.compile("[ ]?[\u2600-\u27bf\u2b00-\u2bff\ufe0f\U0001f000-\U0001faff]+")
+# What was not committed when the report was written may have been since.
+_UNCOMMITTED = re.compile(
+    r"\b(?:not|nothing|n['’]t|nicht|nichts|pas|no|não|non|не)\b.{0,30}\bcommit|not yet commit", re.IGNORECASE
+)
 _NUMBER = re.compile(r"^\(?\d{1,2}[.)]\s+")
 
 
