@@ -12,6 +12,7 @@ from signet_sync.digest.talk import Kind, Stated, Talk
 from signet_sync.digest.turns import Message
 
 _SENTENCES = 40  # of a turn; more is no talk
+_TURNS = 500  # from the beginning, and as many from the end
 _HINGE = re.compile(
     r"^(?:but|however|only|just|aber|nur|allerdings|mais|pero|mas|però|ma|но|только|不过|但|只是|ただ|でも|하지만|다만"
     r"|단)(?!\w)[\s,，]*|^(?:不过|但是?|ただし?)",
@@ -33,7 +34,7 @@ _NAMELESS = re.compile(
 def of_person(talk: Talk, report: int) -> Iterator[Stated]:
     """The statements of each of the person's turns; `report` is where the assistant reported."""
     first = talk.users[0][0] if talk.users else -1
-    for place, message in talk.users:
+    for place, message in [*talk.users[:_TURNS], *talk.users[_TURNS:][-_TURNS:]]:
         if len(message.text) > 4000 and message.text.lstrip().startswith(("#", "<")):
             continue
         yield from _Turn(talk, place, message, first=place == first, closing=place > report >= 0).stated()

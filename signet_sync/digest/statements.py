@@ -129,7 +129,7 @@ def _lasting(said: Said, text: str, cues: Cues) -> Kind | None:
         return "preference"
     if cues.has("mode", text):
         return None
-    if said.closing and len(stems(text)) >= 2 and cues.has("medium", text) and cues.has("general", text):
+    if said.closing and cues.has("medium", text) and cues.has("general", text) and not cues.has("blocked", text):
         return "preference"
     stops = said.closing and cues.has("stop", text)
     if cues.has("bound", text) and not stops:
