@@ -97,6 +97,8 @@ def _of_person(said: Said, cues: Cues) -> Kind | None:
     if is_question(said.sentence) and not _WISH.match(text):
         return None
     kind = _lasting(said, text, cues)
+    if kind is None and len(text) <= 300 and cues.has("choice", text) and not _SUPPOSES.search(text[:40]):
+        return "decision"
     if kind or said.first:
         if said.first and kind is None and _SWITCH.search(text) and cues.has("correction", text):
             return "decision"
