@@ -211,10 +211,10 @@ def table(total: Counter[str], languages: Mapping[str, Counter[str]], lengths: S
     yield f"  junk        {total['junk']} items, {total['junk_sentences']} sentences"
     yield f"  sentence    {sorted(lengths)[len(lengths) // 2] if lengths else 0} characters in the median"
     yield f"  {'kind':<12} {'gold':>5} {'given':>5} {'hit':>5}   found     right"
-    sums = {what: sum(total[f"{what} {kind}"] for kind in KINDS) for what in ("gold", "given", "hit")}
-    rows = [(kind, *(total[f"{what} {kind}"] for what in ("gold", "given", "hit"))) for kind in (*KINDS, "any")]
-    for name, gold, given, hit in [*rows[:-1], ("all", sums["gold"], sums["given"], sums["hit"]), rows[-1]]:
-        label = {"any": "any kind", "all": "by kind"}.get(name, name.replace("_", " "))
+    for kind in ("gold", "given", "hit"):
+        total[f"{kind} all"] = sum(total[f"{kind} {one}"] for one in KINDS)
+    for name, label in [*((kind, kind.replace("_", " ")) for kind in KINDS), ("all", "by kind"), ("any", "any kind")]:
+        gold, given, hit = (total[f"{what} {name}"] for what in ("gold", "given", "hit"))
         yield f"  {label:<12} {gold:>5} {given:>5} {hit:>5}   {share(hit, gold)}   {share(hit, given)}"
     yield f"  {'language':<12} {'sess.':>5}   outcome   status    found     right"
     for language, counts in sorted(languages.items(), key=lambda pair: (-pair[1]["sessions"], pair[0])):

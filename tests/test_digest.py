@@ -23,8 +23,15 @@ from signet_sync.harness import claude_code
 from signet_sync.harness.markdown import render
 
 HEADINGS = (
-    "Outcome", "Decisions", "Constraints", "Blockers", "Next steps", "Preferences", "Files", "Commands",
-)  # fmt: skip
+    "Outcome",
+    "Decisions",
+    "Constraints",
+    "Blockers",
+    "Next steps",
+    "Preferences",
+    "Files",
+    "Commands",
+)
 STAMP = "2026-03-28T22:34:06.792Z"
 EDIT = "- `Edit` /home/u/lantern/src/wick.py\n\n"
 DONE = "The lamp in src/lamp.py burns again, 12 checks pass."
@@ -42,16 +49,20 @@ TASK = user("Please repair the lamp on the pier.")
 SESSION = (
     user("Light the lamp on the north pier, and keep the whale oil out of it.")
     + assistant(
-        "Looking at the wick first.\n\n- `Read` /home/u/lantern/src/wick.py\n  ```\n  we must never burn whale oil\n  ```\n"
-        "- `Bash` `cd /home/u/lantern && pytest -q` · failed\n  ```\n  FAILED tests/test_wick.py\n  ```\n" + EDIT + EDIT
+        "Looking at the wick first.\n\n- `Read` /home/u/lantern/src/wick.py\n  ```\n  we must never burn "
+        "whale oil\n  ```\n"
+        "- `Bash` `cd /home/u/lantern && pytest -q` · failed\n  ```\n  FAILED tests/test_wick.py\n  ```\n"
+        + EDIT
+        + EDIT
         + "Rape oil or tallow?\n\n1. rape oil, which is dear\n2. tallow, which smells"
     )
     + user("1. from now on show me the price first")
     + assistant(
         "- `Bash` `pytest -q`\n  ```\n  37 passed in 1.2s\n  ```\n\nThe lamp in `src/wick.py` burns rape oil now.\n\n"
-        "**Still open**\n- trim the wick of the south pier\n- ask the keeper for a ladder\n\nWant me to light the south pier too?"
+        "**Still open**\n- trim the wick of the south pier\n- ask the keeper for a ladder\n\nWant me to "
+        "light the south pier too?"
     )
-)  # fmt: skip
+)
 
 
 def made(text: str, project: str | None = "/home/u/lantern", harness: str | None = "claude-code") -> str:
@@ -76,8 +87,14 @@ def test_a_session_from_top_to_bottom():
     assert lines[2].startswith("*") and "without a model" in lines[2]
     assert "Project: lantern. Harness: claude-code. Status: done." in lines[2]
     assert [line[3:] for line in lines if line.startswith("## ")] == [
-        "Outcome", "Decisions", "Constraints", "Next steps", "Preferences", "Files", "Commands"
-    ]  # fmt: skip
+        "Outcome",
+        "Decisions",
+        "Constraints",
+        "Next steps",
+        "Preferences",
+        "Files",
+        "Commands",
+    ]
 
 
 @pytest.mark.parametrize(
@@ -177,7 +194,11 @@ def reported(text: str, *, before: str = "", after: str = "") -> str:
         (DONE + "\n\n| Task | Status |\n|---|---|\n| Lamp | done |\n| Door | open |", "next", ["Door: open"]),
         (DONE + "\n\nNext steps:\n- none", "next", []),
         (DONE + "\n\nNext steps:\n- ~~buy tallow~~\n- buy rape oil", "next", ["buy rape oil"]),
-        (DONE + "\n\nWhat remains is to trim the wick, and to buy more oil.", "next", ["trim the wick", "buy more oil"]),
+        (
+            DONE + "\n\nWhat remains is to trim the wick, and to buy more oil.",
+            "next",
+            ["trim the wick", "buy more oil"],
+        ),
         (DONE + "\n\n**Blocked on**: the key of the tower", "blocker", ["the key of the tower"]),
         (DONE + "\n\n## Decisions\n- rape oil instead of tallow", "decision", ["rape oil instead of tallow"]),
         (DONE + "\n\n## Contraintes\n- pas de feu la nuit", "constraint", ["pas de feu la nuit"]),
@@ -194,16 +215,22 @@ def test_a_newer_list_takes_the_place_of_an_older_one():
 
 
 def test_what_was_declined_or_done_later_is_no_next_step():
-    text = reported(DONE + "\n\nNext steps:\n- buy rape oil in town\n- trim the north wick", after="no need to buy rape oil")
+    text = reported(
+        DONE + "\n\nNext steps:\n- buy rape oil in town\n- trim the north wick", after="no need to buy rape oil"
+    )
     assert ("next", "buy rape oil in town") not in found(text)
     assert ("next", "trim the north wick") in found(text)
 
 
 def test_a_choice_that_was_taken_back_is_gone():
     text = (
-        TASK + assistant("How many lamps?") + user("use 5 lamps instead of 3") + assistant(EDIT + "Five lamps it is.")
-        + user("no wait, make it 7 lamps instead of 5") + assistant(EDIT + DONE)
-    )  # fmt: skip
+        TASK
+        + assistant("How many lamps?")
+        + user("use 5 lamps instead of 3")
+        + assistant(EDIT + "Five lamps it is.")
+        + user("no wait, make it 7 lamps instead of 5")
+        + assistant(EDIT + DONE)
+    )
     assert [item.text for item in outcome(text).items] == ["no wait, make it 7 lamps instead of 5"]
 
 
@@ -211,24 +238,52 @@ def test_a_choice_that_was_taken_back_is_gone():
     ("asked", "reply", "then", "expected"),
     [
         ("1. tallow\n2. rape oil from the mill", "2", "", "rape oil from the mill"),
-        ("1. tallow\n2. rape oil from the mill", "the second, but without salt water", "", "rape oil from the mill (but without salt water)"),
+        (
+            "1. tallow\n2. rape oil from the mill",
+            "the second, but without salt water",
+            "",
+            "rape oil from the mill (but without salt water)",
+        ),
         ("Options: (a) tallow candles, (b) rape oil from the mill, (c) gas", "b", "", "rape oil from the mill"),
-        ("Either burn tallow in the old lamp, or take rape oil from the mill.", "rape oil", "", "take rape oil from the mill"),
+        (
+            "Either burn tallow in the old lamp, or take rape oil from the mill.",
+            "rape oil",
+            "",
+            "take rape oil from the mill",
+        ),
         ("- 案A: 油を使う\n- 案B: ガスを使う\n\nどちらにしますか？", "案Aで。", "", "油を使う"),
         ("I would take rape oil from the mill. Shall I?", "yes", "", "I would take rape oil from the mill"),
         ("A bigger tank would last longer. I'd do that.", "ok", "", "A bigger tank would last longer. I'd do that"),
-        ("May the keeper sleep at night?", "not in v1", "Noted: keeper stays awake at night in v1.", "keeper stays awake at night in v1"),
+        (
+            "May the keeper sleep at night?",
+            "not in v1",
+            "Noted: keeper stays awake at night in v1.",
+            "keeper stays awake at night in v1",
+        ),
         ("How long should the lamp burn at night?", "9 hours", "", "How long should the lamp burn at night: 9 hours"),
-        ("Should both lamps go, or only one?", "both go. the harbour pays for light", "", "both go. the harbour pays for light"),
+        (
+            "Should both lamps go, or only one?",
+            "both go. the harbour pays for light",
+            "",
+            "both go. the harbour pays for light",
+        ),
     ],
-)  # fmt: skip
+)
 def test_a_short_reply_is_said_in_full(asked, reply, then, expected):
-    text = TASK + assistant(asked) + user(reply) + (assistant(then) + user("go on") if then else "") + assistant(EDIT + DONE)
+    text = (
+        TASK
+        + assistant(asked)
+        + user(reply)
+        + (assistant(then) + user("go on") if then else "")
+        + assistant(EDIT + DONE)
+    )
     assert [item.text for item in outcome(text).items if item.kind == "decision"] == [expected]
 
 
 def test_a_bound_beside_a_choice_is_an_item_of_its_own():
-    text = TASK + assistant("(a) rape oil, (b) tallow?") + user("a, and never touch the old tank") + assistant(EDIT + DONE)
+    text = (
+        TASK + assistant("(a) rape oil, (b) tallow?") + user("a, and never touch the old tank") + assistant(EDIT + DONE)
+    )
     assert found(text) == {("decision", "rape oil"), ("constraint", "never touch the old tank")}
 
 
@@ -247,10 +302,13 @@ def test_a_bound_beside_a_choice_is_an_item_of_its_own():
         (TASK + assistant("Taking the lamp apart.\n\n" + EDIT + "\n*interrupted by the user*"), "aborted"),
         (TASK + assistant("Taking the lamp apart.\n\n" + EDIT) + user("stop, leave everything as is"), "aborted"),
         (TASK + assistant("Erst der Docht.\n\n" + EDIT) + user("stopp, brich ab"), "aborted"),
-        (user("what is the difference between tallow and rape oil?") + assistant("Rape oil smells less."), "question-only"),
+        (
+            user("what is the difference between tallow and rape oil?") + assistant("Rape oil smells less."),
+            "question-only",
+        ),
         (user("hi") + assistant("Hello! What shall we do?"), "question-only"),
     ],
-)  # fmt: skip
+)
 def test_status(text, status):
     assert outcome(text).status == status
 
@@ -298,10 +356,18 @@ def test_the_table_of_cues_is_well_formed_and_holds_its_examples():
 
 @pytest.mark.parametrize(
     ("text", "language"),
-    [("bitte nicht anfassen, das ist noch in Arbeit", "de"), ("il ne faut pas changer le schéma", "fr"), ("нельзя", "ru"),
-     ("no se puede cambiar el esquema", "es"), ("não pode mudar o esquema", "pt"), ("non si può cambiare lo schema", "it"),
-     ("不能改", "zh"), ("消してはいけません", "ja"), ("바꾸면 안 됩니다", "ko")],
-)  # fmt: skip
+    [
+        ("bitte nicht anfassen, das ist noch in Arbeit", "de"),
+        ("il ne faut pas changer le schéma", "fr"),
+        ("нельзя", "ru"),
+        ("no se puede cambiar el esquema", "es"),
+        ("não pode mudar o esquema", "pt"),
+        ("non si può cambiare lo schema", "it"),
+        ("不能改", "zh"),
+        ("消してはいけません", "ja"),
+        ("바꾸면 안 됩니다", "ko"),
+    ],
+)
 def test_languages_are_told_apart(text, language):
     assert language in languages_of([text]) and languages_of(["leave the lamp alone"]) == {"en"}
 
@@ -353,12 +419,54 @@ def test_the_tuning_sessions_are_told_as_well_as_they_were():
 
 
 SHAPES = st.sampled_from(
-    [f"## User · {STAMP}", f"## Assistant · {STAMP}", "User:", "Assistant:", "```", "~~~", "- `Bash` x",
-     "- `Edit` a/b.py · failed", "We decided:", "# a", "> b", "- [ ] c", "1. d", "[[x]]", "[x]: /y", "[x](y)",
-     "<!-- signet:end -->", "<b>", "---", "===", "error: x", "Traceback (most recent call last):", "TODO", "$ ls", "|a|b|",
-     "|-|-|", "\\## x", "%%", "$$", "決定", "?", "not yet\t#", "    indented", "- - # x", "> > # x", "1) - [x] ## x",
-     "never use a", "**Next**", "2", "yes", "- open:", "*interrupted by the user*", "waits for the key", "残り:", "・x"]
-)  # fmt: skip
+    [
+        f"## User · {STAMP}",
+        f"## Assistant · {STAMP}",
+        "User:",
+        "Assistant:",
+        "```",
+        "~~~",
+        "- `Bash` x",
+        "- `Edit` a/b.py · failed",
+        "We decided:",
+        "# a",
+        "> b",
+        "- [ ] c",
+        "1. d",
+        "[[x]]",
+        "[x]: /y",
+        "[x](y)",
+        "<!-- signet:end -->",
+        "<b>",
+        "---",
+        "===",
+        "error: x",
+        "Traceback (most recent call last):",
+        "TODO",
+        "$ ls",
+        "|a|b|",
+        "|-|-|",
+        "\\## x",
+        "%%",
+        "$$",
+        "決定",
+        "?",
+        "not yet\t#",
+        "    indented",
+        "- - # x",
+        "> > # x",
+        "1) - [x] ## x",
+        "never use a",
+        "**Next**",
+        "2",
+        "yes",
+        "- open:",
+        "*interrupted by the user*",
+        "waits for the key",
+        "残り:",
+        "・x",
+    ]
+)
 HOSTILE = st.lists(st.tuples(SHAPES | st.text(max_size=30), st.sampled_from(["\n", " ", "\n\n", ""])), max_size=40).map(
     lambda pairs: "".join(part + end for pair in pairs for part, end in [pair])
 )
@@ -387,7 +495,9 @@ WORD = st.sampled_from(
     ["lamp", "oil", "pier", "we", "decided", "burns", "TODO", "wick.py", "error:", "lights", "never", "use", "2", "yes"]
 )
 TURNS = st.lists(
-    st.tuples(st.sampled_from(["User: ", "Assistant: ", "", "$ "]), st.lists(WORD, min_size=1, max_size=9).map(" ".join)),
+    st.tuples(
+        st.sampled_from(["User: ", "Assistant: ", "", "$ "]), st.lists(WORD, min_size=1, max_size=9).map(" ".join)
+    ),
     max_size=25,
 )
 
@@ -446,7 +556,8 @@ def test_time_grows_with_the_text(unit):
         user("x y z") + assistant("> " * 5_000 + "x\n" + "- " * 3_000 + "x\n" + "[" * 6_000 + "*" * 5_000),
         user("must not " * 100_000),
         assistant("done it all now\n" * 10_000),
-        user("请修复 не надо やっぱり 안 됩니다 bitte nicht il faut hay que") + assistant("已修复 исправлено 修正しました 残り: x"),
+        user("请修复 не надо やっぱり 안 됩니다 bitte nicht il faut hay que")
+        + assistant("已修复 исправлено 修正しました 残り: x"),
         user("x \ud800 y z"),
     ],
     ids=["items", "table", "nesting", "line", "no-user", "languages", "surrogate"],
@@ -477,5 +588,7 @@ def test_every_reference_transcript_is_digested(shared):
 
     with (shared / "transcripts/openclaw-pi/pi-before-compaction-head.jsonl").open("rb") as file:
         conversation = openclaw.read(file)
-    page = digest(sanitize_transcript_v1(render(conversation.entries)), project=conversation.project, harness="openclaw")
+    page = digest(
+        sanitize_transcript_v1(render(conversation.entries)), project=conversation.project, harness="openclaw"
+    )
     assert 500 < len(page) <= LIMIT and "## Outcome\n" in page and "## Files\n" in page

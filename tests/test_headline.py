@@ -40,7 +40,8 @@ TASK = user("Please trim the wick of the north lamp. It smokes.")
     ("transcript", "expected"),
     [
         (
-            TASK + assistant(EDIT + "The wick is trimmed to 4 mm and the north lamp burns without smoke, 12 checks pass."),
+            TASK
+            + assistant(EDIT + "The wick is trimmed to 4 mm and the north lamp burns without smoke, 12 checks pass."),
             "lantern: The wick is trimmed to 4 mm and the north lamp burns without smoke, 12 checks pass.",
         ),
         (
@@ -48,11 +49,15 @@ TASK = user("Please trim the wick of the north lamp. It smokes.")
             "lantern: The wick is trimmed now; open: the mirror of the lamp.",
         ),
         (
-            TASK + assistant(EDIT + "The wick is trimmed to 4 mm now.\n\n**Blocked on**: the oil that the harbour has to send"),
+            TASK
+            + assistant(
+                EDIT + "The wick is trimmed to 4 mm now.\n\n**Blocked on**: the oil that the harbour has to send"
+            ),
             "lantern: The wick is trimmed to 4 mm now; blocked: the oil that the harbour has to send.",
         ),
         (
-            TASK + assistant("I take the lamp down first.\n\n" + EDIT + "The north lamp lies on the pier.")
+            TASK
+            + assistant("I take the lamp down first.\n\n" + EDIT + "The north lamp lies on the pier.")
             + user("stop. the ship comes in two hours early"),
             "lantern: Please trim the wick of the north lamp: stopped midway (the ship comes in two hours early);"
             " last state: The north lamp lies on the pier.",
@@ -64,22 +69,26 @@ TASK = user("Please trim the wick of the north lamp. It smokes.")
             " learned: Rape oil smells less and burns 9 hours, tallow is cheaper.",
         ),
         (
-            TASK + assistant("I'll look at the lamp first.\n\n" + EDIT + "- `Edit` /home/u/lantern/src/oil.py\n"
-            "- `Bash` pytest -q\n  ```\n  37 passed in 2.1s\n  ```\n"),
+            TASK
+            + assistant(
+                "I'll look at the lamp first.\n\n" + EDIT + "- `Edit` /home/u/lantern/src/oil.py\n"
+                "- `Bash` pytest -q\n  ```\n  37 passed in 2.1s\n  ```\n"
+            ),
             "lantern: edited wick.py and oil.py; 37 passed (asked: Please trim the wick of the north lamp).",
         ),
         (
-            TASK + assistant("- `Bash` `git commit -qam \"lamp: trim the wick of the north lamp to 4 mm\"`\n"),
+            TASK + assistant('- `Bash` `git commit -qam "lamp: trim the wick of the north lamp to 4 mm"`\n'),
             "lantern: lamp: trim the wick of the north lamp to 4 mm.",
         ),
         (
-            user("ランプが煙を出します。直してください。") + assistant(EDIT + "芯を4mmに切りました。ランプは煙を出さなくなりました。"),
-            "lantern: 芯を4mmに切りました; ランプは煙を出さなくなりました (依頼: ランプが煙を出します); ファイル: wick.py; 状態: done; 日付: 2026-03-28,"
-            " in a session whose transcript stands behind its links.",
+            user("ランプが煙を出します。直してください。")
+            + assistant(EDIT + "芯を4mmに切りました。ランプは煙を出さなくなりました。"),
+            "lantern: 芯を4mmに切りました; ランプは煙を出さなくなりました (依頼: ランプが煙を出します);"
+            " ファイル: wick.py; 状態: done; 日付: 2026-03-28, in a session whose transcript stands behind its links.",
         ),
     ],
     ids=["done", "open", "blocked", "aborted", "question", "silent", "commit", "japanese"],
-)  # fmt: skip
+)
 def test_it_says_what_came_out(transcript, expected):
     assert told(transcript) == expected
 
@@ -95,7 +104,9 @@ def test_a_paragraph_before_a_list_is_told_once():
 
 
 def test_without_a_project_it_begins_with_a_capital():
-    said = told(TASK + assistant(EDIT + "the wick in src/wick.py is trimmed to 4 mm, and the lamp burns."), project=None)
+    said = told(
+        TASK + assistant(EDIT + "the wick in src/wick.py is trimmed to 4 mm, and the lamp burns."), project=None
+    )
     assert said is not None and said.startswith("The wick in src/wick.py is trimmed")
 
 
@@ -107,14 +118,27 @@ def test_where_nothing_came_out_there_is_none(text):
 @given(
     st.lists(
         st.one_of(
-            st.sampled_from([*(TASK + assistant(EDIT + "It burns. Next: oil.")).split("\n"), "# x", 'say "a. B" [[x]] | y',
-                             "a.b. C!", "…", "-", "`", "<!-- -->", "*interrupted by the user*", "no wait, use 7", "修正しました。"]),
+            st.sampled_from(
+                [
+                    *(TASK + assistant(EDIT + "It burns. Next: oil.")).split("\n"),
+                    "# x",
+                    'say "a. B" [[x]] | y',
+                    "a.b. C!",
+                    "…",
+                    "-",
+                    "`",
+                    "<!-- -->",
+                    "*interrupted by the user*",
+                    "no wait, use 7",
+                    "修正しました。",
+                ]
+            ),
             st.text(max_size=60),
         ),
         max_size=12,
     ),
     st.one_of(st.none(), st.sampled_from(["/", "/x/a.b", "/x/lantern", "..", "/x/" + "y" * 90]), st.text(max_size=20)),
     st.one_of(st.none(), st.text(max_size=80)),
-)  # fmt: skip
+)
 def test_it_passes_the_gate_or_is_none(lines, project, summary):
     told("\n".join(lines), project=project, summary=summary)

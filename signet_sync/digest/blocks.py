@@ -22,6 +22,8 @@ _SIGNS: dict[str, Mark] = {
     **dict.fromkeys("✅✔☑✓🟢", "done"), **dict.fromkeys("⛔🚫🔴🛑⏸🔒⏳", "blocked"), **dict.fromkeys("⬜☐🔲🟡", "open"),
 }  # fmt: skip
 _EMOJI = re.compile("[\u2600-\u27bf\u2b00-\u2bff\ufe0f\U0001f000-\U0001faff]+")
+# A whole answer in a tag: "<summary>…</summary>".
+_WRAPPED = re.compile(r"\A\s*<[a-z][\w-]{0,30}>|</[a-z][\w-]{0,30}>\s*\Z")
 _EAST_BULLET = re.compile(r"^[ \t]*[・•‣◦▪●○–—·][ \t]*(?=\S)", re.MULTILINE)
 _RUN_IN = re.compile(r"^([^:：\n]{2,60}?)\s*[:：]\s+(?=\S)|^([^:：\n]{1,30}?)：(?=\S)")
 _DASHED = re.compile(r"^([^–—\n]{2,40}?)\s+[–—-]{1,2}\s+(?=\S)")
@@ -55,7 +57,7 @@ def _parser() -> MarkdownIt:
 
 def passages(text: str, cues: Cues) -> list[Passage]:
     """The passages of a message in order; code, quotes and HTML are left out. At most `PASSAGES`."""
-    text = _EAST_BULLET.sub("- ", text)
+    text = _EAST_BULLET.sub("- ", _WRAPPED.sub("", text))
     if not re.search(r"[*_#`|~>\[]|^\s*(?:[-+]|\d+[.)])\s", text, re.MULTILINE):
         return _plain(text, cues)
     return _Reader(cues).read(_parser().parse(text))
@@ -122,7 +124,8 @@ class _Reader:
                 else:
                     said, strong, struck = _inline(token)
                     follows = any(
-                        t.type in ("bullet_list_open", "ordered_list_open", "fence") for t in tokens[place + 2 : place + 3]
+                        t.type in ("bullet_list_open", "ordered_list_open", "fence")
+                        for t in tokens[place + 2 : place + 3]
                     )
                     if not struck:
                         self.paragraph(said, strong, line, follows)
@@ -202,7 +205,7 @@ class _Reader:
             elif token.type == "inline":
                 said, _, _ = _inline(token)
                 cells.append(" ".join(said).strip())
-        line = tokens[place].map[0] if tokens[place].map else 0
+        line = spot[0] if (spot := tokens[place].map) else 0
         if head or not any(cells):
             return
         mark: Mark = ""
@@ -237,7 +240,9 @@ class _Reader:
         text = text.strip()
         above = "" if form == "paragraph" and self._after_list else self._heading
         if any(c.isalnum() for c in text):
-            self.found.append(Passage(text, line, form, label or above, self._heading, mark, struck, _bare(strong), depth))
+            self.found.append(
+                Passage(text, line, form, label or above, self._heading, mark, struck, _bare(strong), depth)
+            )
 
 
 def _inline(token: Token) -> tuple[list[str], str, bool]:

@@ -1,4 +1,4 @@
-"""Words by which a digest tells labels and statements apart; the table is `cues.tsv`, one cue a line with an example."""
+"""Tells labels and statements apart by words; the table is `cues.tsv`, one cue a line with an example."""
 
 from __future__ import annotations
 
@@ -17,14 +17,24 @@ _KNOWN = 2_000
 
 # Words that tell a language written in Latin letters from the others.
 _TELLS = {
-    "de": "der die das und nicht ist ich wir bitte ein eine einen für mit auf noch den dem es zu im von sind wird haben aus nach lieber dann ohne kein keine ab doch ja pro einem eigenen laut mir mich muss",
-    "fr": "le les des est pas je nous il ne pour dans avec une du sur et la en que ce qui au plus vous tu on sont sans mon puis plutôt oui aucune désormais prochaine demain première deuxième réponds",
-    "es": "el los las no se para con una por que del está y en la lo como más pero al hay sin qué es ahora sí nos esta siempre prefiero mañana mejor primera falta queda hasta usa",
-    "pt": "não os as um uma para com está do da dos das no na em que por mais o é e ainda foi sem isso quando você sempre amanhã melhor primeira falta até",
-    "it": "il la non di che per con una è gli nel della del i un le si sono ma alla dal ora anche più sul preferisco domani anzi prima resta manca usiamo senza dobbiamo",
+    "de": "der die das und nicht ist ich wir bitte ein eine einen für mit auf noch den dem es zu im von sind "
+    "wird haben aus nach lieber dann ohne kein keine ab doch ja pro einem eigenen laut mir mich muss",
+    "fr": "le les des est pas je nous il ne pour dans avec une du sur et la en que ce qui au plus vous tu on "
+    "sont sans mon puis plutôt oui aucune désormais prochaine demain première deuxième réponds",
+    "es": "el los las no se para con una por que del está y en la lo como más pero al hay sin qué es ahora sí "
+    "nos esta siempre prefiero mañana mejor primera falta queda hasta usa",
+    "pt": "não os as um uma para com está do da dos das no na em que por mais o é e ainda foi sem isso quando "
+    "você sempre amanhã melhor primeira falta até",
+    "it": "il la non di che per con una è gli nel della del i un le si sono ma alla dal ora anche più sul "
+    "preferisco domani anzi prima resta manca usiamo senza dobbiamo",
 }  # fmt: skip
 _WORD = re.compile(r"[^\W\d_]+")
-_SCRIPTS = (("ru", re.compile("[а-яё]", re.I)), ("ja", re.compile("[\u3040-\u30ff]")), ("zh", re.compile("[\u4e00-\u9fff]")), ("ko", re.compile("[\uac00-\ud7a3]")))  # fmt: skip
+_SCRIPTS = (
+    ("ru", re.compile("[а-яё]", re.IGNORECASE)),
+    ("ja", re.compile("[\u3040-\u30ff]")),
+    ("zh", re.compile("[\u4e00-\u9fff]")),
+    ("ko", re.compile("[\uac00-\ud7a3]")),
+)
 
 
 class Cue(NamedTuple):
@@ -134,7 +144,7 @@ class Cues:
         return self.somewhere(kind, text[:_SEARCHED])
 
     def somewhere(self, kind: str, text: str) -> bool:
-        """Whether a cue of a kind stands anywhere in a text of any length; no line's beginning counts but the first's."""
+        """Whether a cue of a kind stands anywhere in a text of any length."""
         return any(pattern.search(text) is not None for pattern in self._patterns[kind])
 
 

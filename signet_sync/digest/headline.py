@@ -28,7 +28,9 @@ _CLAUSE = re.compile(
     r"[;；]\s+|,\s+(?=(?:but|and|so|which|aber|und|mais|et|pero|y|mas|e|ma|но|и)\b)|\s+[–—-]\s+|,\s+|，|、"
 )
 # "no edits pls, just asking: …" says how the answer is wanted, not what of.
-_MODE = re.compile(r"^(?:[^:]{0,12}\b(?:no (?:edits|code)|just (?:asking|a question)|quick q\w*)\b[^:]{0,30}:\s*)", re.IGNORECASE)
+_MODE = re.compile(
+    r"^(?:[^:]{0,12}\b(?:no (?:edits|code)|just (?:asking|a question)|quick q\w*)\b[^:]{0,30}:\s*)", re.IGNORECASE
+)
 _ASKED = 80  # characters of the request beside what came out
 _KANA, _HANGUL = re.compile("[\u3040-\u30ff]"), re.compile("[\uac00-\ud7a3]")
 # The words that lead to what fills a short sentence: request, files, day, status.
@@ -164,7 +166,10 @@ def _continued(text: str) -> str:
 
 # German nouns and names keep theirs: only words that are no names are taken for a mere beginning.
 _ONLY_BEGINS = re.compile(
-    r"(?:The|A|An|It|This|That|These|Those|They|We|You|In|On|At|For|From|With|Without|All|Both|Each|Every|No|Not|Nothing|One|Two|"
-    r"Three|Tests?|Only|Also|As|After|Before|When|While|If|So|New|Old|Added|Fixed|Removed|Changed|Updated|Now|Then|There|Its|Their|Our|"
-    r"Der|Die|Das|Ein|Eine|Es|Wir|Alle|Beide|Kein|Keine|Nur|Le|La|Les|Un|Une|Il|Elle|Tous|El|Los|Las|Una|Todos|O|Os|As|Um|Uma|Gli|Lo)$"
+    r"(?:The|A|An|It|This|That|These|Those|They|We|You|In|On|At|For|From|With|Without|All|Both|Each|Every"
+    r"|No|Not|Nothing|One|Two|"
+    r"Three|Tests?|Only|Also|As|After|Before|When|While|If|So|New|Old|Added|Fixed|Removed|Changed|Updated"
+    r"|Now|Then|There|Its|Their|Our|"
+    r"Der|Die|Das|Ein|Eine|Es|Wir|Alle|Beide|Kein|Keine|Nur|Le|La|Les|Un|Une|Il|Elle|Tous|El|Los|Las|Una"
+    r"|Todos|O|Os|As|Um|Uma|Gli|Lo)$"
 )

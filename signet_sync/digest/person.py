@@ -8,17 +8,24 @@ from collections.abc import Iterator
 from signet_sync.digest.replies import asks, picked, proposal, resolved
 from signet_sync.digest.sentences import is_question, stems
 from signet_sync.digest.statements import Said, bare, is_errand, kind_of
-from signet_sync.digest.talk import Kind, Message, Stated, Talk
+from signet_sync.digest.talk import Kind, Stated, Talk
+from signet_sync.digest.turns import Message
 
 _SENTENCES = 40  # of a turn; more is no talk
+_TURNS = 500  # from the beginning, and as many from the end
 _HINGE = re.compile(
-    r"^(?:but|however|only|just|aber|nur|allerdings|mais|pero|mas|però|ma|но|только|不过|但|只是|ただ|でも|하지만|다만|단)(?!\w)[\s,，]*|^(?:不过|但是?|ただし?)",
+    r"^(?:but|however|only|just|aber|nur|allerdings|mais|pero|mas|però|ma|но|только|不过|但|只是|ただ|でも|하지만|다만"
+    r"|단)(?!\w)[\s,，]*|^(?:不过|但是?|ただし?)",
     re.IGNORECASE,
 )
 
-_CHOOSES = re.compile(r"\b(?:use|make|go with|take|keep|instead|rather|nimm|lieber|usa|mejor|plutôt|meglio|melhor)\b|лучше|改|用|にし", re.IGNORECASE)
+_CHOOSES = re.compile(
+    r"\b(?:use|make|go with|take|keep|instead|rather|nimm|lieber|usa|mejor|plutôt|meglio|melhor)\b|лучше|改|用|にし",
+    re.IGNORECASE,
+)
 _NAMELESS = re.compile(
-    r"^\W*(?:both|either|neither|any|all|that|this|it|same|do (?:it|that|both)|beides?|alles?|les deux|ambos|ambas|os dois|as duas"
+    r"^\W*(?:both|either|neither|any|all|that|this|it|same|do (?:it|that|both)|beides?|alles?|les deux"
+    r"|ambos|ambas|os dois|as duas"
     r"|entramb[ei]|оба|обе|都|两个都|両方|どちらも|둘 다)\W*$",
     re.IGNORECASE,
 )
@@ -27,7 +34,7 @@ _NAMELESS = re.compile(
 def of_person(talk: Talk, report: int) -> Iterator[Stated]:
     """The statements of each of the person's turns; `report` is where the assistant reported."""
     first = talk.users[0][0] if talk.users else -1
-    for place, message in talk.users:
+    for place, message in [*talk.users[:_TURNS], *talk.users[_TURNS:][-_TURNS:]]:
         if len(message.text) > 4000 and message.text.lstrip().startswith(("#", "<")):
             continue
         yield from _Turn(talk, place, message, first=place == first, closing=place > report >= 0).stated()
@@ -87,7 +94,11 @@ class _Turn:
                 yield Stated(kind, bare(added), line, self._place, "bound")
             elif len(stems(added)) >= 2:
                 option = f"{option} ({added})"
-            if len(self._said) > 1 and _HINGE.match(self._said[1][0]) and self._kind(self._said[1][0]) in (None, "decision"):
+            if (
+                len(self._said) > 1
+                and _HINGE.match(self._said[1][0])
+                and self._kind(self._said[1][0]) in (None, "decision")
+            ):
                 option, self._taken = f"{option}; {self._said[1][0]}", 2
             yield Stated("decision", option, line, self._place, "pick")
         elif not self._context.closing and self._talk.cues.has("yes", sentence) and len(stems(bare(sentence))) <= 3:
@@ -97,7 +108,9 @@ class _Turn:
             if offered:
                 self._taken = 1
                 added = bare(sentence)
-                yield Stated("decision", f"{offered} ({added})" if len(stems(added)) >= 2 else offered, line, self._place, "yes")
+                yield Stated(
+                    "decision", f"{offered} ({added})" if len(stems(added)) >= 2 else offered, line, self._place, "yes"
+                )
 
     def _reason(self) -> bool:
         """Whether a "no wait, they want it after all" only gives the reason for the choice behind it."""
@@ -109,7 +122,7 @@ class _Turn:
         )
 
     def _whole(self, text: str) -> str:
-        """The first sentence so that it stands alone: with the next one, as the assistant put it, behind the question."""
+        """The first sentence so that it stands alone: as the assistant put it, with the next, behind the question."""
         if len(stems(text)) >= 3:
             return text
         confirmed = resolved(text, self._previous, self._following)

@@ -8,14 +8,18 @@ from signet_sync.digest.sentences import is_question, sentences, split, stems
 from signet_sync.digest.statements import bare
 
 _PICK = re.compile(
-    r"^(?:i think |i['’]d say |probably )?(?:(?:let['’]?s (?:do|go with|take)|go with|use|take|i(?:['’]d| would) (?:go with|take)|option|variant|variante|opci[oó]n"
+    r"^(?:i think |i['’]d say |probably )?(?:(?:let['’]?s (?:do|go with|take)|go with|use|take|i(?:['’]d"
+    r"| would) (?:go with|take)|option|variant|variante|opci[oó]n"
     r"|opção|opzione|вариант|方案|案|オプション|choose|nimm|die|der|das|la|le|el|il|a|the)\s*)*"
     r"\(?(?P<pick>\d|[a-e]|[一二三四]|(?:first|second|third|former|latter|erste|zweite|dritte|premi[eè]re?|deuxi[eè]me"
-    r"|seconde?|primera|segunda|tercera|primeira|terceira|prima|seconda|terza|перв\w+|втор\w+|трет\w+|두 번째|첫 번째|첫째|둘째))\)?"
+    r"|seconde?|primera|segunda|tercera|primeira|terceira|prima|seconda|terza|перв\w+|втор\w+|трет\w+|두 번째"
+    r"|첫 번째|첫째|둘째))\)?"
     r"(?: one| option| variant| вариант)?(?:つ目|番目?|个|个吧)?(?:の方)?(?:로|で)?(?=で|$|[\s.,;:!)。，、])",
     re.IGNORECASE,
 )
-_EAST_PICK = re.compile(r"^(?:用|选|選)?第?(?P<pick>[一二三四\d])(?:つ目|番目?|个|種)|^(?:用|选)?(?:方案|案)\s*(?P<name>[一二三四\dA-Ea-e])|^案(?P<letter>[A-Ea-e])")
+_EAST_PICK = re.compile(
+    r"^(?:用|选|選)?第?(?P<pick>[一二三四\d])(?:つ目|番目?|个|種)|^(?:用|选)?(?:方案|案)\s*(?P<name>[一二三四\dA-Ea-e])|^案(?P<letter>[A-Ea-e])"
+)
 _ORDINALS = (
     ("first", "former", "erste", "premi", "primera", "primeira", "prima", "перв", "첫", "一"),
     ("second", "latter", "zweite", "deuxi", "segunda", "seconda", "втор", "두 번째", "둘째", "二"),
@@ -23,37 +27,54 @@ _ORDINALS = (
     ("四",),
 )
 _OPTION = re.compile(
-    r"^([ \t]{0,20})(?:[-*+]\s+)?(?:\*\*)?(?:option\s+|variante?\s+|opci[oó]n\s+|opção\s+|opzione\s+|вариант\s+|方案\s*|案\s*)?"
+    r"^([ \t]{0,20})(?:[-*+]\s+)?(?:\*\*)?(?:option\s+|variante?\s+|opci[oó]n\s+|opção\s+|opzione\s+"
+    r"|вариант\s+|方案\s*|案\s*)?"
     r"\(?([1-9a-eA-E一二三四])[.):、：](?:\*\*)?\s*(\S.{0,400})$",
     re.IGNORECASE,
 )
-_INLINE_OPTION = re.compile(r"\(([1-4a-d])\)\s{0,3}([^()]{4,160}?)(?=[,;]?\s{0,3}(?:or\s+|oder\s+|and\s+|ou\s+|o\s+)?\([1-4a-d]\)|[.?]|$)")
+_INLINE_OPTION = re.compile(
+    r"\(([1-4a-d])\)\s{0,3}([^()]{4,160}?)(?=[,;]?\s{0,3}(?:or\s+|oder\s+|and\s+|ou\s+|o\s+)?\([1-4a-d]\)|[.?]|$)"
+)
 _EITHER = re.compile(
-    r"\b(?:either|entweder|soit|ou bien)\s(?P<one>[^.?!]{4,160}?),?\s(?:or|oder|soit|ou bien)\s(?P<other>[^.?!]{4,200})", re.IGNORECASE
+    r"\b(?:either|entweder|soit|ou bien)\s(?P<one>[^.?!]{4,160}?),?\s(?:or|oder|soit"
+    r"|ou bien)\s(?P<other>[^.?!]{4,200})",
+    re.IGNORECASE,
 )
 _PROPOSES = re.compile(
-    r"\bi(?:['’]d| would) (?!not\b|say\b|guess\b|need\b)\w+|\bi (?:suggest|propose|recommend)\b|\bi can\b|\bmy (?:suggestion|recommendation|proposal)\b"
-    r"|\bich würde\b|\bich schlage\b|\bmein vorschlag\b|\bje propose\b|\bje (?:mettrais|ferais|prendrais|suggère)\b|\bpropongo\b"
-    r"|\byo (?:usaría|haría|pondría)\b|\bsugiero\b|\bsugiro\b|\beu (?:usaria|faria|colocaria)\b|\bproporrei\b|\bmetterei\b|\bя бы\b"
+    r"\bi(?:['’]d| would) (?!not\b|say\b|guess\b|need\b|be (?:happy|glad)|love\b|like to know)\w+"
+    r"|\bi (?:suggest|propose|recommend)\b|\bi can\b"
+    r"|\bmy (?:suggestion|recommendation|proposal)\b"
+    r"|\bich würde\b|\bich schlage\b|\bmein vorschlag\b|\bje propose\b|\bje (?:mettrais|ferais|prendrais"
+    r"|suggère)\b|\bpropongo\b"
+    r"|\byo (?:usaría|haría|pondría)\b|\bsugiero\b|\bsugiro\b|\beu (?:usaria|faria|colocaria)\b"
+    r"|\bproporrei\b|\bmetterei\b|\bя бы\b"
     r"|\bпредлагаю\b|建议|我会用|提案|と思います|がよいと|추천|제안",
     re.IGNORECASE,
 )
 _POINTS_BACK = re.compile(
-    r"\b(?:do|doing) (?:that|this|so|it|both)\b|^(?:that|this|it|so|both)\b|\b(?:das|es) (?:so )?(?:machen|tun)\b|^(?:das|es)\b", re.IGNORECASE
+    r"\b(?:do|doing) (?:that|this|so|it|both)\b|^(?:that|this|it|so|both)\b|\b(?:das|es) (?:so )?(?:machen"
+    r"|tun)\b|^(?:das|es)\b",
+    re.IGNORECASE,
 )
 _WHICH = re.compile(
-    r"\b(?:how|where|when|what|wie|wo|wann|combien|où|quand|comment|cuánt\w*|cómo|dónde|cuándo|quant[oai]s?|onde|quando|dove"
+    r"\b(?:how|where|when|what|wie|wo|wann|combien|où|quand|comment|cuánt\w*|cómo|dónde|cuándo"
+    r"|quant[oai]s?|onde|quando|dove"
     r"|come|сколько|где|когда|как)\b|多少|多久|哪里|何|どこ|いつ|얼마|어디|언제",
     re.IGNORECASE,
 )
 _OR = re.compile(r"\b(?:or|oder|ou|o|или|eller)\b|还是|それとも|아니면", re.IGNORECASE)
 _SHORT = 3  # stems; a reply with fewer does not stand alone
-_PLANS = re.compile(r"^(?:i['’]?(?:ll| will|m)|let me|ich (?:werde|schaue|rechne)|je vais|voy a|vou|sto|смотрю|我来|まず)\b|\bnext\b|^(?:noted|understood|ok|sure|done|fixing|looking|on it)\b[^:]{0,20}$", re.IGNORECASE)
+_PLANS = re.compile(
+    r"^(?:i['’]?(?:ll| will|m)|let me|ich (?:werde|schaue|rechne)|je vais|voy a|vou|sto|смотрю|我来|まず)\b"
+    r"|\bnext\b|^(?:noted|understood|ok|sure|done|fixing|looking|on it)\b[^:]{0,20}$",
+    re.IGNORECASE,
+)
 
 
 # A question for a fact: its answer chooses nothing.
 _INQUIRES = re.compile(
-    r"\b(?:do|did|are|have) you (?!want|prefer|need|like|wish)\w+|\bwhich version\b|\bis (?:it|that|there|the \w+) (?:running|used|in use|in)\b",
+    r"\b(?:do|did|are|have) you (?!want|prefer|need|like|wish)\w+|\bwhich version\b|\bis (?:it|that|there"
+    r"|the \w+) (?:running|used|in use|in)\b",
     re.IGNORECASE,
 )
 
@@ -77,7 +98,9 @@ def picked(sentence: str, previous: str) -> tuple[str, str]:
         named = [said for said in named if len(stems(reply) & stems(said)) == best]
         return (_unmarked(named[0]), "") if len(named) == 1 and best == len(stems(reply)) else ("", "")
     name = next(filter(None, pick.groupdict().values()), "").lower()
-    number = int(name) if name.isdigit() else next((n for n, words in enumerate(_ORDINALS, 1) if name.startswith(words)), 0)
+    number = (
+        int(name) if name.isdigit() else next((n for n, words in enumerate(_ORDINALS, 1) if name.startswith(words)), 0)
+    )
     said = next((text for key, text in options if key == name or key == str(number)), "")
     if not said and 0 < number <= len(options):
         said = options[number - 1][1]

@@ -10,15 +10,21 @@ from signet_sync.digest.blocks import Passage, passages
 from signet_sync.digest.cues import Cues
 from signet_sync.digest.sentences import IS_CJK, is_question, split, stems
 from signet_sync.digest.statements import POINTS_BACK, Said, kind_of
-from signet_sync.digest.talk import Kind, Message, Stated, Talk
+from signet_sync.digest.talk import Kind, Stated, Talk
+from signet_sync.digest.turns import Message
 
 # Reports are parsed, nothing else: the best one, those nearly as good, and what is said last.
 _REPORTS, _REPORT_TEXT = 12, 200_000
 _GOOD = 0.9
 
 _OF_LABEL: dict[str, Kind] = {
-    "next": "next", "blocker": "blocker", "decision": "decision", "constraint": "constraint", "preference": "preference",
-}  # fmt: skip
+    "next": "next",
+    "blocker": "blocker",
+    "decision": "decision",
+    "constraint": "constraint",
+    "preference": "preference",
+}
+_REPORTED = ("next", "blocker", "decision", "constraint", "done", "state")
 _OF_MARK: dict[str, Kind] = {"open": "next", "blocked": "blocker"}
 
 
@@ -52,9 +58,9 @@ def reports(talk: Talk) -> list[Report]:
 def has_label(cues: Cues, text: str) -> bool:
     """Whether a message has the heading, bold line or lead-in of a report."""
     for line in text.split("\n", 200)[:200]:
-        if line.lstrip().startswith(("#", "**", "__")) or line.rstrip().endswith((":", "：", "**")):
-            if cues.kind_of(line.strip(" #*_:：")) in ("next", "blocker", "decision", "constraint", "done", "state"):
-                return True
+        labelled = line.lstrip().startswith(("#", "**", "__")) or line.rstrip().endswith((":", "：", "**"))
+        if labelled and cues.kind_of(line.strip(" #*_:：")) in _REPORTED:
+            return True
     return False
 
 
@@ -88,7 +94,8 @@ def of_sections(talk: Talk, found: list[Report]) -> Iterator[Stated]:
 
 
 _NOTHING = re.compile(
-    r"^\W*(?:none|nothing|n/?a|no (?:blockers?|open points?|next steps?)|keine?|nichts|aucun\w*|rien|ningun\w*|nada|nessun\w*"
+    r"^\W*(?:none|nothing|n/?a|no (?:blockers?|open points?|next steps?)|keine?|nichts|aucun\w*|rien"
+    r"|ningun\w*|nada|nessun\w*"
     r"|niente|нет|ничего|无|没有|なし|ありません|없음)\b.{0,40}$",
     re.IGNORECASE,
 )
@@ -101,14 +108,15 @@ def _asked(text: str) -> bool:
 
 def hindered(talk: Talk, found: list[Report]) -> Iterator[Stated]:
     """What may have stopped the work, where the person then turns to somebody else."""
-    late = next((one.place for one in found if one.late), -1)
-    if not any(place > late and talk.cues.has("asks", one) for place, _ in talk.users[-3:] for one, _ in talk.heard(place)):
+    turned = (one for place, _ in talk.users[-2:] for one, _ in talk.heard(place))
+    if not any(talk.cues.has("asks", one) for one in turned):
         return
-    for report in found:
-        for passage in report.read if report.late else ():
+    for report in found[-2:]:
+        for passage in report.read:
             for sentence in split(passage.text) if passage.form != "heading" else ():
-                if talk.cues.has("hindered", sentence) and not is_question(sentence):
-                    yield Stated("blocker", sentence, report.message.line + passage.line, report.place, "prose")
+                told = [one for one in re.split(r"[:：;；]\s", sentence) if talk.cues.has("hindered", one)]
+                if told and not is_question(sentence) and len(stems(told[0])) >= 2:
+                    yield Stated("blocker", told[0], report.message.line + passage.line, report.place, "prose")
 
 
 def of_prose(talk: Talk, found: list[Report], kind: Kind) -> Iterator[Stated]:
@@ -138,7 +146,9 @@ def of_prose(talk: Talk, found: list[Report], kind: Kind) -> Iterator[Stated]:
 
 
 # "I have not started on either": of what, only the sentence before says.
-_OF_THOSE = re.compile(r"^(?:I|we|We|[Ii]ch|[Ww]ir)\b.{0,80}\b(?:either|neither|both|them|those|it|that|this|one)[.!]?$")
+_OF_THOSE = re.compile(
+    r"^(?:I|we|We|[Ii]ch|[Ww]ir)\b.{0,80}\b(?:either|neither|both|them|those|it|that|this|one)[.!]?$"
+)
 # What is not committed is how it stands, no step to take.
 _COMMIT = re.compile(r"\bcommit", re.IGNORECASE)
 
@@ -149,10 +159,13 @@ def _no_step(kind: Kind, sentence: str) -> bool:
 
 # "What remains is to ask the laboratory, and to add a check": the words that announce, and each thing to do.
 _TO_DO = re.compile(
-    r"^(?P<lead>.{0,80}?\b(?:(?:remains?|left|is|still|yet|need|have) (?=to )|reste(?:nt)? (?=à )|falta(?:n|m)? |queda(?:n)? por |resta(?:no)? (?=da )|bleibt noch |осталось ))(?P<rest>.+)$",
+    r"^(?P<lead>.{0,80}?\b(?:(?:remains?|left|is|still|yet|need|have) (?=to )|reste(?:nt)? (?=à )"
+    r"|falta(?:n|m)? |queda(?:n)? por |resta(?:no)? (?=da )|bleibt noch |осталось ))(?P<rest>.+)$",
     re.IGNORECASE,
 )
-_AND_TO = re.compile(r",?\s+(?:and|et|y|e|ed|и|und|sowie)\s+(?=(?:to|à|da|zu)\s|\w+(?:ar|er|ir|are|ere|ire|ть)\b)", re.IGNORECASE)
+_AND_TO = re.compile(
+    r",?\s+(?:and|et|y|e|ed|и|und|sowie)\s+(?=(?:to|à|da|zu)\s|\w+(?:ar|er|ir|are|ere|ire|ть)\b)", re.IGNORECASE
+)
 
 
 def _parts(sentence: str) -> list[str]:

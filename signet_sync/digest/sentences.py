@@ -5,31 +5,37 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from functools import lru_cache
+from itertools import pairwise
 
 _FENCE = re.compile(r"^[ ]{0,3}(`{3,}|~{3,})[^\n]*\n.*?(?:^[ ]{0,3}\1[^\n]*$|\Z)", re.MULTILINE | re.DOTALL)
 _QUOTED_LINE = re.compile(r"^\s*(?:>|\||\+\+\+|---|@@|diff --git|\$ |#!/|at \S+\(|File \"|Traceback)")
 _LOG_LINE = re.compile(
-    r"^\s*(?:\[?\d{4}-\d\d-\d\d[T ]|\d\d:\d\d:\d\d|\[?(?:INFO|WARN(?:ING)?|ERROR|DEBUG|FATAL|TRACE|E|W)\]?[:\s]\s*\S|npm (?:ERR|WARN|error)"
-    r"|error(?:\[\w+\])?:|warning:|fatal:|panic:|make(?:\[\d+\])?:|\S+\.\w{1,5}:\d+[:,]|E\s{2,}|\w+Error:|FAIL(?:ED)?\b|---|\{\"|//|/\*|\* @)"
+    r"^\s*(?:\[?\d{4}-\d\d-\d\d[T ]|\d\d:\d\d:\d\d"
+    r"|\[?(?:INFO|WARN(?:ING)?|ERROR|DEBUG|FATAL|TRACE|E|W)\]?[:\s]\s*\S|npm (?:ERR|WARN|error)"
+    r"|error(?:\[\w+\])?:|warning:|fatal:|panic:|make(?:\[\d+\])?:|\S+\.\w{1,5}:\d+[:,]|E\s{2,}|\w+Error:"
+    r"|FAIL(?:ED)?\b|---|\{\"|//|/\*|\* @)"
 )
 _END = re.compile(r"(?<=[.!?…])[\"'”’»)]*\s+(?=\S)|(?<=[。！？])\s*(?=\S)")
 _SHORT_FORMS = re.compile(
-    r"(?:\b(?:e\.g|i\.e|z\.B|d\.h|bzw|ca|vs|etc|approx|no|nr|p\.ex|ej|resp|incl|inkl|dr|mr|ms|st|usw|u\.a|т\.е|т\.д)\.|\b\w\.|^\d+\.)$",
+    r"(?:\b(?:e\.g|i\.e|z\.B|d\.h|bzw|ca|vs|etc|approx|no|nr|p\.ex|ej|resp|incl|inkl|dr|mr|ms|st|usw|u\.a"
+    r"|т\.е|т\.д)\.|\b\w\.|^\d+\.)$",
     re.IGNORECASE,
 )
 _CJK = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7a3\uf900-\ufaff"
 _WORDS = re.compile(rf"[{_CJK}]{{2}}|[^\W_{_CJK}][\w.+#-]*[\w+#]|\d+", re.UNICODE)
 IS_CJK = re.compile(f"[{_CJK}]")
 _STEMMED = 1_000  # characters of a text that are compared, and kept in memory
-_COMMON = frozenset(
-    """the and for with that this from into are was were has have had been not dont but you your our its it's they them there
-    here when then than what which will would should could can may also just now only all any some one two out off over
-    about after before because please let use used using make made get got still yet more most less very too each other
-    same new does did done doing where who how why so if or as at by in on of to is it be we me my do no yes ok okay
-    und der die das den dem ein eine ist nicht mit von für auf aus bei wir ich sie es auch noch nur aber dass wie wenn
-    les des une est pas dans pour sur avec que qui mais nous vous los las una por para con pero del como más sin
-    это что как для при или так уже они его было нет она""".split()
+_COMMON_WORDS = (
+    "the and for with that this from into are was were has have had been not dont but you your our its "
+    "it's they them there here when then than what which will would should could can may also just now "
+    "only all any some one two out off over about after before because please let use used using make made "
+    "get got still yet more most less very too each other same new does did done doing where who how why "
+    "so if or as at by in on of to is it be we me my do no yes ok okay und der die das den dem ein eine "
+    "ist nicht mit von für auf aus bei wir ich sie es auch noch nur aber dass wie wenn les des une est pas "
+    "dans pour sur avec que qui mais nous vous los las una por para con pero del como más sin это что как "
+    "для при или так уже они его было нет она "
 )
+_COMMON = frozenset(_COMMON_WORDS.split())
 
 
 def sentences(text: str) -> Iterator[tuple[str, int]]:
@@ -43,10 +49,14 @@ def sentences(text: str) -> Iterator[tuple[str, int]]:
 
 _TAG = re.compile(r"^<([a-z][a-z0-9_-]{2,40})[ >]", re.MULTILINE)
 _PASTES = re.compile(
-    r"\b(?:thread|wrote|writes|said|says|log|output|message|mail|email|from|paste[ds]?|quote[ds]?|stack ?trace|console|slack|ticket|schreibt|meldet|écrit|escribe|scrive|пишет)\b[^\n]{0,60}[:：]\s*$|(?:日志|报错|原文|ログ|エラー|로그)[^\n]{0,20}[:：]\s*$",
+    r"\b(?:thread|wrote|writes|said|says|log|output|message|mail|email|from|paste[ds]?|quote[ds]?"
+    r"|stack ?trace|console|slack|ticket|schreibt|meldet|écrit|escribe|scrive|пишет)\b[^\n]{0,60}[:：]\s*$"
+    r"|(?:日志|报错|原文|ログ|エラー|로그)[^\n]{0,20}[:：]\s*$",
     re.IGNORECASE,
 )
-_SPEAKS = re.compile(r"^\s*(?:[-*] )?(?:\[?\d\d?:\d\d\]? )?@?([A-ZÀ-Þ][\w.-]{1,20})(?: [A-Z][\w.]{1,20})?(?: \(\d\d?:\d\d\))?:\s")
+_SPEAKS = re.compile(
+    r"^\s*(?:[-*] )?(?:\[?\d\d?:\d\d\]? )?@?([A-ZÀ-Þ][\w.-]{1,20})(?: [A-Z][\w.]{1,20})?(?: \(\d\d?:\d\d\))?:\s"
+)
 
 
 def unpasted(text: str) -> str:
@@ -88,7 +98,9 @@ def _untagged(text: str) -> str:
 _QUOTED = re.compile(r"\"[^\"\n]{12,}\"|“[^”\n]{12,}”|„[^“”\n]{12,}[“”]|«[^»\n]{12,}»|「[^」\n]{6,}」")
 
 
-_SAYS = re.compile(r"\b(?:log|error|message|console|it|output|docs?|readme|compiler|linter) says\b.{0,400}", re.IGNORECASE)
+_SAYS = re.compile(
+    r"\b(?:log|error|message|console|it|output|docs?|readme|compiler|linter) says\b.{0,400}", re.IGNORECASE
+)
 
 
 def unquoted(sentence: str) -> str:
@@ -127,7 +139,7 @@ def _stems(text: str) -> frozenset[str]:
             found.add(word[:5])
     if IS_CJK.search(text):
         run = [c for c in text if IS_CJK.match(c)]
-        found.update(a + b for a, b in zip(run, run[1:], strict=False))
+        found.update(a + b for a, b in pairwise(run))
     return frozenset(found)
 
 

@@ -25,10 +25,10 @@ def outcome(transcript: str) -> Outcome:
     best = next((one.place for one in found if one.late), -1)
     stated = [*of_sections(talk, found), *of_person(talk, best), *of_prose(talk, found, "decision")]
     stated = standing(talk, stated)
-    if not any(item.kind == "next" and item.source == "section" for item in stated):
-        stated += standing(talk, list(of_prose(talk, found, "next")))
     if not any(item.kind == "blocker" for item in stated):
         stated += standing(talk, [*hindered(talk, found), *of_prose(talk, found, "blocker")])[:1]
+    if not any(item.kind == "next" and item.source == "section" for item in stated):
+        stated += standing(talk, list(of_prose(talk, found, "next")))
     stated = distinct(stated)
     status = status_of(talk, stated, found)
     stated = [item for item in stated if _fits(item, status)][:ITEMS]

@@ -13,7 +13,8 @@ ITEM_LENGTH = 200
 _COMPARED, _LATER = 200, 1_000
 
 _INSTEAD = re.compile(
-    r"\binstead\b|\brather\b|\bnot\b|\bactually\b|\bno longer\b|statt|au lieu|en vez|em vez|invece|вместо|而不是|改|ではなく|대신",
+    r"\binstead\b|\brather\b|\bnot\b|\bactually\b|\bno longer\b|statt|au lieu|en vez|em vez|invece|вместо"
+    r"|而不是|改|ではなく|대신",
     re.IGNORECASE,
 )
 
@@ -69,9 +70,12 @@ def _was_done(talk: Talk, item: Stated, later: Sequence[tuple[int, str, str]]) -
         if speaker == "user":
             if item.kind == "blocker" and talk.cues.has("solved", sentence):
                 return True
-        elif overlap(item.text, sentence) >= 0.6 and len(stems(item.text) & stems(sentence)) >= 2:
-            if speaker == "commit" or (talk.cues.has("outcome", sentence) and not talk.cues.has("left", sentence)):
-                return True
+        elif (
+            _shared(item.text, sentence)
+            and len(stems(item.text) & stems(sentence)) >= 0.6 * len(stems(item.text))
+            and (speaker == "commit" or (talk.cues.has("outcome", sentence) and not talk.cues.has("left", sentence)))
+        ):
+            return True
     return False
 
 
@@ -117,7 +121,12 @@ def _same(item: Stated, other: Stated) -> bool:
         head = stems(re.split(r"[,.;，。、]", item.text, maxsplit=1)[0])
         if head and head <= stems(other.text):
             return True
-    if item.kind == other.kind and item.order == other.order and abs(item.line - other.line) <= 1 and _within(item, other.text):
+    if (
+        item.kind == other.kind
+        and item.order == other.order
+        and abs(item.line - other.line) <= 1
+        and _within(item, other.text)
+    ):
         return True
     return len(shared) >= 2 and overlap(item.text, other.text) >= 0.75
 

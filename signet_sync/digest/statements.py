@@ -29,7 +29,8 @@ class Said(NamedTuple):
 
 
 _ACK = re.compile(
-    r"^(?:\[[^\]]{1,40}\]|(?:no|nope|nein|non|não|нет|いえ|아니요?)(?=\s*[,.!;:–—]|$)|ok(?:ay)?|yes|yep|yeah|nice|good|great|perfect|thanks?|thank you|thx|cool|right|sure|hm+"
+    r"^(?:\[[^\]]{1,40}\]|(?:no|nope|nein|non|não|нет|いえ|아니요?)(?=\s*[,.!;:–—]|$)|ok(?:ay)?|yes|yep|yeah"
+    r"|nice|good|great|perfect|thanks?|thank you|thx|cool|right|sure|hm+"
     r"|ah|oh|well|and|also|but|so|ja|gut|danke|super|und|aber|oui|merci|et|mais|sí|si|vale|gracias|y|pero|sim"
     r"|mas|va bene|però|да|спасибо|и|но|好的?|嗯|はい|ありがとうございます|네)(?!\w)[\s,.!;:–—-]*",
     re.IGNORECASE,
@@ -41,22 +42,28 @@ _WISH = re.compile(
 )
 # An order for the next minute, which says nothing of what holds at the end.
 _ERRAND = re.compile(
-    r"^(?:(?:then|now|and|please|pls|also|just|ok|can you|could you)\s+)*(?:commit|push|run|show|test|check|look|find|fix"
-    r"|open|print|explain|tell|try|start|continue|go on|go ahead|proceed|rerun|deploy|merge|ship(?: it)?[.!]?$|write|create|add|do the"
-    r"|have a|give|list|read|review|search|investigate|figure|debug|see|let me|not sure|looking|checking|reading|one sec|just a|hold on$|both (?:look|are|work|seem)|dunno|no idea|i don['’]?t know"
-    r"|put .{2,40} (?:in|into) (?:an? )?(?:issue|ticket|changelog|release notes|readme|docs)|use the (?:file|one|log) i|file an?|tag it|git"
+    r"^(?:(?:then|now|and|please|pls|also|just|ok|can you|could you)\s+)*(?:commit|push|run|show|test"
+    r"|check|look|find|fix"
+    r"|open|print|explain|tell|try|start|continue|go on|go ahead|proceed|rerun|deploy|merge"
+    r"|ship(?: it)?[.!]?$|write|create|add|do the"
+    r"|have a|give|list|read|review|search|investigate|figure|debug|see|let me|not sure|looking|checking"
+    r"|reading|one sec|just a|hold on$|both (?:look|are|work|seem)|dunno|no idea|i don['’]?t know"
+    r"|put .{2,40} (?:in|into) (?:an? )?(?:issue|ticket|changelog|release notes|readme|docs)"
+    r"|use the (?:file|one|log) i|file an?|tag it|git"
     r"|mach weiter|zeig|prüf|schau|commite|montre|continue|lance|regarde|muestra|sigue|mira|mostra|continua|rode"
     r"|покажи|запусти|проверь|продолжай|看看|跑一下|提交|继续|見せて|実行して|続けて|コミットして|보여|실행해|계속)(?!\w)",
     re.IGNORECASE,
 )
 ORDERS = re.compile(
-    r"^(?:please\s+)?(?:fix|use|take|make|keep|put|move|store|write|add|do|go|set|drop|remove|rename|split|change|return"
+    r"^(?:please\s+)?(?:fix|use|take|make|keep|put|move|store|write|add|do|go|set|drop|remove|rename|split"
+    r"|change|return"
     r"|let|leave|handle|log|cache|throw|raise|show|send|call|read|load)\b",
     re.IGNORECASE,
 )
 # A sentence that begins so says what it is about in the one before.
 POINTS_BACK = re.compile(
-    r"^(?:it|this|that|they|these|those|he|she|es|das|dies\w*|sie|il|elle|ils|ce|cela|ça|esto|eso|lo|la|los|las|isso|isto|ela|ele"
+    r"^(?:it|this|that|they|these|those|he|she|es|das|dies\w*|sie|il|elle|ils|ce|cela|ça|esto|eso|lo|la"
+    r"|los|las|isso|isto|ela|ele"
     r"|ciò|questo|это|он[аои]?|它|这|那|これ|それ|그것|이것)(?=['’\s,])|^(?:它|这|那|これ|それ)",
     re.IGNORECASE,
 )
@@ -90,6 +97,8 @@ def _of_person(said: Said, cues: Cues) -> Kind | None:
     if is_question(said.sentence) and not _WISH.match(text):
         return None
     kind = _lasting(said, text, cues)
+    if kind is None and len(text) <= 300 and cues.has("choice", text) and not _SUPPOSES.search(text[:40]):
+        return "decision"
     if kind or said.first:
         if said.first and kind is None and _SWITCH.search(text) and cues.has("correction", text):
             return "decision"
@@ -99,9 +108,14 @@ def _of_person(said: Said, cues: Cues) -> Kind | None:
             return "blocker"
         if cues.has("later", text):
             return "next"
-        if (cues.has("no", said.sentence) or cues.has("greeting", said.sentence)) and len(stems(text)) < 2:
+        if cues.has("no", said.sentence) and len(stems(text)) < 2:
             return None
-    if is_errand(text) or not stems(text) or cues.has("mode", text) or (cues.has("later", text) and len(stems(text)) < 4):
+    if (
+        is_errand(text)
+        or not stems(text)
+        or cues.has("mode", text)
+        or (cues.has("later", text) and len(stems(text)) < 4)
+    ):
         return None
     if cues.has("correction", text):
         return "decision"
@@ -117,7 +131,7 @@ def _lasting(said: Said, text: str, cues: Cues) -> Kind | None:
         return "preference"
     if cues.has("mode", text):
         return None
-    if said.closing and len(stems(text)) >= 2 and cues.has("medium", text) and cues.has("general", text):
+    if said.closing and cues.has("medium", text) and cues.has("general", text) and not cues.has("blocked", text):
         return "preference"
     stops = said.closing and cues.has("stop", text)
     if cues.has("bound", text) and not stops:
@@ -135,7 +149,12 @@ def _replaces(text: str, cues: Cues) -> bool:
     if len(parts) < 2:
         return False
     head, tail = parts
-    return ORDERS.match(head) is not None and len(stems(head)) >= 1 and not cues.has("bound", head) and cues.has("bound", tail)
+    return (
+        ORDERS.match(head) is not None
+        and len(stems(head)) >= 1
+        and not cues.has("bound", head)
+        and cues.has("bound", tail)
+    )
 
 
 def _names_program(text: str, command: str) -> bool:

@@ -8,18 +8,23 @@ from collections.abc import Sequence
 from signet_sync.digest.reports import Report, has_label
 from signet_sync.digest.sentences import is_question, split, stems
 from signet_sync.digest.statements import ORDERS, bare, is_errand
-from signet_sync.digest.talk import Call, Stated, Status, Talk
+from signet_sync.digest.talk import Stated, Status, Talk
+from signet_sync.digest.turns import Call
 
 # What a task is not finished without.
 _MUST_FOLLOW = re.compile(
-    r"^(?:deploy|finish|complete|merge)\b|\b(?:the|run the) (?:other|remaining|rest)\b|\brest(?:liche|lichen)\b|\bübrigen\b|\bles autres\b|\blos demás\b"
+    r"^(?:deploy|finish|complete|merge)\b|\b(?:the|run the) (?:other|remaining|rest)\b|\brest(?:liche"
+    r"|lichen)\b|\bübrigen\b|\bles autres\b|\blos demás\b"
     r"|остальн|其余|剩下的|残りの|나머지",
     re.IGNORECASE,
 )
 _ASKING = re.compile(
-    r"^(?:what|why|how|when|where|who|which|is|are|does|do|did|can|could|should|would|was|were|explain|tell me|whats|hows|wie|was"
-    r"|warum|wann|wo|wer|welche\w*|ist|sind|kann|comment|pourquoi|quel\w*|qu['’]|est-ce|cómo|por qué|qué|cuál\w*|cuándo|como|por que"
-    r"|o que|qual|come|perché|cosa|quale|как|почему|что|зачем|когда|где|какой|怎么|为什么|什么|如何|是不是|どう|なぜ|何|어떻게|왜|무엇)",
+    r"^(?:what|why|how|when|where|who|which|is|are|does|do|did|can|could|should|would|was|were|explain"
+    r"|tell me|whats|hows|wie|was"
+    r"|warum|wann|wo|wer|welche\w*|ist|sind|kann|comment|pourquoi|quel\w*|qu['’]|est-ce|cómo|por qué|qué"
+    r"|cuál\w*|cuándo|como|por que"
+    r"|o que|qual|come|perché|cosa|quale|как|почему|что|зачем|когда|где|какой"
+    r"|怎么|为什么|什么|如何|是不是|どう|なぜ|何|어떻게|왜|무엇)",
     re.IGNORECASE,
 )
 

@@ -18,7 +18,8 @@ Kind = Literal["decision", "constraint", "blocker", "next", "preference"]
 KEPT = 400  # files and commands
 _PATH = re.compile(r"[^\s,'\"]*[/.][^\s,'\"]*|\w+")
 _COMMIT = re.compile(
-    r"""git\b[^|;&]{0,60}?\bcommit\b[^|;&]{0,60}?\s-\w{0,8}m\s{0,4}(?:"([^"\n]{3,300})|'([^'\n]{3,300})|\$\(cat <<'?EOF'?\s{0,4}([^\n]{3,300}))"""
+    r"""git\b[^|;&]{0,60}?\bcommit\b[^|;&]{0,60}?\s-\w{0,8}m\s{0,4}"""
+    r"""(?:"([^"\n]{3,300})|'([^'\n]{3,300})|\$\(cat <<'?EOF'?\s{0,4}([^\n]{3,300}))"""
 )
 _PULL = re.compile(r"""\bgh pr create\b[^|;&]{0,200}?--title\s{1,4}(?:"([^"\n]{3,300})|'([^'\n]{3,300}))""")
 # No command is longer where somebody reads it; a pattern that looks back and forth reads no more than this.
@@ -42,8 +43,8 @@ class Outcome(NamedTuple):
     """What a session came to.
 
     `told` are the passages that say it best, in their order; empty where nothing came out. `asked` is the first request
-    that says more than a greeting. `edited` are the files that were edited, with how often, `commands` what was run, with
-    whether its last run failed. `opening` are the first words of all, `parting` what the person said where the session
+    that says more than a greeting. `edited` are the files that were edited, with how often, `commands` what was run,
+    with whether its last run failed. `opening` are the first words of all, `parting` what the person said where it
     was stopped. `status` is None where nobody speaks who could be told from others.
     """
 

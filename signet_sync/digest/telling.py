@@ -6,17 +6,19 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from signet_sync.digest.reports import Report
+from signet_sync.digest.reports import Report, has_label
 from signet_sync.digest.sentences import IS_CJK, is_question, overlap, split, stems
 from signet_sync.digest.standing import item_text
-from signet_sync.digest.talk import Call, Stated, Status, Talk
+from signet_sync.digest.talk import Stated, Status, Talk
+from signet_sync.digest.turns import Call
 
 SENTENCE_LENGTH, SENTENCE_LENGTH_CJK = 215, 130
 _PASSAGES = 4
 _FIGURE = re.compile(r"\d")
 # A test runner's closing line, which says how many passed.
 _CHECKS = re.compile(
-    r"\b(\d[\d,]* (?:passed|passing|pass|examples|tests? (?:passed|completed|ok)))\b|Tests:? .{0,40}?(\d[\d,]* passed)|^OK \((\d+ tests?)|Ran (\d+ tests?)",
+    r"\b(\d[\d,]* (?:passed|passing|pass|examples|tests? (?:passed|completed|ok)))\b"
+    r"|Tests:? .{0,40}?(\d[\d,]* passed)|^OK \((\d+ tests?)|Ran (\d+ tests?)",
     re.IGNORECASE,
 )
 _RED = re.compile(r"\b[1-9]\d* (?:failed|failures?|errors?)\b|\bFAIL(?:ED)?\b", re.IGNORECASE)
@@ -31,7 +33,7 @@ class _Candidate(NamedTuple):
 def told_of(
     talk: Talk, found: Sequence[Report], stated: Sequence[Stated], asked: str, status: Status
 ) -> tuple[str, ...]:
-    """The passages that say what came out, best ones chosen, in their order; of the work itself where nobody said it."""
+    """The passages that say best what came out, in their order; of the work itself where nobody said it."""
     candidates = sorted(_candidates(talk, found, stated, asked), reverse=True)
     worked = _worked(talk)
     if worked and talk.last_word < min([*talk.edits[:1], *talk.runs[:1]]):
@@ -63,6 +65,7 @@ def _candidates(talk: Talk, found: Sequence[Report], stated: Sequence[Stated], a
     best = next((one.place for one in found if one.late), -1)
     kept = {item_text(item.text).casefold() for item in stated if item.kind in ("next", "blocker")}
     why = _WHY.search(asked) is not None
+    committed = talk.commits[-1][0] if talk.commits else -1
     led: set[str] = set()
     for report in found:
         if not report.late or (report.place > best > max(talk.last_edit, talk.last_run)):
@@ -83,6 +86,8 @@ def _candidates(talk: Talk, found: Sequence[Report], stated: Sequence[Stated], a
                     continue
                 if text.endswith((":", "：")) or item_text(text).casefold() in kept:
                     continue
+                if committed > report.place and _UNCOMMITTED.search(text):
+                    continue
                 shared = len(stems(text) & stems(asked))
                 score = 3 / (1 + 0.35 * position) + 2 * overlap(text, asked) * min(1.0, shared / 2)
                 score += 0.6 if cues.has("outcome", text) else 0.0
@@ -95,23 +100,36 @@ def _candidates(talk: Talk, found: Sequence[Report], stated: Sequence[Stated], a
                 score -= 1.2 if cues.has("left", text) and not cues.has("outcome", text) else 0.0
                 position += 1
                 yield _Candidate(score, (report.place, number, part), text)
+    # Where the assistant says little at the end, its commits say more.
+    told = next((one.message.text for one in found if one.place == best), "")
+    worth = 0.5 if len(told) >= 160 or has_label(cues, told) or IS_CJK.search(told) else 1.5
     for place, subject in talk.commits[-3:]:
-        yield _Candidate(0.5, (place, 0, 0), subject)
+        yield _Candidate(worth, (place, 0, 0), subject)
 
 
 # Who asks why wants the cause; what was done in passing comes last.
 _WHY = re.compile(
-    r"\b(?:why|cause|find out|figure out|investigate|debug|look into|flaky|warum|ursache|woran|pourquoi|cause|por qué|causa|perché|motivo)\b"
+    r"\b(?:why|cause|find out|figure out|investigate|debug|look into|flaky|warum|ursache|woran|pourquoi"
+    r"|cause|por qué|causa|perché|motivo)\b"
     r"|почему|причин|为什么|原因|查一下|なぜ|原因|왜|원인",
     re.IGNORECASE,
 )
 _CAUSE = re.compile(
-    r"\b(?:because|cause[ds]?|came from|comes from|due to|turned out|root|reason|race|leak|ursache|liegt an|kommt von|weil|parce que|vient d"
+    r"\b(?:because|cause[ds]?|came from|comes from|due to|turned out|root|reason|race|leak|ursache"
+    r"|liegt an|kommt von|weil|parce que|vient d"
     r"|porque|se debe|por causa|causa|perché|dovuto)\b|потому|причина|из-за|因为|原因|由于|ため|때문",
     re.IGNORECASE,
 )
-_ASIDE = re.compile(r"\b(?:also|side (?:note|finding)|by the way|while (?:testing|there)|nebenbei|au passage|de paso|di passaggio)\b|попутно|顺便|ついでに", re.IGNORECASE)
+_ASIDE = re.compile(
+    r"\b(?:also|side (?:note|finding)|by the way|while (?:testing|there)|nebenbei|au passage|de paso"
+    r"|di passaggio)\b|попутно|顺便|ついでに",
+    re.IGNORECASE,
+)
 _EMOJI = re.compile("[ ]?[\u2600-\u27bf\u2b00-\u2bff\ufe0f\U0001f000-\U0001faff]+")
+# What was not committed when the report was written may have been since.
+_UNCOMMITTED = re.compile(
+    r"\b(?:not|nothing|n['’]t|nicht|nichts|pas|no|não|non|не)\b.{0,30}\bcommit|not yet commit", re.IGNORECASE
+)
 _NUMBER = re.compile(r"^\(?\d{1,2}[.)]\s+")
 
 
@@ -137,7 +155,8 @@ def _worked(talk: Talk) -> tuple[str, ...]:
 # Of a session that was stopped, a sentence that was cut off or says what should come next tells no state.
 _WHOLE = re.compile(r"[.!。！]['\")”»]*$")
 _PLANNED = re.compile(
-    r"\b(?:i['’]?ll|i will|i['’]?m going to|let me|next|ich werde|jetzt (?:mache|kommt)|je vais|ora |ahora (?:voy|toca)|agora vou|сейчас|дальше)\b|接下来|下一步|次に|これから|다음",
+    r"\b(?:i['’]?ll|i will|i['’]?m going to|let me|next|ich werde|jetzt (?:mache|kommt)|je vais|ora "
+    r"|ahora (?:voy|toca)|agora vou|сейчас|дальше)\b|接下来|下一步|次に|これから|다음",
     re.IGNORECASE,
 )
 
@@ -163,5 +182,5 @@ def checks_of(talk: Talk) -> str:
                 return ""
             found = _CHECKS.search(line[:300])
             if found:
-                return next(filter(None, found.groups()))
+                return next(filter(None, found.groups()), "")
     return ""

@@ -14,7 +14,7 @@ _TURNS = ("#",)
 
 
 class Message(NamedTuple):
-    """What somebody said between two calls. `text` is Markdown, blank lines included; `line` is that of its first one."""
+    """What somebody said between two calls; `text` is Markdown with blank lines, `line` that of its first one."""
 
     speaker: Speaker
     text: str
@@ -22,7 +22,7 @@ class Message(NamedTuple):
 
 
 class Call(NamedTuple):
-    """A tool call: its name in lower case, what it was called with, whether it failed, the last lines that it gave back."""
+    """A tool call: its name in lower case, what it was called with, whether it failed, the end of its output."""
 
     tool: str
     detail: str
@@ -31,7 +31,7 @@ class Call(NamedTuple):
 
 
 class Note(NamedTuple):
-    """What the harness noted: `interrupted` where the person stopped the assistant, `compacted` where context was cut."""
+    """What the harness noted: `interrupted` where the person stopped it, `compacted` where context was cut."""
 
     kind: Literal["interrupted", "compacted"]
 
@@ -102,7 +102,7 @@ class _Walk:
         return ""
 
     def _fenced(self, fence: str) -> None:
-        """Takes what stands in a fence, its closing line included; a heading of ours ends a fence that was left open."""
+        """Takes what stands in a fence, closing line included; a heading of ours ends one that was left open."""
         heading = "|(?=^## (?:User|Assistant|Compaction) · )" if self._ours else ""
         closing = re.compile(rf"^[ \t]{{0,8}}{re.escape(fence)}{fence[0]}*[ \t]*$\n?{heading}", re.MULTILINE)
         found = closing.search(self._text, self._at)
