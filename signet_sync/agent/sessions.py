@@ -417,7 +417,7 @@ def _bodies(
         return {"compaction": new}, None
     from signet_sync import digest
     from signet_sync.digest.headline import headline
-    from signet_sync.digest.segments import joined
+    from signet_sync.digest.segments import SEGMENTS, joined
 
     identity = request.identity
     found = digest.outcome(new)
@@ -428,8 +428,8 @@ def _bodies(
         SessionContext(body, identity["project"], kind, identity["harness"], day, request.token)
         for kind, body in bodies.items()
     ]
-    earlier = [digest.outcome(row.content) for row in rows if row.source_kind == "transcript" and row.content != new]
-    said = headline(joined(earlier, found), contexts)
+    kept = [row.content for row in rows if row.source_kind == "transcript" and row.content != new]
+    said = headline(joined([digest.outcome(text) for text in kept[-SEGMENTS:]], found), contexts)
     return bodies, _clean_line(said, {}) if said else None
 
 

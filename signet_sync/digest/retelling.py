@@ -10,10 +10,8 @@ from signet_sync.contracts.sentences import SessionContext
 from signet_sync.contracts.timestamps import day_of
 from signet_sync.digest import summary
 from signet_sync.digest.headline import headline
-from signet_sync.digest.segments import joined
+from signet_sync.digest.segments import SEGMENTS, joined
 from signet_sync.digest.session import Stated, outcome
-
-TRANSCRIPTS = 12  # the newest ones of a session
 
 
 class Transcript(Protocol):
@@ -49,7 +47,7 @@ def retold(transcripts: Sequence[Transcript]) -> Retold:
     newest = transcripts[-1]
     day = day_of(newest.membership_us)
     context = SessionContext(newest.content, newest.project, "transcript", newest.harness, day, newest.session_token)
-    outcomes = [outcome(one.content) for one in transcripts[-TRANSCRIPTS:]]
+    outcomes = [outcome(one.content) for one in transcripts[-SEGMENTS:]]
     left_out: list[tuple[Stated, ...]] = [()] * (len(transcripts) - len(outcomes))
     return Retold(
         headline(joined(outcomes[:-1], outcomes[-1]), [context]),

@@ -8,6 +8,8 @@ from signet_sync.digest.sentences import IS_CJK, stems
 from signet_sync.digest.talk import Outcome
 from signet_sync.digest.telling import SENTENCE_LENGTH, SENTENCE_LENGTH_CJK
 
+SEGMENTS = 12  # the newest ones that a session's sentence is made of
+
 
 def joined(earlier: Sequence[Outcome], latest: Outcome) -> Outcome:
     """The latest outcome, behind what it tells the best of earlier ones, newest first, as far as a sentence has room.
@@ -26,4 +28,6 @@ def joined(earlier: Sequence[Outcome], latest: Outcome) -> Outcome:
         if part and sum(map(len, parts)) + len(part) + 2 * len(parts) <= room and len(stems(part) - known) >= 2:
             parts.append(part)
             known |= stems(part)
-    return latest._replace(told=tuple(parts), asked=latest.asked or next((one.asked for one in earlier if one.asked), ""))
+    return latest._replace(
+        told=tuple(parts), asked=latest.asked or next((one.asked for one in earlier if one.asked), "")
+    )
