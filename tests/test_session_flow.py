@@ -482,9 +482,7 @@ def test_a_good_sentence_on_several_lines_is_joined(vault):
 def test_a_bad_sentence_gives_way_to_a_true_one(vault, sentence):
     answer = end(vault, memory_sentence=sentence, summary=SUMMARY)
     assert answer["sentence_quality"] == "fallback"
-    assert answer["sentence"] == (
-        "lantern: src/queue.py retries for ever (asked: Why does the queue of lantern never drain)."
-    )
+    assert "src/queue.py retries for ever" in answer["sentence"] and "was asked" not in answer["sentence"]
     sound(vault)
 
 
