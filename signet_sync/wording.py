@@ -190,7 +190,7 @@ def read_summary(answer: str, transcript: str) -> str | None:
 
 
 def read_sentence(answer: str, record: str) -> str | None:
-    """The sentence in an answer, where every name in it stands in the record; whether it passes the gate is not seen."""
+    """The sentence in an answer, where every name in it stands in the record; the gate comes later."""
     sentence = clean_sentence(answer)
     return sentence if sentence is not None and _Record(_plain(record)).names_all_of(_plain(sentence)) else None
 

@@ -46,7 +46,15 @@ Please also export the invoices as CSV.
 
 The new command in export.py writes invoices as CSV with one row per line item.
 """
-HELLO = "## User · 2026-03-28T12:00:00.000Z\n\nhi there\n\n## Assistant · 2026-03-28T12:00:01.000Z\n\nHello! How can I help?\n"
+HELLO = """\
+## User · 2026-03-28T12:00:00.000Z
+
+hi there
+
+## Assistant · 2026-03-28T12:00:01.000Z
+
+Hello! How can I help?
+"""
 OLD = """\
 # The price rounding in cart.py is wrong: 2.675 becomes 2.67
 

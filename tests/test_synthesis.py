@@ -214,7 +214,7 @@ TALK = """\
 User: The queue in src/queue.py never drains when the broker is dead, and the start of lantern hangs for minutes.
 
 Assistant: It retries for ever. I bounded the retries at five attempts, and the start of lantern goes on without it.
-The tests of the queue pass. What remains: log each attempt, and tell the person which broker it was that did not answer.
+The tests of the queue pass. What remains: log each attempt, and tell which broker it was that did not answer.
 """
 
 
