@@ -211,6 +211,7 @@ def test_other_rules_make_rows_anew(vault: Vault, monkeypatch: pytest.MonkeyPatc
         patch.setattr("signet_sync.contracts.digests.VERSION", 1)
         vault.reindex()
         assert "was asked" in vault.page()
+    assert checked(vault) == [], "the file's sentence is as good as the rules' one"
     vault.reindex()
     assert "was asked" not in vault.page() and "Decimal" in vault.page()
     assert vault.dump() == vault.dump_from_scratch()
