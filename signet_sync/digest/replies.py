@@ -33,7 +33,17 @@ _OPTION = re.compile(
     re.IGNORECASE,
 )
 _INLINE_OPTION = re.compile(
-    r"\(([1-4a-d])\)\s{0,3}([^()]{4,160}?)(?=[,;]?\s{0,3}(?:or\s+|oder\s+|and\s+|ou\s+|o\s+)?\([1-4a-d]\)|[.?]|$)"
+    r"(?:(?<=\s)|(?<=^)|\()([1-4a-d])\)\s{0,3}([^()]{4,160}?)"
+    r"(?=[,;]?\s{0,3}(?:(?:or|oder|and|ou|o|и|или)\s+)?\(?[1-4a-d]\)|[.?]|$)",
+    re.MULTILINE,
+)
+# "Three ways: trust the scores, a bound per match, or review by hand."
+_LISTED = re.compile(
+    r"\b(?:ways?|options?|choices?|alternatives?|remed(?:y|ies)|possibilit\w+|proposals?|approach\w*|candidates?|ideas?"
+    r"|möglichkeiten|wege|varianten|optionen|vorschläge|façons|pistes|solutions|formas|opciones|maneras|caminos|opções"
+    r"|modi|opzioni|soluzioni|варианта?|способа?)\b[^:.?!\n]{0,40}:\s(?P<list>[^:.?!\n]{8,300}?),?\s"
+    r"(?:or|oder|ou|o|или)\s(?P<last>[^.?!\n]{3,160})",
+    re.IGNORECASE,
 )
 _EITHER = re.compile(
     r"\b(?:either|entweder|soit|ou bien)\s(?P<one>[^.?!]{4,160}?),?\s(?:or|oder|soit"
@@ -169,8 +179,13 @@ def _options(text: str) -> list[tuple[str, str]]:
     inline = [(name.lower(), said.strip(" ,;")) for name, said in _INLINE_OPTION.findall(end)]
     if lists and len(lists[latest]) >= min(2, len(inline)):
         return lists[latest]
-    either = None if inline else _EITHER.search(end)
-    return [("1", either["one"]), ("2", either["other"])] if either else inline
+    if inline:
+        return inline
+    if listed := _LISTED.search(end):
+        told = [*re.split(r",\s+", listed["list"]), listed["last"]]
+        return [(str(number), one.strip()) for number, one in enumerate(told, 1)]
+    either = _EITHER.search(end)
+    return [("1", either["one"]), ("2", either["other"])] if either else []
 
 
 def _unmarked(text: str) -> str:
