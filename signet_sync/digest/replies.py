@@ -58,7 +58,14 @@ _PROPOSES = re.compile(
     r"|suggère)\b|\bpropongo\b"
     r"|\byo (?:usaría|haría|pondría)\b|\bsugiero\b|\bsugiro\b|\beu (?:usaria|faria|colocaria)\b"
     r"|\bproporrei\b|\bmetterei\b|\bя бы\b"
-    r"|\bпредлагаю\b|建议|我会用|提案|と思います|がよいと|추천|제안",
+    r"|\bпредлагаю\b|\bcould\b.{3,120}\bor\b|\bon pourrait\b|\b(?:könnte man|man könnte|wir könnten)\b|\bse podría\b|\bpodríamos\b"
+    r"|\bpoderíamos\b|\bsi potrebbe\b|\bpotremmo\b|можно .{3,80} или |可以.{2,80}(?:或者|也可以)|建议|我会用|提案|と思います|がよいと|추천|제안",
+    re.IGNORECASE,
+)
+# A proposal of what to do in the next minute chooses nothing.
+_NEXT_STEP = re.compile(
+    r"\bi(?:['’]d| would)(?: now| then| next| first)? (?:run|test|check|look|commit|push|start|continue|rerun|measure|verify"
+    r"|review|merge|deploy|investigate|wait|begin|do the)\b|\bnext i\b",
     re.IGNORECASE,
 )
 _POINTS_BACK = re.compile(
@@ -95,6 +102,21 @@ def asks(text: str) -> bool:
     return any((is_question(one) and not _INQUIRES.search(one)) or _PROPOSES.search(one) for one in last)
 
 
+def inquires(text: str) -> bool:
+    """Whether a message ends by asking for a fact: "does the data sheet cover it?"."""
+    question = _question(text)
+    clause = re.split(r"[;,:]\s", question)[-1]
+    return _FACT.match(clause) is not None and not _OR.search(clause)
+
+
+_FACT = re.compile(
+    r"(?:and |so |but )?(?:is|are|was|were|does|did|has|have|do) (?!(?:you|we) (?:want|prefer|need|like|wish)\b)"
+    r"|(?:ist|sind|war|hat|haben|gibt es|läuft|liegt) |(?:est-ce que|y a-t-il|est-il|est-elle) |¿?(?:está|están|hay|es|son|tiene) "
+    r"|(?:é|está|há|tem) |(?:è|c['’]è|ci sono|ha|hanno) ",
+    re.IGNORECASE,
+)
+
+
 def picked(sentence: str, previous: str) -> tuple[str, str]:
     """The option that a reply chooses, and what the reply adds to it; empty where it chooses none."""
     reply = bare(sentence)
@@ -124,6 +146,8 @@ def proposal(text: str) -> str:
         one, question = told[at]
         if question or not _PROPOSES.search(one):
             continue
+        if _NEXT_STEP.search(one):
+            return ""
         if _POINTS_BACK.search(one) and at and not told[at - 1][1]:
             one = f"{told[at - 1][0]} {one}"
         return _unmarked(one)

@@ -26,4 +26,6 @@ def joined(earlier: Sequence[Outcome], latest: Outcome) -> Outcome:
         if part and sum(map(len, parts)) + len(part) + 2 * len(parts) <= room and len(stems(part) - known) >= 2:
             parts.append(part)
             known |= stems(part)
-    return latest._replace(told=tuple(parts), asked=latest.asked or next((one.asked for one in earlier if one.asked), ""))
+    return latest._replace(
+        told=tuple(parts), asked=latest.asked or next((one.asked for one in earlier if one.asked), "")
+    )
