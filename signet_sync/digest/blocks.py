@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from markdown_it import MarkdownIt
     from markdown_it.token import Token
 
-Mark = Literal["", "done", "open", "blocked"]
+Mark = Literal["", "done", "open", "blocked", "failed"]
 # More than this no reader looks through.
 PASSAGES, CELLS = 400, 24
 
@@ -20,6 +20,7 @@ _BOX = re.compile(r"^\[([ xX])\][ \t]+")
 _SIGN = re.compile(r"^[\W_]*?([✅✔☑✓⛔🚫🔴🛑⏸⏳🔒❌✗✘⬜☐🔲⚠🟡🟢🔍])[️]?[\W_]*\s*")
 _SIGNS: dict[str, Mark] = {
     **dict.fromkeys("✅✔☑✓🟢", "done"), **dict.fromkeys("⛔🚫🔴🛑⏸🔒⏳", "blocked"), **dict.fromkeys("⬜☐🔲🟡", "open"),
+    **dict.fromkeys("❌✗✘", "failed"),
 }  # fmt: skip
 _EMOJI = re.compile("[\u2600-\u27bf\u2b00-\u2bff\ufe0f\U0001f000-\U0001faff]+")
 # A whole answer in a tag: "<summary>…</summary>".

@@ -38,7 +38,9 @@ def of_person(talk: Talk, report: int) -> Iterator[Stated]:
     for place, message in [*talk.users[:_TURNS], *talk.users[_TURNS:][-_TURNS:]]:
         if len(message.text) > 4000 and message.text.lstrip().startswith(("#", "<")):
             continue
-        yield from _Turn(talk, place, message, first=place == first, closing=place > report >= 0).stated()
+        yield from _Turn(
+            talk, place, message, first=place == first and talk.before(place) is None, closing=place > report >= 0
+        ).stated()
 
 
 class _Turn:
@@ -117,6 +119,8 @@ class _Turn:
             if self._kind(bare(sentence)) in ("constraint", "preference"):
                 return
             offered = proposal(self._previous)
+            if offered == "":
+                self._taken = 1
             if offered:
                 self._taken = 1
                 added = bare(sentence)

@@ -139,8 +139,11 @@ def picked(sentence: str, previous: str) -> tuple[str, str]:
     return (_unmarked(said), reply[pick.end() :].strip(" .,;:!-–—。，")) if said else ("", "")
 
 
-def proposal(text: str) -> str:
-    """The last sentence in which a message proposed something, with the one before where it points back to it."""
+def proposal(text: str) -> str | None:
+    """The last sentence in which a message proposed something, with the one before where it points back to it.
+
+    Empty where it proposed only what to do in the next minute, None where nothing.
+    """
     told = [(one, is_question(one)) for one, _ in sentences(text)]
     for at in range(len(told) - 1, -1, -1):
         one, question = told[at]
@@ -151,7 +154,7 @@ def proposal(text: str) -> str:
         if _POINTS_BACK.search(one) and at and not told[at - 1][1]:
             one = f"{told[at - 1][0]} {one}"
         return _unmarked(one)
-    return ""
+    return None
 
 
 def resolved(reply: str, previous: str, following: str) -> str:

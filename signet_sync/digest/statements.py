@@ -105,10 +105,12 @@ def _of_person(said: Said, cues: Cues) -> Kind | None:
             return "decision"
         return kind
     if said.closing:
+        if PUT_OFF.search(text):
+            return "next"
         if any(cues.has(kind, text) for kind in ("blocked", "awaits")):
             return "blocker"
         if cues.has("later", text):
-            return "next"
+            return "next" if len(stems(text)) >= 2 and not _ARRIVES.search(text) else None
         if cues.has("no", said.sentence) and len(stems(text)) < 2:
             return None
     if (
@@ -159,6 +161,18 @@ def _on_topic(text: str, previous: str) -> bool:
     return topic is not None and bool(stems(topic[1])) and stems(topic[1]) <= stems(previous[-1_000:])
 
 
+# What the person himself puts off waits for nobody else; what is on its way is no step to take.
+PUT_OFF = re.compile(
+    r"\b(?:do not|don['’]?t|not) (?:commit|merge|push|deploy|ship|release)\w*\b.{0,40}\b(?:yet|until|till|before)\b"
+    r"|\bnoch nicht (?:commit|merge|push|deploy|ausroll|veröffentlich)\w*|\bpas encore (?:committ|pouss|déploy|fusionn)\w*"
+    r"|\b(?:todavía|aún|ainda) (?:no|não) (?:hag|commit|subas|suba|publi)\w*|\bnon ancora\b|ещ[её] не (?:комм|пуш|мерж)"
+    r"|先(?:别|不要)(?:提交|合并|推送|上线)|まだ(?:コミット|マージ|プッシュ)しないで|아직 (?:커밋|머지|푸시)하지",
+    re.IGNORECASE,
+)
+_ARRIVES = re.compile(
+    r"\b(?:arrives?|is due|comes in|gets here|kommt|llega|chega|arrive|arriva|приход\w+|прид[её]т)\b|到货|届く|届き|도착",
+    re.IGNORECASE,
+)
 _SWITCH = re.compile(r"\b(?:switch|drop|replace|move)\b.{1,80}\b(?:to|by|with|for)\b", re.IGNORECASE)
 
 
@@ -183,7 +197,7 @@ def _lasting(said: Said, text: str, cues: Cues) -> Kind | None:
 
 
 # How a thing shall behave, where it answers a question: "points stay in the region where they were earned".
-_STAYS = re.compile(r"\b(?:stays?|remains?|keeps?)\b|\bbleib", re.IGNORECASE)
+_STAYS = re.compile(r"\bstays? (?:in|on|at|where|with)\b|\bbleib\w* (?:in|bei|auf)\b", re.IGNORECASE)
 _STRICT = re.compile(
     r"\b(?:must|never|cannot|can['’]?t|only|no|not|don['’]?t|ha(?:s|ve) to|needs? to|rule|nicht|kein\w*|nur|muss)\b",
     re.IGNORECASE,

@@ -155,7 +155,8 @@ def _worked(talk: Talk) -> tuple[str, ...]:
 # Of a session that was stopped, a sentence that was cut off or says what should come next tells no state.
 _WHOLE = re.compile(r"[.!。！]['\")”»]*$")
 _PLANNED = re.compile(
-    r"\b(?:i['’]?ll|i will|i['’]?m going to|let me|next|ich werde|jetzt (?:mache|kommt)|je vais|ora "
+    r"\b(?:i['’]?ll|i will|i['’]?m going to|let me|next|nächste[rsn]? schritt|prochaine étape|(?:próximo|siguiente|prossimo) pas\w+"
+    r"|ich werde|jetzt (?:mache|kommt)|je vais|ora "
     r"|ahora (?:voy|toca)|agora vou|сейчас|дальше)\b|接下来|下一步|次に|これから|다음",
     re.IGNORECASE,
 )
