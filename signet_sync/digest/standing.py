@@ -116,7 +116,8 @@ def _same(item: Stated, other: Stated) -> bool:
     if item.text.casefold() == other.text.casefold():
         return True
     shared = stems(item.text) & stems(other.text)
-    if item.source == "pick" and other.kind != item.kind:
+    if item.kind != other.kind and "decision" in (item.kind, other.kind):
+        # What was chosen and the step that is left of it are two things.
         return len(shared) >= 0.75 * len(stems(item.text) | stems(other.text))
     if item.kind == other.kind == "decision" and item.order < other.order:
         # The report says again what a reply chose: "128 MB, the nodes choke on more", "128 MB target files".
