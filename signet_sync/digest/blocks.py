@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from markdown_it import MarkdownIt
     from markdown_it.token import Token
 
-Mark = Literal["", "done", "open", "blocked"]
+Mark = Literal["", "done", "open", "blocked", "failed"]
 # More than this no reader looks through.
 PASSAGES, CELLS = 400, 24
 
@@ -20,11 +20,14 @@ _BOX = re.compile(r"^\[([ xX])\][ \t]+")
 _SIGN = re.compile(r"^[\W_]*?([✅✔☑✓⛔🚫🔴🛑⏸⏳🔒❌✗✘⬜☐🔲⚠🟡🟢🔍])[️]?[\W_]*\s*")
 _SIGNS: dict[str, Mark] = {
     **dict.fromkeys("✅✔☑✓🟢", "done"), **dict.fromkeys("⛔🚫🔴🛑⏸🔒⏳", "blocked"), **dict.fromkeys("⬜☐🔲🟡", "open"),
+    **dict.fromkeys("❌✗✘", "failed"),
 }  # fmt: skip
 _EMOJI = re.compile("[\u2600-\u27bf\u2b00-\u2bff\ufe0f\U0001f000-\U0001faff]+")
 # A whole answer in a tag: "<summary>…</summary>".
 _WRAPPED = re.compile(r"\A\s*<[a-z][\w-]{0,30}>|</[a-z][\w-]{0,30}>\s*\Z")
 _EAST_BULLET = re.compile(r"^[ \t]*[・•‣◦▪●○–—·][ \t]*(?=\S)", re.MULTILINE)
+# Lines that each begin with a mark are a list.
+_SIGNED = re.compile(r"^(?=[✅✔☑✓⛔🚫🔴🛑⏸⏳🔒❌✗✘⬜☐🔲🟡🟢][️]? .*\n)|(?<=\n)(?=[✅✔☑✓⛔🚫🔴🛑⏸⏳🔒❌✗✘⬜☐🔲🟡🟢][️]? )")
 _RUN_IN = re.compile(r"^([^:：\n]{2,60}?)\s*[:：]\s+(?=\S)|^([^:：\n]{1,30}?)：(?=\S)")
 _DASHED = re.compile(r"^([^–—\n]{2,40}?)\s+[–—-]{1,2}\s+(?=\S)")
 
@@ -57,7 +60,7 @@ def _parser() -> MarkdownIt:
 
 def passages(text: str, cues: Cues) -> list[Passage]:
     """The passages of a message in order; code, quotes and HTML are left out. At most `PASSAGES`."""
-    text = _EAST_BULLET.sub("- ", _WRAPPED.sub("", text))
+    text = _SIGNED.sub("- ", _EAST_BULLET.sub("- ", _WRAPPED.sub("", text)))
     if not re.search(r"[*_#`|~>\[]|^\s*(?:[-+]|\d+[.)])\s", text, re.MULTILINE):
         return _plain(text, cues)
     return _Reader(cues).read(_parser().parse(text))

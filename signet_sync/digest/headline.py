@@ -31,6 +31,7 @@ _CLAUSE = re.compile(
 _MODE = re.compile(
     r"^(?:[^:]{0,12}\b(?:no (?:edits|code)|just (?:asking|a question)|quick q\w*)\b[^:]{0,30}:\s*)", re.IGNORECASE
 )
+_OVER = 40  # characters that what is left may go over the room
 _ASKED = 80  # characters of the request beside what came out
 _KANA, _HANGUL = re.compile("[\u3040-\u30ff]"), re.compile("[\uac00-\ud7a3]")
 # The words that lead to what fills a short sentence: request, files, day, status.
@@ -84,9 +85,19 @@ def _with_what_is_left(outcome: Outcome, parts: list[str]) -> str:
         while len(text) + len(left) > room and len(parts) > 1:
             parts = parts[:-1]
             text = _joined(parts)
-        if len(text) + len(left) <= room + 40:
+        if len(text) + len(left) > room + _OVER:
+            text, left = _briefer(text, room), _briefer(left, room + _OVER - len(text))
+        if len(text) + len(left) <= room + _OVER:
             text += left
     return text
+
+
+def _briefer(text: str, room: int) -> str:
+    """A text without its parentheses and as many of its last clauses as do not fit."""
+    bare = _PARENTHESES.sub("", text) if len(text) > room else text
+    while len(bare) > room and (cuts := [found.start() for found in _CLAUSE.finditer(bare) if found.start() >= 40]):
+        bare = bare[: cuts[-1]]
+    return bare
 
 
 def _joined(parts: Sequence[str]) -> str:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from signet_sync.digest.replies import asks, picked, proposal, resolved
+from signet_sync.digest.replies import asks, inquires, picked, proposal, resolved
 from signet_sync.digest.sentences import is_question, stems
-from signet_sync.digest.statements import Said, bare, is_errand, kind_of
+from signet_sync.digest.statements import POINTS_BACK, Said, bare, is_errand, kind_of
 from signet_sync.digest.talk import Kind, Stated, Talk
 from signet_sync.digest.turns import Message
 
@@ -24,7 +24,8 @@ _CHOOSES = re.compile(
     re.IGNORECASE,
 )
 _NAMELESS = re.compile(
-    r"^\W*(?:both|either|neither|any|all|that|this|it|same|do (?:it|that|both)|beides?|alles?|les deux"
+    r"^\W*(?:(?:delete|remove|drop|keep|skip|leave|add|fix|merge|revert|rename|change|update)(?: (?:it|them|that|this))?"
+    r"|both|either|neither|any|all|that|this|it|same|do (?:it|that|both)|beides?|alles?|les deux"
     r"|ambos|ambas|os dois|as duas"
     r"|entramb[ei]|оба|обе|都|两个都|両方|どちらも|둘 다)\W*$",
     re.IGNORECASE,
@@ -37,7 +38,9 @@ def of_person(talk: Talk, report: int) -> Iterator[Stated]:
     for place, message in [*talk.users[:_TURNS], *talk.users[_TURNS:][-_TURNS:]]:
         if len(message.text) > 4000 and message.text.lstrip().startswith(("#", "<")):
             continue
-        yield from _Turn(talk, place, message, first=place == first, closing=place > report >= 0).stated()
+        yield from _Turn(
+            talk, place, message, first=place == first and talk.before(place) is None, closing=place > report >= 0
+        ).stated()
 
 
 class _Turn:
@@ -52,29 +55,40 @@ class _Turn:
         self._following = after[1].text if after and after[0] == place + 1 else ""
         self._context = Said(
             "", first=first, closing=closing, reply=bool(before) and asks(self._previous), previous=self._previous,
-            command=talk.command_before(place),
+            facts=inquires(self._previous), command=talk.command_before(place),
         )  # fmt: skip
         self._said = talk.heard(place)[:_SENTENCES]
 
-    def stated(self) -> Iterator[Stated]:
+    def stated(self) -> list[Stated]:
         at = 0
+        stated: list[Stated] = []
         if self._previous and self._said:
-            opening = list(self._opening())
-            yield from opening
+            stated += self._opening()
             at = self._taken
         while at < len(self._said):
             sentence, line = self._said[at]
             kind = self._kind(sentence, opens=at == 0)
             if kind:
                 text = bare(sentence) or sentence
-                if kind == "decision" and at == 0 and self._reason():
+                if (
+                    kind == "constraint"
+                    and at
+                    and POINTS_BACK.match(text)
+                    and self._kind(text_before := self._said[at - 1][0]) in (None, "decision")
+                    and not is_question(text_before)
+                ):
+                    text = f"{text_before} {text}"
+                    stated = [one for one in stated if one.text != bare(text_before)]
+                elif kind == "decision" and at == 0 and self._reason():
                     text = ""
                 elif kind == "decision" and at == 0:
                     text = self._whole(text)
                     at = max(at, self._taken - 1)
                 if text:
-                    yield Stated(kind, text, line, self._place, "bound" if kind == "constraint" else "person")
+                    source = "bound" if kind == "constraint" else "person"
+                    stated.append(Stated(kind, text, line, self._place, source))
             at += 1
+        return stated
 
     def _kind(self, sentence: str, *, opens: bool = False) -> Kind | None:
         return kind_of(self._context._replace(sentence=sentence, opens=opens), self._talk.cues)
@@ -105,6 +119,8 @@ class _Turn:
             if self._kind(bare(sentence)) in ("constraint", "preference"):
                 return
             offered = proposal(self._previous)
+            if offered == "":
+                self._taken = 1
             if offered:
                 self._taken = 1
                 added = bare(sentence)

@@ -33,7 +33,17 @@ _OPTION = re.compile(
     re.IGNORECASE,
 )
 _INLINE_OPTION = re.compile(
-    r"\(([1-4a-d])\)\s{0,3}([^()]{4,160}?)(?=[,;]?\s{0,3}(?:or\s+|oder\s+|and\s+|ou\s+|o\s+)?\([1-4a-d]\)|[.?]|$)"
+    r"(?:(?<=\s)|(?<=^)|\()([1-4a-d])\)\s{0,3}([^()]{4,160}?)"
+    r"(?=[,;]?\s{0,3}(?:(?:or|oder|and|ou|o|и|или)\s+)?\(?[1-4a-d]\)|[.?]|$)",
+    re.MULTILINE,
+)
+# "Three ways: trust the scores, a bound per match, or review by hand."
+_LISTED = re.compile(
+    r"\b(?:ways?|options?|choices?|alternatives?|remed(?:y|ies)|possibilit\w+|proposals?|approach\w*|candidates?|ideas?"
+    r"|möglichkeiten|wege|varianten|optionen|vorschläge|façons|pistes|solutions|formas|opciones|maneras|caminos|opções"
+    r"|modi|opzioni|soluzioni|варианта?|способа?)\b[^:.?!\n]{0,40}:\s(?P<list>[^:.?!\n]{8,300}?),?\s"
+    r"(?:or|oder|ou|o|или)\s(?P<last>[^.?!\n]{3,160})",
+    re.IGNORECASE,
 )
 _EITHER = re.compile(
     r"\b(?:either|entweder|soit|ou bien)\s(?P<one>[^.?!]{4,160}?),?\s(?:or|oder|soit"
@@ -48,7 +58,14 @@ _PROPOSES = re.compile(
     r"|suggère)\b|\bpropongo\b"
     r"|\byo (?:usaría|haría|pondría)\b|\bsugiero\b|\bsugiro\b|\beu (?:usaria|faria|colocaria)\b"
     r"|\bproporrei\b|\bmetterei\b|\bя бы\b"
-    r"|\bпредлагаю\b|建议|我会用|提案|と思います|がよいと|추천|제안",
+    r"|\bпредлагаю\b|\bcould\b.{3,120}\bor\b|\bon pourrait\b|\b(?:könnte man|man könnte|wir könnten)\b|\bse podría\b|\bpodríamos\b"
+    r"|\bpoderíamos\b|\bsi potrebbe\b|\bpotremmo\b|можно .{3,80} или |可以.{2,80}(?:或者|也可以)|建议|我会用|提案|と思います|がよいと|추천|제안",
+    re.IGNORECASE,
+)
+# A proposal of what to do in the next minute chooses nothing.
+_NEXT_STEP = re.compile(
+    r"\bi(?:['’]d| would)(?: now| then| next| first)? (?:run|test|check|look|commit|push|start|continue|rerun|measure|verify"
+    r"|review|merge|deploy|investigate|wait|begin|do the)\b|\bnext i\b",
     re.IGNORECASE,
 )
 _POINTS_BACK = re.compile(
@@ -85,6 +102,21 @@ def asks(text: str) -> bool:
     return any((is_question(one) and not _INQUIRES.search(one)) or _PROPOSES.search(one) for one in last)
 
 
+def inquires(text: str) -> bool:
+    """Whether a message ends by asking for a fact: "does the data sheet cover it?"."""
+    question = _question(text)
+    clause = re.split(r"[;,:]\s", question)[-1]
+    return _FACT.match(clause) is not None and not _OR.search(clause)
+
+
+_FACT = re.compile(
+    r"(?:and |so |but )?(?:is|are|was|were|does|did|has|have|do) (?!(?:you|we) (?:want|prefer|need|like|wish)\b)"
+    r"|(?:ist|sind|war|hat|haben|gibt es|läuft|liegt) |(?:est-ce que|y a-t-il|est-il|est-elle) |¿?(?:está|están|hay|es|son|tiene) "
+    r"|(?:é|está|há|tem) |(?:è|c['’]è|ci sono|ha|hanno) ",
+    re.IGNORECASE,
+)
+
+
 def picked(sentence: str, previous: str) -> tuple[str, str]:
     """The option that a reply chooses, and what the reply adds to it; empty where it chooses none."""
     reply = bare(sentence)
@@ -107,17 +139,22 @@ def picked(sentence: str, previous: str) -> tuple[str, str]:
     return (_unmarked(said), reply[pick.end() :].strip(" .,;:!-–—。，")) if said else ("", "")
 
 
-def proposal(text: str) -> str:
-    """The last sentence in which a message proposed something, with the one before where it points back to it."""
+def proposal(text: str) -> str | None:
+    """The last sentence in which a message proposed something, with the one before where it points back to it.
+
+    Empty where it proposed only what to do in the next minute, None where nothing.
+    """
     told = [(one, is_question(one)) for one, _ in sentences(text)]
     for at in range(len(told) - 1, -1, -1):
         one, question = told[at]
         if question or not _PROPOSES.search(one):
             continue
+        if _NEXT_STEP.search(one):
+            return ""
         if _POINTS_BACK.search(one) and at and not told[at - 1][1]:
             one = f"{told[at - 1][0]} {one}"
         return _unmarked(one)
-    return ""
+    return None
 
 
 def resolved(reply: str, previous: str, following: str) -> str:
@@ -169,8 +206,13 @@ def _options(text: str) -> list[tuple[str, str]]:
     inline = [(name.lower(), said.strip(" ,;")) for name, said in _INLINE_OPTION.findall(end)]
     if lists and len(lists[latest]) >= min(2, len(inline)):
         return lists[latest]
-    either = None if inline else _EITHER.search(end)
-    return [("1", either["one"]), ("2", either["other"])] if either else inline
+    if inline:
+        return inline
+    if listed := _LISTED.search(end):
+        told = [*re.split(r",\s+", listed["list"]), listed["last"]]
+        return [(str(number), one.strip()) for number, one in enumerate(told, 1)]
+    either = _EITHER.search(end)
+    return [("1", either["one"]), ("2", either["other"])] if either else []
 
 
 def _unmarked(text: str) -> str:

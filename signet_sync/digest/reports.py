@@ -80,10 +80,15 @@ def _worth(talk: Talk, place: int, message: Message) -> float:
 def of_sections(talk: Talk, found: list[Report]) -> Iterator[Stated]:
     """What stands under labels that are known, or behind a check mark."""
     for report in found:
+        above = ""
         for passage in report.read:
+            # A bold line labels the paragraph below it, not the one after that.
+            told, above = above, passage.label if passage.form == "paragraph" else ""
             if passage.form == "heading" or passage.struck or passage.mark == "done":
                 continue
             label = talk.cues.kind_of(passage.label)
+            if label == "constraint" and told == passage.label:
+                continue
             kind = _OF_MARK.get(passage.mark) if label in ("state", "", "done") else _OF_LABEL.get(label)
             if kind is None:
                 continue

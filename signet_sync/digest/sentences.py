@@ -21,6 +21,9 @@ _SHORT_FORMS = re.compile(
     r"|т\.е|т\.д)\.|\b\w\.|^\d+\.)$",
     re.IGNORECASE,
 )
+# "drop C and D. but keep B": a letter that is a name, not a short form.
+_LETTER = re.compile(r"\s[A-Z]\.$")
+_GOES_ON = re.compile(r"(?:but|and|also|btw|then|mais|aber|und|pero|mas|ma|но)\b")
 _CJK = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7a3\uf900-\ufaff"
 _WORDS = re.compile(rf"[{_CJK}]{{2}}|[^\W_{_CJK}][\w.+#-]*[\w+#]|\d+", re.UNICODE)
 IS_CJK = re.compile(f"[{_CJK}]")
@@ -115,6 +118,9 @@ def split(line: str) -> list[str]:
     found: list[str] = []
     begun = ""
     for part in _END.split(line.strip()):
+        if begun and _GOES_ON.match(part) and _LETTER.search(begun):
+            found.append(begun)
+            begun = ""
         begun = f"{begun} {part}".strip() if begun else part.strip()
         if not _SHORT_FORMS.search(begun):
             found.append(begun)

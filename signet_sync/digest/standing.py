@@ -13,7 +13,7 @@ ITEM_LENGTH = 200
 _COMPARED, _LATER = 200, 1_000
 
 _INSTEAD = re.compile(
-    r"\binstead\b|\brather\b|\bnot\b|\bactually\b|\bno longer\b|statt|au lieu|en vez|em vez|invece|вместо"
+    r"\binstead\b|\brather\b|\bnot\b|\bactually\b|\bno longer\b|\bdoch\b|statt|au lieu|en vez|em vez|invece|вместо"
     r"|而不是|改|ではなく|대신",
     re.IGNORECASE,
 )
@@ -116,6 +116,9 @@ def _same(item: Stated, other: Stated) -> bool:
     if item.text.casefold() == other.text.casefold():
         return True
     shared = stems(item.text) & stems(other.text)
+    if item.kind != other.kind and "decision" in (item.kind, other.kind):
+        # What was chosen and the step that is left of it are two things.
+        return len(shared) >= 0.75 * len(stems(item.text) | stems(other.text))
     if item.kind == other.kind == "decision" and item.order < other.order:
         # The report says again what a reply chose: "128 MB, the nodes choke on more", "128 MB target files".
         head = stems(re.split(r"[,.;，。、]", item.text, maxsplit=1)[0])

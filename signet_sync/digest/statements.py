@@ -14,13 +14,14 @@ class Said(NamedTuple):
     """A sentence with where it was said: all that may tell its kind.
 
     By the person: `first` in the session's first turn, `reply` behind a question or proposal (`previous` is the
-    assistant's message), `opens` as first sentence of its turn, `closing` behind the report, `command` is what was run
-    just before. By the assistant: `report` within a report.
+    assistant's message), `facts` behind a question for a fact, `opens` as first sentence of its turn, `closing` behind
+    the report, `command` is what was run just before. By the assistant: `report` within a report.
     """
 
     sentence: str
     first: bool = False
     reply: bool = False
+    facts: bool = False
     opens: bool = False
     closing: bool = False
     report: bool = False
@@ -64,7 +65,7 @@ ORDERS = re.compile(
 POINTS_BACK = re.compile(
     r"^(?:it|this|that|they|these|those|he|she|es|das|dies\w*|sie|il|elle|ils|ce|cela|ça|esto|eso|lo|la"
     r"|los|las|isso|isto|ela|ele"
-    r"|ciò|questo|это|он[аои]?|它|这|那|これ|それ|그것|이것)(?=['’\s,])|^(?:它|这|那|これ|それ)",
+    r"|ciò|quest[oaie]|quell[oaie]|это|он[аои]?|它|这|那|これ|それ|그것|이것)(?=['’\s,])|^(?:它|这|那|これ|それ)",
     re.IGNORECASE,
 )
 # "las tiene que crear el proveedor": what has to be made, the sentence before says.
@@ -104,24 +105,74 @@ def _of_person(said: Said, cues: Cues) -> Kind | None:
             return "decision"
         return kind
     if said.closing:
+        if PUT_OFF.search(text):
+            return "next"
         if any(cues.has(kind, text) for kind in ("blocked", "awaits")):
             return "blocker"
         if cues.has("later", text):
-            return "next"
+            return "next" if len(stems(text)) >= 2 and not _ARRIVES.search(text) else None
         if cues.has("no", said.sentence) and len(stems(text)) < 2:
             return None
     if (
-        is_errand(text)
-        or not stems(text)
+        len(stems(text) - _INTERJECTIONS) < 1
+        or _is_news(text)
         or cues.has("mode", text)
         or (cues.has("later", text) and len(stems(text)) < 4)
     ):
         return None
+    if said.reply and _on_topic(text, said.previous):
+        return "decision"
+    if is_errand(text) and not _REPLACES.search(text):
+        return None
     if cues.has("correction", text):
         return "decision"
-    return "decision" if said.reply and said.opens and not POINTS_BACK.match(text) else None
+    if not (said.reply and said.opens) or POINTS_BACK.match(text):
+        return None
+    return "decision" if not said.facts or len(stems(text)) >= _TOLD else None
 
 
+# Of no content where nothing else is said: "wait no!".
+_INTERJECTIONS = stems("wait sorry never mind hmm scratch please moment espera aspetta attends")
+# As many words behind a question for a fact choose something: "chapter 7" only tells.
+_TOLD = 3
+_REPLACES = re.compile(
+    r"\binstead\b|\brather than\b|\bstatt(?:dessen)?\b|\bau lieu d|\ben vez de\b|\bem vez de\b", re.IGNORECASE
+)
+# What has just happened is no choice: "ops just turned it on", "plugged in now".
+_NEWS = re.compile(
+    r"\bjust (?:now )?(?:\w+ed|wrote|said|told|got|heard|came|went|saw|sent|found|made|ran|bought|left)\b"
+    r"|^(?:\w+ ){0,2}\w+ed(?: \w+){0,2} (?:now|already)[.!]?$"
+    r"|\b(?:hat|haben|habe) (?:gerade|eben|soeben)\b|\b(?:vient|viennent|viens) d|\bacab(?:a|an|o|ou|aram) de\b"
+    r"|\b(?:ha|hanno|ho) appena\b|только что|刚刚|刚才|たった今|ところです|방금",
+    re.IGNORECASE,
+)
+_TOPIC = re.compile(r"^([\w./ -]{2,30}?)\s?[:：]\s*(?=\S)")
+
+
+def _is_news(text: str) -> bool:
+    """Whether a sentence only tells what has just happened; what stands behind a colon is said because of it."""
+    found = _NEWS.search(text)
+    return found is not None and not re.search(r"[:：]\s", text[found.end() :])
+
+
+def _on_topic(text: str, previous: str) -> bool:
+    """Whether a reply settles a point of the message before, by its name: "slugs: write the function"."""
+    topic = _TOPIC.match(text)
+    return topic is not None and bool(stems(topic[1])) and stems(topic[1]) <= stems(previous[-1_000:])
+
+
+# What the person himself puts off waits for nobody else; what is on its way is no step to take.
+PUT_OFF = re.compile(
+    r"\b(?:do not|don['’]?t|not) (?:commit|merge|push|deploy|ship|release)\w*\b.{0,40}\b(?:yet|until|till|before)\b"
+    r"|\bnoch nicht (?:commit|merge|push|deploy|ausroll|veröffentlich)\w*|\bpas encore (?:committ|pouss|déploy|fusionn)\w*"
+    r"|\b(?:todavía|aún|ainda) (?:no|não) (?:hag|commit|subas|suba|publi)\w*|\bnon ancora\b|ещ[её] не (?:комм|пуш|мерж)"
+    r"|先(?:别|不要)(?:提交|合并|推送|上线)|まだ(?:コミット|マージ|プッシュ)しないで|아직 (?:커밋|머지|푸시)하지",
+    re.IGNORECASE,
+)
+_ARRIVES = re.compile(
+    r"\b(?:arrives?|is due|comes in|gets here|kommt|llega|chega|arrive|arriva|приход\w+|прид[её]т)\b|到货|届く|届き|도착",
+    re.IGNORECASE,
+)
 _SWITCH = re.compile(r"\b(?:switch|drop|replace|move)\b.{1,80}\b(?:to|by|with|for)\b", re.IGNORECASE)
 
 
@@ -135,12 +186,22 @@ def _lasting(said: Said, text: str, cues: Cues) -> Kind | None:
         return "preference"
     stops = said.closing and cues.has("stop", text)
     if cues.has("bound", text) and not stops:
+        if said.reply and said.opens and _STAYS.search(text) and not _STRICT.search(text):
+            return "decision"
         if _replaces(text, cues):
             return None if said.first else "decision"
         return "preference" if said.command and _names_program(text, said.command) else "constraint"
     if not (said.first or said.closing or stops) and cues.has("duty", text) and not _OBJECT.match(text):
         return "constraint"
     return None
+
+
+# How a thing shall behave, where it answers a question: "points stay in the region where they were earned".
+_STAYS = re.compile(r"\bstays? (?:in|on|at|where|with)\b|\bbleib\w* (?:in|bei|auf)\b", re.IGNORECASE)
+_STRICT = re.compile(
+    r"\b(?:must|never|cannot|can['’]?t|only|no|not|don['’]?t|ha(?:s|ve) to|needs? to|rule|nicht|kein\w*|nur|muss)\b",
+    re.IGNORECASE,
+)
 
 
 def _replaces(text: str, cues: Cues) -> bool:

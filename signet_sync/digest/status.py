@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from signet_sync.digest.reports import Report, has_label
 from signet_sync.digest.sentences import is_question, split, stems
-from signet_sync.digest.statements import ORDERS, bare, is_errand
+from signet_sync.digest.statements import ORDERS, PUT_OFF, bare, is_errand
 from signet_sync.digest.talk import Stated, Status, Talk
 from signet_sync.digest.turns import Call
 
@@ -16,6 +16,12 @@ _MUST_FOLLOW = re.compile(
     r"^(?:deploy|finish|complete|merge)\b|\b(?:the|run the) (?:other|remaining|rest)\b|\brest(?:liche"
     r"|lichen)\b|\bübrigen\b|\bles autres\b|\blos demás\b"
     r"|остальн|其余|剩下的|残りの|나머지",
+    re.IGNORECASE,
+)
+# "What's left of the plan": what was asked is done in part.
+_PART_LEFT = re.compile(
+    r"\b(?:left|remain\w*|rest|missing) (?:of|from|in) (?:the|this|that|our)\b|\b(?:vom|des) plans?\b|\breste (?:du|de la)\b"
+    r"|\b(?:del|do|dal) (?:plan|plano|piano)\b|\b(?:remaining|further|other) (?:phases|stages|parts|steps of)\b",
     re.IGNORECASE,
 )
 _ASKING = re.compile(
@@ -43,9 +49,17 @@ def status_of(talk: Talk, stated: Sequence[Stated], found: Sequence[Report]) -> 
     return "open" if _unfinished(talk, stated, found) else "done"
 
 
+_REPORTED = 16  # stems; an answer to "stop" with as many reports of work
+
+
 def _stopped(talk: Talk) -> bool:
-    """Whether the person's last turn, behind the last edit, orders to stop."""
-    if not talk.users or talk.users[-1][0] < talk.last_edit:
+    """Whether the person's last turn orders to stop, and what came behind it only put things away."""
+    if not talk.users:
+        return False
+    last = talk.users[-1][0]
+    if last < max([-1, *talk.edits]) or any(
+        place > last and len(stems(message.text)) >= _REPORTED for place, message in talk.assistants
+    ):
         return False
     return any(talk.cues.has("stop", sentence) for sentence, _ in talk.heard(talk.users[-1][0]))
 
@@ -59,14 +73,22 @@ def _unfinished(talk: Talk, stated: Sequence[Stated], found: Sequence[Report]) -
     for report in found:
         if not report.late:
             continue
+        marks = {passage.mark for passage in report.read}
+        if "open" in marks or {"done", "failed"} <= marks:
+            return True
         for passage in report.read:
-            if passage.mark == "open":
+            kind = talk.cues.kind_of(passage.label)
+            if kind == "next" and _PART_LEFT.search(passage.label):
                 return True
-            if talk.cues.kind_of(passage.label) in ("next", "plan"):
+            if kind in ("next", "plan"):
                 continue
+            if passage.label and talk.cues.has("unfinished", passage.label):
+                return True
             if any(talk.cues.has("unfinished", one) for one in split(passage.text) if not is_question(one)):
                 return True
     asked = talk.users[0][1].text[:400] if talk.users else ""
+    if any(item.kind == "next" and PUT_OFF.search(item.text) for item in stated if item.source == "person"):
+        return True
     return any(item.kind == "next" and (_MUST_FOLLOW.search(item.text) or _named(item.text, asked)) for item in stated)
 
 
@@ -88,6 +110,8 @@ def _only_asked(talk: Talk) -> bool:
             said = bare(sentence)
             if is_question(sentence) or _ASKING.match(said):
                 questions += 1
+            elif talk.cues.has("mode", said):
+                continue
             elif is_errand(said) or ORDERS.match(said):
                 return False
     return questions > 0

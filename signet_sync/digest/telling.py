@@ -14,6 +14,7 @@ from signet_sync.digest.turns import Call
 
 SENTENCE_LENGTH, SENTENCE_LENGTH_CJK = 215, 130
 _PASSAGES = 4
+_TITLE = 3.5  # what a report's title counts
 _FIGURE = re.compile(r"\d")
 # A test runner's closing line, which says how many passed.
 _CHECKS = re.compile(
@@ -73,6 +74,8 @@ def _candidates(talk: Talk, found: Sequence[Report], stated: Sequence[Stated], a
         position = 0
         for number, passage in enumerate(report.read[:80]):
             label = cues.kind_of(passage.label)
+            if not number and passage.form == "heading" and _names(passage.text, asked):
+                yield _Candidate(_TITLE, (report.place, number, 0), _EMOJI.sub("", passage.text).strip())
             if passage.form == "heading" or label in ("next", "plan", "preference") or passage.struck:
                 continue
             lead = "" if label or passage.label == passage.heading or passage.label in led else _lead(passage.label)
@@ -107,6 +110,11 @@ def _candidates(talk: Talk, found: Sequence[Report], stated: Sequence[Stated], a
         yield _Candidate(worth, (place, 0, 0), subject)
 
 
+def _names(title: str, asked: str) -> bool:
+    """Whether a report's title says what it is about in the words of the request, and more than that."""
+    return 2 <= len(stems(title)) <= 14 and bool(stems(title) & stems(asked)) and ":" in title
+
+
 # Who asks why wants the cause; what was done in passing comes last.
 _WHY = re.compile(
     r"\b(?:why|cause|find out|figure out|investigate|debug|look into|flaky|warum|ursache|woran|pourquoi"
@@ -133,9 +141,21 @@ _UNCOMMITTED = re.compile(
 _NUMBER = re.compile(r"^\(?\d{1,2}[.)]\s+")
 
 
+# What may stand above anything says nothing of what is below it.
+_ANY_LABEL = re.compile(
+    r"(?:key |main )?(?:points?|takeaways?|highlights?|notes?|details?|overview|recap|tl;?dr|info|files?|in short|in brief|report)$"
+    r"|(?:wichtigste\w*|überblick|hinweise?|details|kurz(?:fassung)?|dateien|points? clés?|aperçu|en bref|détails|fichiers"
+    r"|puntos clave|en resumen|detalles|archivos|pontos principais|em resumo|detalhes|arquivos|punti chiave|in breve|dettagli"
+    r"|кратко|детали|файлы|要点|概要|概览|说明|文件|ポイント|詳細|ファイル|요점|개요|파일)$",
+    re.IGNORECASE,
+)
+
+
 def _lead(label: str) -> str:
     """A label that names what its passages are about; a sentence does not."""
     bare = _NUMBER.sub("", label).rstrip(" .:：。")
+    if _ANY_LABEL.match(bare):
+        return ""
     return bare if bare and len(bare) <= 40 and not re.search(r"[.!?。！？]", bare) else ""
 
 
@@ -155,7 +175,8 @@ def _worked(talk: Talk) -> tuple[str, ...]:
 # Of a session that was stopped, a sentence that was cut off or says what should come next tells no state.
 _WHOLE = re.compile(r"[.!。！]['\")”»]*$")
 _PLANNED = re.compile(
-    r"\b(?:i['’]?ll|i will|i['’]?m going to|let me|next|ich werde|jetzt (?:mache|kommt)|je vais|ora "
+    r"\b(?:i['’]?ll|i will|i['’]?m going to|let me|next|nächste[rsn]? schritt|prochaine étape|(?:próximo|siguiente|prossimo) pas\w+"
+    r"|ich werde|jetzt (?:mache|kommt)|je vais|ora "
     r"|ahora (?:voy|toca)|agora vou|сейчас|дальше)\b|接下来|下一步|次に|これから|다음",
     re.IGNORECASE,
 )
