@@ -19,10 +19,11 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from signet_sync.contracts import names, wikilinks
 from signet_sync.contracts.bodies import body_sha256, normalize
+from signet_sync.contracts.digests import says_nothing
 from signet_sync.contracts.frontmatter import FrontmatterProblem, Source, open_source, parse
 from signet_sync.contracts.identities import session_name, session_value
 from signet_sync.contracts.names import AGENT_ID, IMMUTABLE_KINDS, ArtifactName, artifact_name
-from signet_sync.contracts.noise import NoiseRule
+from signet_sync.contracts.noise import NOTHING, NoiseRule
 from signet_sync.contracts.observed import STRANGE_NAME, Found, Signature, Snapshot, Trouble
 from signet_sync.contracts.places import MEMORY, TOMBSTONES
 from signet_sync.contracts.records import FieldProblem, Record, read_record
@@ -773,10 +774,16 @@ def _row(
         content,
         record.captured_at.micros,
         membership.micros,
-        int(bench.noise.is_noise(record.project, record.session_id, record.session_key, record.harness)),
+        _noise(record, name.kind, content, bench),
         "\n".join(_line(ref) for ref in record.refs) if manifest else None,
         record.revision if manifest else None,
     )
+
+
+def _noise(record: Record, kind: str, content: str, bench: Bench) -> int:
+    if bench.noise.is_noise(record.project, record.session_id, record.session_key, record.harness):
+        return 1
+    return NOTHING if kind == "summary" and says_nothing(content) else 0
 
 
 def _content_row(path: str, name: ArtifactName, record: Record, body: str, bench: Bench) -> tuple[Row, list[Note]]:

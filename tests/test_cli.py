@@ -417,7 +417,7 @@ def test_the_shape_of_search_and_open(vault):
     keys(
         document,
         ["agent_id", "session_id", "session_key", "session_token", "project", "harness", "segments", "compactions",
-         "manifest", "sentence", "verdicts", "live"],
+         "manifest", "sentence", "verdicts", "live"], ["status"],
     )  # fmt: skip
     keys(document["segments"][0], ["captured_at", "ended_at", "summary", "transcript"])
     assert set(document["verdicts"].values()) == {"indexed"} and len(document["verdicts"]) == 3

@@ -7,10 +7,20 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from signet_sync.contracts.sentences import SessionContext, passes_signet, passes_strict
-from signet_sync.digest import survey
-from signet_sync.digest.headline import headline, title_of
+from signet_sync.digest.headline import headline
+from signet_sync.digest.session import outcome
 
 DAY = "2026-03-28"
+STAMP = f"{DAY}T22:34:06.792Z"
+EDIT = "- `Edit` /home/u/lantern/src/wick.py\n\n"
+
+
+def user(text: str) -> str:
+    return f"## User · {STAMP}\n\n{text}\n\n"
+
+
+def assistant(text: str) -> str:
+    return f"## Assistant · {STAMP}\n\n{text}\n\n"
 
 
 def told(transcript: str, *, project: str | None = "/home/u/lantern", summary: str | None = None) -> str | None:
@@ -18,83 +28,112 @@ def told(transcript: str, *, project: str | None = "/home/u/lantern", summary: s
         SessionContext(body, project, kind, None, DAY, "h7k3n4p9m2x2q7r5")
         for kind, body in (("transcript", transcript), ("summary", summary or ""))
     ]
-    said = headline(survey(transcript), contexts, title=title_of(summary) if summary else None)
-    assert said is None or all(passes_strict(said, context) for context in contexts)
+    said = headline(outcome(transcript), contexts)
+    assert said is None or passes_strict(said, *contexts)
     assert said is None or all(passes_signet(said, context.body, context.project) for context in contexts)
     return said
 
 
-ASKED = """\
-## User · 2026-03-28T22:34:06.792Z
-
-Please trim the wick. It smokes.
-
-## Assistant · 2026-03-28T22:34:10.000Z
-
-- `Edit` /home/u/lantern/src/wick.py
-- `Edit` /home/u/lantern/src/oil.py
-- `Bash` make light — failed
-  ```
-  error: no oil
-  ```
-
-## User · 2026-03-28T22:40:06.792Z
-
-Then buy rape oil.
-"""
-
-
-def test_it_says_what_was_asked_and_done():
-    assert told(ASKED) == (
-        'In lantern the session of 2026-03-28 was asked "Please trim the wick", edited wick.py and oil.py,'
-        " ran 1 command, 1 of them failing, met 1 error, answered 2 requests."
-    )
-
-
-@pytest.mark.parametrize("name", ['la"n', "`lantern`", "a b c d e", "x" * 61, "[[x]]", "tab\tbed", ".."])
-def test_where_a_projects_name_cannot_be_said_signet_finds_another_anchor(name):
-    assert told(ASKED, project=f"/home/u/{name}").startswith(
-        'In h7k3n4p9m2x2q7r5--transcript.md the session of 2026-03-28 was asked "Please trim the wick"'
-    )
-
-
-def test_without_a_project_signet_looks_for_what_the_text_names_first():
-    assert told(f"{ASKED}\nSee issue 12.\n", project=None).startswith("In h7k3n4p9m2x2q7r5--transcript.md the session")
-
-
-def test_a_summary_of_somebody_leads():
-    assert told(ASKED, summary="# Wick trimmed for good\n\nIt burns.").startswith(
-        'In lantern the session of 2026-03-28 was about "Wick trimmed for good", edited wick.py'
-    )
+TASK = user("Please trim the wick of the north lamp. It smokes.")
 
 
 @pytest.mark.parametrize(
-    ("summary", "title"),
+    ("transcript", "expected"),
     [
-        ("# The wick was trimmed\n\nIt burns.", "The wick was trimmed"),
-        ("# Wick\n\nIt burns again.", "Wick: It burns again"),
-        ("# Wick\n\n## Decisions\n\n- Rape oil.", "Wick"),
-        ("It burns again.\n\nMore.", "It burns again"),
-        ("", None),
-        ("\n\n---\n", None),
+        (
+            TASK
+            + assistant(EDIT + "The wick is trimmed to 4 mm and the north lamp burns without smoke, 12 checks pass."),
+            "lantern: The wick is trimmed to 4 mm and the north lamp burns without smoke, 12 checks pass.",
+        ),
+        (
+            TASK + assistant(EDIT + "The wick is trimmed now.\n\n- [x] wick\n- [ ] the mirror of the lamp"),
+            "lantern: The wick is trimmed now; open: the mirror of the lamp.",
+        ),
+        (
+            TASK
+            + assistant(
+                EDIT + "The wick is trimmed to 4 mm now.\n\n**Blocked on**: the oil that the harbour has to send"
+            ),
+            "lantern: The wick is trimmed to 4 mm now; blocked: the oil that the harbour has to send.",
+        ),
+        (
+            TASK
+            + assistant("I take the lamp down first.\n\n" + EDIT + "The north lamp lies on the pier.")
+            + user("stop. the ship comes in two hours early"),
+            "lantern: Please trim the wick of the north lamp: stopped midway (the ship comes in two hours early);"
+            " last state: The north lamp lies on the pier.",
+        ),
+        (
+            user("what is the difference between tallow and rape oil?")
+            + assistant("Rape oil smells less and burns 9 hours, tallow is cheaper."),
+            "lantern: asked: what is the difference between tallow and rape oil;"
+            " learned: Rape oil smells less and burns 9 hours, tallow is cheaper.",
+        ),
+        (
+            TASK
+            + assistant(
+                "I'll look at the lamp first.\n\n" + EDIT + "- `Edit` /home/u/lantern/src/oil.py\n"
+                "- `Bash` pytest -q\n  ```\n  37 passed in 2.1s\n  ```\n"
+            ),
+            "lantern: edited wick.py and oil.py; 37 passed (asked: Please trim the wick of the north lamp).",
+        ),
+        (
+            TASK + assistant('- `Bash` `git commit -qam "lamp: trim the wick of the north lamp to 4 mm"`\n'),
+            "lantern: lamp: trim the wick of the north lamp to 4 mm.",
+        ),
+        (
+            user("ランプが煙を出します。直してください。")
+            + assistant(EDIT + "芯を4mmに切りました。ランプは煙を出さなくなりました。"),
+            "lantern: 芯を4mmに切りました; ランプは煙を出さなくなりました (依頼: ランプが煙を出します);"
+            " ファイル: wick.py; 状態: done; 日付: 2026-03-28, in a session whose transcript stands behind its links.",
+        ),
     ],
+    ids=["done", "open", "blocked", "aborted", "question", "silent", "commit", "japanese"],
 )
-def test_the_title_of_a_summary(summary, title):
-    assert title_of(summary) == title
+def test_it_says_what_came_out(transcript, expected):
+    assert told(transcript) == expected
 
 
-def test_without_anything_to_name_there_is_none():
-    assert told("", project=None) is None
-    assert told("## User · 2026-03-28T22:34:06.792Z\n\nhi there", project=None) is None
-    assert told("## User · 2026-03-28T22:34:06.792Z\n\nhi there") == (
-        'In lantern the session of 2026-03-28 was asked "hi there", and all that was said stands behind its links.'
+def test_list_numbers_marks_and_emphasis_are_no_part_of_it():
+    said = told(TASK + assistant(EDIT + "- [x] 1. **Wick** trimmed to `4 mm` ✅\n- [x] 2. Lamp cleaned twice"))
+    assert said is not None and said.startswith("lantern: Wick trimmed to 4 mm; Lamp cleaned twice")
+
+
+def test_a_paragraph_before_a_list_is_told_once():
+    said = told(TASK + assistant(EDIT + "The north lamp burns without smoke again.\n- the wick is trimmed to 4 mm"))
+    assert said is not None and said.count("burns without smoke") == 1
+
+
+def test_without_a_project_it_begins_with_a_capital():
+    said = told(
+        TASK + assistant(EDIT + "the wick in src/wick.py is trimmed to 4 mm, and the lamp burns."), project=None
     )
+    assert said is not None and said.startswith("The wick in src/wick.py is trimmed")
+
+
+@pytest.mark.parametrize("text", ["", user("hi there"), user("hi") + assistant("Hello! I can look at the lamp.")])
+def test_where_nothing_came_out_there_is_none(text):
+    assert told(text) is None
 
 
 @given(
     st.lists(
         st.one_of(
-            st.sampled_from([*ASKED.split("\n"), "# x", 'say "a. B" [[x]] | y', "a.b. C!", "…", "-", "`", "<!-- -->"]),
+            st.sampled_from(
+                [
+                    *(TASK + assistant(EDIT + "It burns. Next: oil.")).split("\n"),
+                    "# x",
+                    'say "a. B" [[x]] | y',
+                    "a.b. C!",
+                    "…",
+                    "-",
+                    "`",
+                    "<!-- -->",
+                    "*interrupted by the user*",
+                    "no wait, use 7",
+                    "修正しました。",
+                ]
+            ),
             st.text(max_size=60),
         ),
         max_size=12,

@@ -10,11 +10,13 @@ from workbench import NOW, Vault
 from signet_sync.agent.reconcile import Request, run_pass
 from signet_sync.agent.workspace import opened
 from signet_sync.config import Settings
+from signet_sync.contracts.digests import VERSION
 from signet_sync.contracts.sanitizer import SANITIZER_VERSION, sanitizer_stamp
 from signet_sync.contracts.timestamps import parse_instant
 from signet_sync.index.database import Database
 
 NOW_US = parse_instant(NOW) or 0
+RULES = f"{sanitizer_stamp()} digest {VERSION}"
 STAMP = "select value from meta where key = 'sanitizer'"
 
 
@@ -52,7 +54,7 @@ def test_the_stamp_names_version_and_table() -> None:
 
 
 def test_a_first_pass_leaves_its_stamp_and_the_next_is_quiet(vault: Vault) -> None:
-    assert vault.rows(STAMP) == [(sanitizer_stamp(),)]
+    assert vault.rows(STAMP) == [(RULES,)]
     assert is_quiet(vault)
 
 
@@ -65,7 +67,7 @@ def test_another_stamp_derives_every_row_anew_and_then_no_more(
     document = vault.reindex(*arguments)
     assert (document["counts"]["read"], document["counts"]["unchanged"]) == (9, 0)
     assert vault.rows("select count(*) from memory_artifacts where project = 'old-secret'") == [(0,)]
-    assert vault.rows(STAMP) == [(sanitizer_stamp(),)]
+    assert vault.rows(STAMP) == [(RULES,)]
     assert vault.dump() == vault.dump_from_scratch()
     assert is_quiet(vault, *arguments)
 
@@ -84,7 +86,7 @@ def test_a_halted_pass_leaves_the_old_stamp(vault: Vault) -> None:
     as_an_older_one_left_it(vault)
     vault.memory.rename(vault.root / "elsewhere")
     vault.reindex(code=5)
-    assert vault.rows(STAMP) != [(sanitizer_stamp(),)]
+    assert vault.rows(STAMP) != [(RULES,)]
     (vault.root / "elsewhere").rename(vault.memory)
     assert vault.reindex()["counts"]["read"] == 9
 

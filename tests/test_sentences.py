@@ -19,6 +19,8 @@ from signet_sync.contracts.sentences import (
     flatten,
     flatten_cell,
     has_anchor,
+    is_sound,
+    is_template,
     passes_signet,
     passes_strict,
     signet_anchor,
@@ -64,12 +66,12 @@ def session(body="plain words", project=None, kind="summary", harness="claude-co
     ],
 )
 def test_a_sentence_that_we_write_is_one_line_of_12_to_48_words_with_an_anchor(end, passes):
-    assert passes_strict(f"{TEN} {end}", session(project="/home/ada/lantern")) is passes
+    assert is_sound(f"{TEN} {end}", session(project="/home/ada/lantern")) is passes
 
 
 def test_the_band_of_words():
     assert (MIN_WORDS, MAX_WORDS) == (12, 48)
-    counted = [n for n in range(1, 70) if passes_strict("word " * (n - 1) + "lantern.", session(project="lantern"))]
+    counted = [n for n in range(1, 70) if is_sound("word " * (n - 1) + "lantern.", session(project="lantern"))]
     assert counted == list(range(12, 49))
     assert words("a\xa0b\u3000c \t d\ufeff") == 4
     assert words(" \n") == 0
@@ -78,7 +80,7 @@ def test_the_band_of_words():
 @pytest.mark.parametrize("text", ["Investigated issue.", "Worked on task.", "Reviewed code.", "", " "])
 def test_low_signal_templates_pass_no_gate(text):
     assert text in LOW_SIGNAL or not text.strip()
-    for gate in (passes_strict, acceptable):
+    for gate in (is_sound, acceptable):
         assert not gate(text, session(project="issue"))
     assert not passes_signet(f" {text} ", "b", "issue")
 
@@ -91,14 +93,14 @@ def test_low_signal_templates_pass_no_gate(text):
     ],
 )
 def test_files_paths_and_numbered_things_are_anchors(anchor):
-    assert passes_strict(f"{TEN} touched {anchor} today.", session())
+    assert is_sound(f"{TEN} touched {anchor} today.", session())
 
 
 @pytest.mark.parametrize("component", ["SessionStore", "sessionStore", "session_store", "session-store"])
 def test_components_are_anchors_when_the_session_names_them(component):
     sentence = f"{TEN} touched {component} today."
-    assert passes_strict(sentence, session(f"We changed {component} here."))
-    assert not passes_strict(sentence, session("We changed nothing here."))
+    assert is_sound(sentence, session(f"We changed {component} here."))
+    assert not is_sound(sentence, session("We changed nothing here."))
 
 
 @pytest.mark.parametrize("text", ["codex is it", "and the session ended", "v1.2 is out", "A-B is", "12:30 was", "#x"])
@@ -123,6 +125,56 @@ def test_other_words_are_no_anchors(text):
 )
 def test_the_name_of_a_project_is_its_last_part(project, name):
     assert basename(project) == name
+
+
+# --- the gate of meaning ---
+
+BODY = "A follow-up is due. src/queue.py drains after five attempts; a dead broker blocks nothing. Größe 灯台守 queue"
+FILLER = "We then did some follow-up work and looked at many different things for a long while today."
+
+
+@pytest.mark.parametrize(
+    ("sentence", "passes"),
+    [
+        ("Bounded the queue in src/queue.py at five attempts so that a dead broker blocks nothing any more.", True),
+        ("We changed how it all behaves when the broker of lantern is dead, and it drains in the end.", True),
+        ("In lantern 灯台守 was told about all of it and then wrote down what came of it all.", True),
+        (FILLER, False),
+        (FILLER.replace("today", "in lantern"), False),
+        ("We investigated the issue in lantern and fixed several different problems that we found today.", False),
+        ("Painted the hull of lantern.md with pitch and tar while everybody watched from the shore and sang.", False),
+        ("Reviewed code.", False),
+    ],
+)
+def test_a_sentence_holds_words_of_its_session(sentence, passes):
+    assert passes_strict(sentence, session(BODY, "/home/u/lantern")) is passes
+
+
+def test_words_may_stand_in_any_text_of_the_session():
+    said = "Bounded the queue of lantern at five attempts so that it drains though a broker is dead."
+    assert passes_strict(said, session("nothing", "/x/lantern"), session(BODY, "/x/lantern"))
+    assert not passes_strict(said, session("nothing", "/x/lantern"))
+
+
+@pytest.mark.parametrize("name", ["a", "the", "x", "project", "in", "."])
+def test_a_project_called_like_a_word_of_any_sentence_is_no_anchor(name):
+    assert not has_anchor(f"{TEN} in the project as a whole, and x.", session("plain", f"/home/u/{name}"))
+
+
+def test_a_project_is_named_by_whole_words():
+    assert not has_anchor(f"{TEN} in a webinar.", session("plain", "/home/u/web"))
+    assert has_anchor(f"{TEN} in web.", session("plain", "/home/u/web"))
+
+
+def test_fillers_alone_are_a_form():
+    assert is_template(FILLER) and is_template("") and not is_template("Bounded the queue.")
+
+
+def test_a_hostile_sentence_is_judged_at_once():
+    start = time.process_time()
+    passes_strict("word-" * 300 + "x. " * 200, session("w" * 1_000_000, "/x/lantern"))
+    passes_strict(("zq%d " * 47 + "lantern.") % tuple(range(47)), session("zq " * 400_000, "/x/lantern"))
+    assert time.process_time() - start < 3
 
 
 # --- the gate of the original program ---
@@ -188,7 +240,7 @@ KINDS = st.sampled_from(["summary", "transcript", "compaction"]) | st.text(alpha
 
 def check_fallback(context):
     sentence = fallback(context)
-    assert passes_strict(sentence, context), sentence
+    assert is_sound(sentence, context), sentence
     assert acceptable(sentence, context)
     assert flatten(sentence) == sentence, "nothing is left to neutralise"
     assert sentence.encode("utf-8")
@@ -231,7 +283,7 @@ def test_the_fallback_of_large_bodies_comes_at_once(name):
         start = time.process_time()
         sentence = fallback(context)
         assert time.process_time() - start < 3
-        assert passes_strict(sentence, context)
+        assert is_sound(sentence, context)
         assert len(sentence) < 1000
 
 
@@ -247,7 +299,7 @@ def test_the_fallback_of_large_bodies_comes_at_once(name):
         (
             "one",
             None,
-            f'In {TOKEN}--summary.md the summary of 2026-03-28 opens with "one" '
+            'The session of 2026-03-28 (claude-code) left a summary.md that opens with "one" '
             "and keeps 1 line and 1 word behind its link.",
         ),
         (
@@ -283,6 +335,10 @@ def test_the_fallback_says_what_is_so(body, project, said):
         ("---\n\n***\n\nText after rules", "Text after rules"),
         ("First. Second.", "First, Second"),
         ("The queue loses items. It drops them.", "The queue loses items"),
+        (
+            "alright, read @packages/app/src/components/terminal/tui-renderer in full",
+            "alright, read @packages/app/src/components/terminal/tui-renderer in full",
+        ),
         ("[[memory/x.md|summary]] is linked", "[ [memory/x.md|summary] ] is linked"),
         ("w1 w2 w3 w4 w5 w6 w7 w8 w9 w10 w11 w12 w13", "w1 w2 w3 w4 w5 w6 w7 w8 w9 w10 w11 w12 …"),
     ],
@@ -305,7 +361,7 @@ def test_the_fallback_of_a_large_body_does_not_pretend_to_have_counted_it():
 )
 def test_a_project_whose_name_would_not_pass_gives_way_to_the_file(name):
     sentence = check_fallback(session("text", f"/home/ada/{name}"))
-    assert sentence.startswith(f"In {TOKEN}--summary.md ")
+    assert sentence.startswith("The session of 2026-03-28 (claude-code) left a summary.md that ")
 
 
 # --- flattening ---
@@ -458,7 +514,7 @@ FUNCTIONS = {
     "words": words,
     "signet_anchor": lambda text: signet_anchor(text, None),
     "passes_signet": lambda text: passes_signet(f"{TEN} {text} more.", "b", None),
-    "passes_strict": lambda text: passes_strict(f"{TEN} {text}.", session(text)),
+    "is_sound": lambda text: is_sound(f"{TEN} {text}.", session(text)),
     "has_anchor": lambda text: has_anchor(f"{text} x.", session("b")),
     "acceptable": lambda text: acceptable(f"{TEN} {text}.", session(text)),
     "fallback": lambda text: fallback(session(text, text)),

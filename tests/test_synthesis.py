@@ -195,17 +195,76 @@ def test_hostile_answers_are_cleaned_in_linear_time(text):
 
 
 def test_a_summary_and_a_sentence_are_proposed(log):
-    provider = for_one_flow(Fixed("Here is the summary:\nFixed the *parser*.\r\n\r\n", '"Fixed the parser."'))
-    assert summary(provider) == "Fixed the *parser*."
+    said = "Fixed the *parser* of tokens that failed at the end of a file."
+    provider = for_one_flow(Fixed(f"Here is the summary:\n{said}\r\n\r\n", '"Fixed the parser."'))
+    assert summary(provider, "User: fix the parser of tokens, it fails at the end of a file") == said
     assert sentence(provider) == "Fixed the parser."
     assert log == [] and provider.name == "fixed"
 
 
 def test_what_comes_back_is_sanitized():
-    assert SECRET not in summary(Fixed(f"Used {SECRET} there.\x1b[2J"))
-    assert "\x1b" not in summary(Fixed("a\x1b[2Jb"))
-    found = sentence(Fixed(f"Used {SECRET}\tthere."))
+    told = f"Used {SECRET} there for the second of the two uploads\x1b[2J today."
+    found = summary(Fixed(told), told)
+    assert SECRET not in found and "\x1b" not in found
+    found = propose_sentence(Fixed(f"Used {SECRET}\tthere."), told, project=None)
     assert SECRET not in found and "[REDACTED:" in found and "\t" not in found
+
+
+TALK = """\
+User: The queue in src/queue.py never drains when the broker is dead, and the start of lantern hangs for minutes.
+
+Assistant: It retries for ever. I bounded the retries at five attempts, and the start of lantern goes on without it.
+The tests of the queue pass. What remains: log each attempt, and tell which broker it was that did not answer.
+"""
+
+
+def test_a_summary_keeps_what_the_transcript_bears_out():
+    answer = """\
+The queue in src/queue.py retried for ever when the broker was dead; retries are bounded at five attempts.
+
+## Decisions
+- Retries of the queue are bounded at five attempts.
+- Kafka replaces RabbitMQ in config/prod.yaml.
+
+## Files
+- src/billing.py
+
+## Next steps
+- Log each attempt."""
+    assert (
+        summary(Fixed(answer), TALK)
+        == """\
+The queue in src/queue.py retried for ever when the broker was dead; retries are bounded at five attempts.
+
+## Decisions
+- Retries of the queue are bounded at five attempts.
+
+## Next steps
+- Log each attempt."""
+    )
+
+
+@pytest.mark.parametrize(
+    "answer",
+    ["x", "The queue drains.", "Everything was migrated towards Postgres, including invoices, customers and orders.",
+     "The queue of lantern is bounded at five attempts now.\n- Kafka in a.py\n- Redis in b.py",
+     "We fixed src/other.py so that the queue of lantern drains after five attempts."],
+)  # fmt: skip
+def test_a_summary_of_something_else_is_none(log, answer):
+    assert summary(Fixed(answer), TALK) is None and len(log) == 1
+
+
+def test_a_summary_in_another_language_than_the_transcript_is_held_to_its_names():
+    talk = "User: Die Warteschlange in src/queue.py läuft nie leer, wenn der Broker nicht antwortet.\n" * 3
+    told = "The queue in src/queue.py never drained while the broker gave no answer at all."
+    assert summary(Fixed(told), talk) == told
+    assert summary(Fixed(told.replace("queue.py", "other.py")), talk) is None
+
+
+def test_a_sentence_that_names_what_nobody_said_is_none(log):
+    said = "Bounded the retries of src/queue.py in lantern at five attempts so that a dead broker blocks nothing."
+    assert propose_sentence(Fixed(said), TALK, project="/x/lantern") == said
+    assert propose_sentence(Fixed(said.replace("queue.py", "kafka.py")), TALK, project="/x/lantern") is None
 
 
 def test_nobody_is_asked_nothing(log, monkeypatch):
@@ -226,13 +285,13 @@ def test_a_failure_is_said_once_and_without_text(log):
 
 def test_an_empty_answer_is_said(log):
     assert summary(Fixed("<think>hidden")) is None and sentence(Fixed(" \n")) is None
-    assert log == ["fixed gave no summary: the answer is empty", "fixed gave no sentence: the answer is empty"]
+    assert log == ["fixed gave no summary: the answer holds none", "fixed gave no sentence: the answer holds none"]
 
 
 def test_all_calls_of_a_flow_share_one_timeout(log):
-    provider = for_one_flow(shell("sleep 0.25; echo fine words", 0.4))
+    provider = for_one_flow(shell("sleep 0.25; echo fine words about a bird in the oak tree today", 0.4))
     started = time.monotonic()
-    assert summary(provider) == "fine words"
+    assert summary(provider, "a fine bird: words about an oak tree") is not None
     assert sentence(provider) is None
     assert time.monotonic() - started < 0.4 + 0.3
     assert len(log) == 1 and "no answer within" in log[0]
@@ -266,8 +325,10 @@ def test_by_default_it_is_nobody(root):
 
 def test_a_program_gets_the_environment(root):
     settings = Settings(synthesis_provider="command", synthesis_command=("sh", "-c", "echo $MINE"))
-    found = provider_for(settings, str(root), {"MINE": "mine indeed", "PATH": os.environ["PATH"]})
-    assert summary(found) == "mine indeed"
+    found = provider_for(
+        settings, str(root), {"MINE": "mine indeed is a mine of iron and of coal", "PATH": os.environ["PATH"]}
+    )
+    assert summary(found, "mine indeed iron coal") == "mine indeed is a mine of iron and of coal"
 
 
 SERVER = {"synthesis_provider": "vllm", "synthesis_model": "m"}

@@ -46,6 +46,7 @@ def session(day, **more):
         "source_type": "summary",
         "source_ref": f"memory/{day}--summary.md",
         "sentence": f"Lit the lantern on day {day}.",
+        "status": None,
         "decisions": (),
         "next_steps": (),
         "loops": (),
@@ -313,8 +314,8 @@ def test_any_order_has_the_same_head(sessions, data):
 def test_columns_are_those_of_the_tables():
     one = session(1, decisions=("Größe: 灯",), closed=("b", "a"))
     row = session_columns(one)
-    assert len(row) == 12 and row[:11] == one[:11]
-    assert row[11] == '{"blockers":[],"closed":["b","a"],"decisions":["Größe: 灯"],"loops":[],"next_steps":[]}'
+    assert len(row) == 13 and row[:12] == one[:12]
+    assert row[12] == '{"blockers":[],"closed":["b","a"],"decisions":["Größe: 灯"],"loops":[],"next_steps":[]}'
     assert session_from(list(row)) == one
     found = head_of(one, arc="a-1")
     row = head_columns(found)

@@ -14,16 +14,17 @@ from signet_sync.agent.since import Since
 from signet_sync.agent.workspace import require_root
 from signet_sync.config import Settings
 from signet_sync.contracts import baselines
+from signet_sync.contracts.names import artifact_name
 from signet_sync.contracts.noise import NoiseRule
 from signet_sync.contracts.observed import Found, Trouble
-from signet_sync.contracts.places import MEMORY, SETTINGS, TOMBSTONES, display, head_page
-from signet_sync.contracts.sentences import flatten
+from signet_sync.contracts.places import MEMORY, SETTINGS, TOMBSTONES, artifact_path, display, head_page
+from signet_sync.contracts.sentences import flatten, is_template
 from signet_sync.contracts.timestamps import iso
 from signet_sync.errors import ConfigError, SignetSyncError, WorkspaceError
 from signet_sync.index import artifacts, tombstones, violations
 from signet_sync.index.database import Database
 from signet_sync.projection import faults
-from signet_sync.reconcile import Bench, CliffRule, Judgement, Known, Seal, Tombstones
+from signet_sync.reconcile import Bench, CliffRule, Judgement, Known, Row, Seal, Tombstones
 from signet_sync.vault import files, gardens, scan, versions
 from signet_sync.vault import tombstones as tombstone_files
 from signet_sync.vault.layout import folder
@@ -217,22 +218,47 @@ def _locate(checked: Checked, judgement: Judgement, found: Found | Trouble, past
 
 def _pages(root: str, checked: Checked, agent: str | None, bench: Bench, limit: int) -> None:
     """Compares the rows of every agent's page with the artifacts that they name."""
-    sentences = {j.path: flatten(j.row.ledger_sentence or "") for j in checked.judgements if j.row is not None}
+    rows = {j.path: j.row for j in checked.judgements}
+    names: list[str] = []
 
-    def sentence_of(path: str) -> str | None:
-        if path not in sentences:
+    def row_of(path: str, *, whole: bool = False) -> Row | None:
+        if path not in rows or whole:
             found = files.read(root, path, limit) if path.startswith(f"{MEMORY}/") else None
-            row = desk.judge(path, found, bench).row if isinstance(found, Found) else None
-            sentences[path] = flatten(row.ledger_sentence or "") if row is not None else ""
-        return sentences[path] or None
+            rows[path] = desk.judge(path, found, bench).row if isinstance(found, Found) else None
+        return rows[path]
+
+    def sentences_of(path: str) -> list[str]:
+        row = row_of(path)
+        if row is None or row.ledger_sentence is None:
+            return []
+        own = flatten(row.ledger_sentence)
+        if not is_template(own):
+            return [own]
+        if not names:
+            names.extend(files.listing(root, MEMORY, ""))
+        beside = [name for name in names if row.session_token in name]
+        paths = [artifact_path(name) for name in beside if (it := artifact_name(name)) and it.kind == "transcript"]
+        told = [one for one in (row_of(path, whole=True) for path in paths) if one is not None]
+        mine = [one for one in told if (one.agent_id, one.session_id) == (row.agent_id, row.session_id)]
+        return [own, *_told_anew(sorted(mine, key=lambda one: (one.captured_us, one.source_path)))]
 
     for owner in [agent] if agent is not None else gardens.owners(root):
         path = head_page(owner)
         found = files.read(root, path, limit)
-        told = faults.page_faults(found.raw, sentence_of) if isinstance(found, Found) else []
+        told = faults.page_faults(found.raw, sentences_of) if isinstance(found, Found) else []
         for fault in told:
             checked.problems.append({**problem(path, "invalid", fault.code, fault.message), "line": fault.line})
             checked.counts["invalid"] += 1
+
+
+def _told_anew(transcripts: Sequence[Row]) -> list[str]:
+    """The sentence that rules make of a session's transcripts."""
+    if not transcripts:
+        return []
+    from signet_sync.digest.retelling import retold
+
+    said = retold(transcripts).sentence
+    return [flatten(said)] if said is not None else []
 
 
 def _light(judgement: Judgement) -> Judgement:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import tomllib
 from contextlib import suppress
@@ -10,23 +11,18 @@ from importlib.resources import files as package_files
 from typing import Any
 
 from signet_sync import state
-from signet_sync.agent.manifests import manifest_body
-from signet_sync.contracts.bodies import HASH_SCOPE, body_sha256, normalize
-from signet_sync.contracts.frontmatter import write
-from signet_sync.contracts.names import artifact_file_name
-from signet_sync.contracts.places import artifact_path
-from signet_sync.contracts.records import SENTENCE_VERSION
-from signet_sync.contracts.sanitizer import SANITIZER_VERSION, sanitize_line, sanitize_transcript_v2
+from signet_sync.agent import sessions
+from signet_sync.agent.workspace import Workspace
+from signet_sync.contracts.inputs import CompactionInput, SessionInput
 from signet_sync.contracts.timestamps import DAY, SECOND, iso
-from signet_sync.contracts.tokens import derive_token
 from signet_sync.errors import UsageError
-from signet_sync.vault import files, manifests
+from signet_sync.vault import files
 
 MARKER = ".signet-demo"
 
 
-def make(root: str, now_us: int) -> list[str]:
-    """Writes the sample workspace; gives its artifact paths.
+def make(root: str) -> None:
+    """Makes the folder of the sample workspace.
 
     Raises `UsageError` for a folder that is neither empty nor an earlier demo; an earlier one is made anew, and
     what is remembered of one that was deleted by hand is forgotten.
@@ -46,15 +42,17 @@ def make(root: str, now_us: int) -> list[str]:
         shutil.rmtree(known, ignore_errors=True)
     os.makedirs(root, mode=0o700, exist_ok=True)
     files.create_once(root, MARKER, b"A demo workspace of signet-sync; delete it whenever you like.\n")
+
+
+def tell(workspace: Workspace, now_us: int) -> list[str]:
+    """Ends every sample session as a harness would, and spoils two files; gives the paths of the artifacts."""
     samples = tomllib.loads((package_files("signet_sync.agent") / "demo_sessions.toml").read_text("utf-8"))
     written: list[str] = []
-    by_session: list[dict[str, str]] = []
-    for sample in samples["session"]:
-        paths = _session(root, sample, now_us)
-        by_session.append(paths)
+    by_session = [_session(workspace, sample, now_us) for sample in samples["session"]]
+    for paths in by_session:
         written += paths.values()
-    _break(root, samples["broken"], by_session)
-    _copy(root, samples["conflict"], by_session)
+    _break(workspace.root, samples["broken"], by_session)
+    _copy(workspace.root, samples["conflict"], by_session)
     return written
 
 
@@ -63,60 +61,33 @@ def mark(folder: state.StateFolder) -> None:
     state.write_json(os.path.join(folder.path, MARKER), {})
 
 
-def _session(root: str, sample: dict[str, Any], now_us: int) -> dict[str, str]:
+def _session(workspace: Workspace, sample: dict[str, Any], now_us: int) -> dict[str, str]:
     hours, minutes = sample["started"].split(":")
     start = (now_us // DAY - sample["days_ago"]) * DAY + (int(hours) * 3600 + int(minutes) * 60) * SECOND
     end = start + sample["minutes"] * 60 * SECOND
-    if sample["days_ago"] == 0:
-        end = min(end, now_us)
-    captured_at = iso(end)
-    key = sample.get("session_key")
-    token = derive_token(sample["agent_id"], key, sample["session_id"])
-    paths: dict[str, str] = {
-        kind: artifact_path(artifact_file_name(captured_at, token, kind))
-        for kind in ("transcript", "summary", "compaction", "manifest")
-        if kind == "manifest" or kind in sample
-    }
-    common = {
-        "agent_id": sample["agent_id"],
-        "session_id": sample["session_id"],
-        "session_key": key,
-        "project": sample.get("project"),
-        "harness": sample["harness"],
-        "captured_at": captured_at,
+    who: dict[str, Any] = {
+        **{name: sample.get(name) for name in ("agent_id", "session_id", "session_key", "project", "harness")},
+        "captured_at": iso(end),
         "started_at": iso(start),
         "ended_at": iso(end),
     }
-    for kind in ("transcript", "summary", "compaction"):
-        if kind not in sample:
-            continue
-        body = normalize(sanitize_transcript_v2(sample[kind]))
-        fields = {
-            "kind": kind,
-            **common,
-            "manifest_path": paths["manifest"],
-            "source_node_id": None,
-            "content_sha256": body_sha256(body),
-            "hash_scope": HASH_SCOPE,
-            "memory_sentence": sanitize_line(sample["sentence"]),
-            "memory_sentence_version": SENTENCE_VERSION,
-            "memory_sentence_quality": sample["quality"],
-            "memory_sentence_generated_at": iso(end),
-        }
-        if kind == "transcript":
-            fields["sanitizer_version"] = SANITIZER_VERSION
-        files.create_once(root, paths[kind], write(fields, body))
-    fields = {
-        "kind": "manifest",
-        **common,
-        **{f"{kind}_path": paths.get(kind) for kind in ("summary", "transcript", "compaction")},
-        "memory_md_refs": [],
-        "updated_at": iso(end),
-        "revision": 1,
-    }
-    body = manifest_body((kind, paths[kind]) for kind in ("summary", "transcript", "compaction") if kind in paths)
-    files.create_once(root, paths["manifest"], manifests.text_of(fields, body))
-    return paths
+    paths: dict[str, str] = {}
+    if "compaction" in sample:
+        given = CompactionInput(**who, compaction=sample["compaction"])
+        paths["compaction"] = sessions.compact(workspace, given, now_us=end)["compaction"]
+    said = sessions.end(workspace, SessionInput(**who, transcript=_dated(sample["transcript"], start, end)), now_us=end)
+    return paths | {kind: said[kind] for kind in ("transcript", "summary", "manifest")}
+
+
+def _dated(text: str, start: int, end: int) -> str:
+    """A conversation in the form in which transcripts of harnesses are kept, its turns spread over its time."""
+    turns = re.split(r"^(User|Assistant): ", text.strip(), flags=re.MULTILINE)[1:]
+    said = list(zip(turns[::2], turns[1::2], strict=True))
+    step = (end - start) // len(said)
+    return "\n".join(
+        f"## {speaker} · {iso(start + number * step)}\n\n{words.strip()}\n"
+        for number, (speaker, words) in enumerate(said)
+    )
 
 
 def _break(root: str, broken: dict[str, Any], by_session: list[dict[str, str]]) -> None:

@@ -41,9 +41,10 @@ def _plant(workspace: Workspace, sample: dict[str, Any], now_us: int) -> str:
 
 
 def _line(root: str, words: str) -> str:
-    """`PATH#LINE` of the newest summary that says this. Names sort by time."""
-    for name in sorted(os.listdir(os.path.join(root, MEMORY)), reverse=True):
-        if name.endswith("--summary.md"):
+    """`PATH#LINE` of the newest summary that says this, else of the newest transcript. Names sort by time."""
+    names = sorted(os.listdir(os.path.join(root, MEMORY)), key=lambda name: (name.endswith("--summary.md"), name))
+    for name in reversed(names):
+        if name.endswith(("--summary.md", "--transcript.md")):
             with open(os.path.join(root, MEMORY, name), encoding="utf-8") as handle:
                 for number, line in enumerate(handle, 1):
                     if words in line and not line.startswith("memory_sentence"):

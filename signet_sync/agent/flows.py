@@ -376,7 +376,7 @@ def sentence(flow: Flow) -> tuple[str, Quality]:
     """The flow's one sentence: the caller's or the model's if it passes the gate, else one made by rules."""
     contexts = [_context(flow, kind) for kind in flow.kinds]
     offered = [said for said in (flow.document["proposal"], flow.wording, flow.document.get("headline")) if said]
-    passing = (said for said in offered if all(passes_strict(said, context) for context in contexts))
+    passing = (said for said in offered if passes_strict(said, *contexts))
     said = next(passing, None) or fallback(contexts[-1])
     return said, "ok" if said in (flow.document["proposal"], flow.wording) else "fallback"
 

@@ -7,13 +7,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from signet_sync import state
 from signet_sync.agent import projection
 from signet_sync.agent.garbage import uncollected
 from signet_sync.agent.workspace import Workspace
+from signet_sync.contracts import digests
+from signet_sync.contracts.sentences import flatten, is_template
 from signet_sync.facts.distil import distil
+from signet_sync.facts.items import slot_of
 from signet_sync.facts.records import Distilled, Item
 from signet_sync.index import facts, gardens, lines, memories, nodes, wordings
 from signet_sync.index.database import Database
@@ -21,14 +24,17 @@ from signet_sync.index.facts import Stated
 from signet_sync.index.lines import Line
 from signet_sync.index.nodes import Session
 from signet_sync.temporal import condense, threads
-from signet_sync.temporal.nodes import Edge, Node, SessionNodes, Source, of_session
-from signet_sync.temporal.threads import Thread, ThreadHead, ThreadSession
+from signet_sync.temporal.nodes import Edge, Node, SessionNodes, Source, best_of, of_session
+from signet_sync.temporal.threads import Thread, ThreadHead, ThreadSession, Told
+
+if TYPE_CHECKING:
+    from signet_sync.digest.retelling import Retold
 
 _Thing = TypeVar("_Thing")
 _Condensed = tuple[Node, tuple[Edge, ...]]
 
-# Another number where the same artifacts give another graph: the next full pass makes it anew.
-VERSION = "1"
+# Another one where the same artifacts give another graph: the next full pass makes it anew.
+VERSION = f"2 digest {digests.VERSION}"
 _STAMP = "graph"
 _BATCH = 500
 # Sessions or threads from one sign of life to the next: a few hundredths of a second each way.
@@ -142,12 +148,19 @@ def _thread(head: ThreadHead) -> Thread:
 
 def _tell(session: Session, sources: Sequence[Source], extracted: Mapping[str, Sequence[Item]]) -> _Told:
     thread = threads.thread_of(sources)
+    again = _retold(sources) if thread is not None else None
+    if again is not None and again.says_nothing and _is_ours(sources):
+        thread = None
     made = of_session(sources, thread.id if thread is not None else None)
     if thread is None:
         return _Told(session, None, made, None, ())
     distilled = {source.source_path: distil(source.content, project=source.project) for source in _telling(sources)}
+    told = None
+    if again is not None:
+        _tell_anew(distilled, sources, again)
+        told = _better(sources, again)
     # A model's items are facts and nothing more: heads and condensations are the same with and without one.
-    place = threads.session_of(sources, thread, made, {path: one.items for path, one in distilled.items()})
+    place = threads.session_of(sources, thread, made, {path: one.items for path, one in distilled.items()}, told)
     stated = tuple(
         Stated(
             source.agent_id,
@@ -163,6 +176,49 @@ def _tell(session: Session, sources: Sequence[Source], extracted: Mapping[str, S
         if source.source_path in distilled
     )
     return _Told(session, thread, made, place, stated)
+
+
+def _retold(sources: Sequence[Source]) -> Retold | None:
+    """What today's rules tell of a session whose files hold a form or 0.1.0's digest; None where its files do."""
+    best = best_of(sources)
+    if best is None or not (is_template(best.sentence) or any(map(_is_of_first_rules, sources))):
+        return None
+    transcripts = [source for source in sources if source.source_kind == "transcript"]
+    if not transcripts:
+        return None
+    from signet_sync.digest.retelling import retold
+
+    return retold(transcripts)
+
+
+def _is_of_first_rules(source: Source) -> bool:
+    return source.source_kind == "summary" and digests.is_of_first_rules(source.content)
+
+
+def _is_ours(sources: Sequence[Source]) -> bool:
+    """Whether nobody but the rules of 0.1.0 summed a session up."""
+    return all(source.source_kind == "transcript" or _is_of_first_rules(source) for source in sources)
+
+
+def _tell_anew(distilled: dict[str, Distilled], sources: Sequence[Source], again: Retold) -> None:
+    """Items of transcripts in the place of those that 0.1.0's digests of them list."""
+    transcripts = [source for source in sources if source.source_kind == "transcript"]
+    old = {source.captured_us for source in sources if _is_of_first_rules(source)}
+    for source in filter(_is_of_first_rules, sources):
+        if source.captured_us in {transcript.captured_us for transcript in transcripts}:
+            distilled[source.source_path] = distilled[source.source_path]._replace(items=())
+    for transcript, stated in zip(transcripts, again.items, strict=True):
+        if transcript.captured_us in old:
+            items = [Item(one.kind, flatten(one.text), one.line, slot=slot_of(one.text)) for one in stated]
+            distilled[transcript.source_path] = Distilled(tuple(items), (), ())
+
+
+def _better(sources: Sequence[Source], again: Retold) -> Told:
+    best = best_of(sources)
+    assert best is not None
+    return Told(
+        again.sentence if is_template(best.sentence) else None, again.status if _is_of_first_rules(best) else None
+    )
 
 
 def _telling(sources: Sequence[Source]) -> list[Source]:

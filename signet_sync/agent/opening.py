@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from signet_sync.contracts.tokens import derive_token
-from signet_sync.index import live, sessions
+from signet_sync.index import live, nodes, sessions
 from signet_sync.index.database import Database
 from signet_sync.index.sessions import SessionRef
 
@@ -29,6 +29,7 @@ def running(database: Database, agent: str, session: str) -> dict[str, Any] | No
         "sentence": "It runs: its files are written when it ends.",
         "verdicts": {},
         "live": sum(one.turns for one in said),
+        "status": None,
     }
 
 
@@ -53,6 +54,7 @@ def describe_one(database: Database, ref: SessionRef) -> dict[str, Any]:
         segment["ended_at"] = segment["ended_at"] or file.ended_at
     rank = {"summary": 3, "compaction": 2, "transcript": 1, "manifest": 0}
     best = max(files, key=lambda f: (rank[f.source_kind], f.captured_us))
+    place = nodes.place_of(database, ref[:3])
     return {
         "agent_id": ref.agent_id,
         "session_id": ref.session_id,
@@ -63,7 +65,7 @@ def describe_one(database: Database, ref: SessionRef) -> dict[str, Any]:
         "segments": [segments[key] for key in sorted(segments)],
         "compactions": [f.source_path for f in content if f.source_kind == "compaction"],
         "manifest": manifests[-1].source_path if manifests else None,
-        "sentence": best.sentence or "",
+        "sentence": place.sentence if place is not None else best.sentence or "",
         "verdicts": sessions.verdicts(database, [f.source_path for f in files]),
         "live": sum(
             one.turns
@@ -71,6 +73,7 @@ def describe_one(database: Database, ref: SessionRef) -> dict[str, Any]:
             if ref.session_id in (one.session_id, one.session_key)
             or (not one.session_id and one.session_key == best.session_key)
         ),
+        "status": place.status if place is not None else None,
     }
 
 

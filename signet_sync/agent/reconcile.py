@@ -39,6 +39,7 @@ from signet_sync.agent.garbage import uncollected
 from signet_sync.agent.manifests import rebuild_missing
 from signet_sync.agent.perils import Perils
 from signet_sync.agent.workspace import Workspace, back_up, require_root
+from signet_sync.contracts import digests
 from signet_sync.contracts.bodies import utf8
 from signet_sync.contracts.names import artifact_name, carried_token, tombstone_name
 from signet_sync.contracts.noise import NoiseRule
@@ -54,6 +55,7 @@ from signet_sync.index import (
     events,
     gardens,
     lines,
+    nodes,
     overview,
     pages,
     redactions,
@@ -381,12 +383,12 @@ def _index(workspace: Workspace, request: Request) -> Outcome:
 
 
 def _rules(workspace: Workspace) -> str:
-    """Names what a row is made by besides its file: the sanitizer, and settings that say more is noise."""
-    rule = workspace.noise
+    """Names what a row is made by besides its file: sanitizer, gate and rules, and settings that say more is noise."""
+    rule, made_by = workspace.noise, f"{sanitizer_stamp()} digest {digests.VERSION}"
     if rule == NoiseRule():
-        return sanitizer_stamp()
+        return made_by
     more = sorted(set(rule.projects)), sorted(set(rule.sessions))
-    return f"{sanitizer_stamp()} noise {sha256(utf8(repr(more))).hexdigest()[:16]}"
+    return f"{made_by} noise {sha256(utf8(repr(more))).hexdigest()[:16]}"
 
 
 def _some_gone(snapshot: Snapshot, known: dict[str, Known]) -> bool:
@@ -620,8 +622,9 @@ def _apply(
         if whole:
             artifacts.store_files(database, _vanished_seals(workspace, bench), request.now_us)
         _go_on(request)
-        _ledger(workspace, change, whole=whole)
         graph.update(database, change.told, whole=whole or stale, alive=lambda: _alive(request, len(plan.read)))
+        # Behind the graph, which tells the sentence of each session.
+        _ledger(workspace, change, whole=whole, stale=stale)
         tombstones.forget_loose_marks(database, loose)
         _links(workspace, change, outcome, whole=whole)
         if request.accept_removals:
@@ -894,16 +897,21 @@ def _vanished_seals(workspace: Workspace, bench: Bench) -> list[Judgement]:
     return found
 
 
-def _ledger(workspace: Workspace, change: Change, *, whole: bool) -> None:
-    """Ledger rows of the sessions that moved; days and agents whose pages follow."""
+def _ledger(workspace: Workspace, change: Change, *, whole: bool, stale: bool) -> None:
+    """Ledger rows of the sessions that moved, of all where they are `stale`; days and agents whose pages follow."""
     database = workspace.database
+    everyone = whole or stale
     parts = (
-        artifacts.all_session_parts(database) if whole else artifacts.session_parts(database, sorted(change.sessions))
+        artifacts.all_session_parts(database)
+        if everyone
+        else artifacts.session_parts(database, sorted(change.sessions))
     )
+    told = nodes.sentences(database, None if everyone else change.sessions)
     rows: list[LedgerRow] = []
     gone: list[Session] = []
     for agent_id, token, session_id, session_parts in parts:
-        row = compose(agent_id, token, session_parts)
+        said = told.get((agent_id, token, session_id))
+        row = compose(agent_id, token, session_parts, said) if said is not None else None
         before = None if whole else artifacts.ledger_row(database, (agent_id, token, session_id))
         if row == before:
             continue

@@ -482,7 +482,7 @@ def _begin(
     captured_at = _free_moment(workspace, request, new, now_us, rows)
     identity["captured_at"] = captured_at
     summary = request.bodies.get("summary") or (proposals.summary if proposals is not None else None)
-    bodies, headline = _bodies(request, new, summary, captured_at)
+    bodies, headline = _bodies(request, new, summary, captured_at, rows)
     document = {
         "v": flows.VERSION,
         "sanitizer": sanitizer_stamp(),
@@ -507,23 +507,27 @@ def _begin(
         ) from None
 
 
-def _bodies(request: _Request, new: _New, summary: str | None, captured_at: str) -> tuple[dict[str, str], str | None]:
-    """The texts that are written, and the sentence that tells of them where nobody's passes the gate."""
+def _bodies(
+    request: _Request, new: _New, summary: str | None, captured_at: str, rows: list[Row]
+) -> tuple[dict[str, str], str | None]:
+    """The texts that are written, and the sentence for where no other passes the gate: of this and earlier segments."""
     if request.kind == "compact":
         return {"compaction": new.words, **({"transcript": new.segment} if new.segment else {})}, None
-    from signet_sync.digest import survey, told
-    from signet_sync.digest.headline import headline, title_of
+    from signet_sync import digest
+    from signet_sync.digest.headline import headline
+    from signet_sync.digest.segments import SEGMENTS, joined
 
     identity = request.identity
-    found = survey(new.words)
-    made = _clean(summary or told(found, project=identity["project"], harness=identity["harness"]), {})
+    found = digest.outcome(new.words)
+    made = _clean(summary or digest.summary(found, project=identity["project"], harness=identity["harness"]), {})
     bodies = {"transcript": new.words, "summary": made}
     day = (identity["ended_at"] or captured_at)[:10]
     contexts = [
         SessionContext(body, identity["project"], kind, identity["harness"], day, request.token)
         for kind, body in bodies.items()
     ]
-    said = headline(found, contexts, title=title_of(made) if summary else None)
+    kept = [row.content for row in rows if row.source_kind == "transcript" and row.content != new.words]
+    said = headline(joined([digest.outcome(text) for text in kept[-SEGMENTS:]], found), contexts)
     return bodies, _clean_line(said, {}) if said else None
 
 

@@ -66,7 +66,7 @@ def propose_summary(provider: Provider, transcript: str, *, project: str | None,
         return None
     system, prompt = wording.summary_prompt(transcript, project, harness)
     answer = _asked(provider, "summary", system, prompt, wording.SUMMARY_TOKENS)
-    proposal = wording.clean_summary(answer) if answer is not None else None
+    proposal = wording.read_summary(answer, transcript) if answer is not None else None
     return _said(provider, "summary", sanitize_transcript_v2(proposal) if proposal else None, answer)
 
 
@@ -79,7 +79,7 @@ def propose_sentence(provider: Provider, summary: str, *, project: str | None) -
         return None
     system, prompt = wording.sentence_prompt(summary, project)
     answer = _asked(provider, "sentence", system, prompt, wording.SENTENCE_TOKENS)
-    proposal = wording.clean_sentence(answer) if answer is not None else None
+    proposal = wording.read_sentence(answer, summary) if answer is not None else None
     return _said(provider, "sentence", sanitize_line(proposal) if proposal else None, answer)
 
 
@@ -96,7 +96,7 @@ def _asked(provider: Provider, what: str, system: str, prompt: str, max_tokens: 
 
 def _said(provider: Provider, what: str, proposal: str | None, answer: str | None) -> str | None:
     if answer is not None and not proposal:
-        logger.warning("{} gave no {}: the answer is empty", provider.name, what)
+        logger.warning("{} gave no {}: the answer holds none", provider.name, what)
     return proposal or None
 
 

@@ -28,6 +28,7 @@ _LOADED_LATE = (
     "signet_sync.agent.entities.erasing",
     "signet_sync.agent.entities.weaving",
     "signet_sync.contracts.artifacts",
+    "signet_sync.digest.retelling",
     "signet_sync.index.migration",
     "signet_sync.index.salvage",
     "signet_sync.wording",

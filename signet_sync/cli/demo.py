@@ -30,8 +30,11 @@ def demo(context: Context, path: str, as_json: bool) -> int:
 
     root = os.path.abspath(os.path.expanduser(path))
     instant = resolve_now(None)
-    made = agent.make(root, instant)
+    agent.make(root)
     settings, _ = load(root)
+    # In an index of its own, as on another machine: ours sees all of it for the first time, what was spoiled, too.
+    with opened(root, settings, database=":memory:") as elsewhere:
+        made = agent.tell(elsewhere, instant)
     with opened(root, settings) as workspace:
         outcome = run_pass(workspace, Request(now_us=instant))
         agent.mark(workspace.state)

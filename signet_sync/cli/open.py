@@ -24,7 +24,8 @@ from signet_sync.contracts.places import display
 @json_option
 @pass_context
 def open_(context: Context, session: str, wanted: str | None, agent: str, as_json: bool) -> int:
-    """Show a session by key, id, token or unambiguous prefix; of a token ev:… its event and the line it rests on."""
+    """Show a session and how it ended (its status), by key, id, token or unambiguous prefix; of a token ev:… its event
+    and the line it rests on."""
     from signet_sync.errors import UsageError
 
     if session.startswith("ev:"):
@@ -51,7 +52,7 @@ def open_(context: Context, session: str, wanted: str | None, agent: str, as_jso
 def _show(document: dict[str, Any]) -> None:
     click.secho(display(document["session_key"] or document["session_id"]), bold=True)
     click.echo(f"  {display(document['sentence'])}")
-    for label in ("session_id", "session_token", "project", "harness"):
+    for label in ("status", "session_id", "session_token", "project", "harness"):
         click.echo(f"  {label.replace('_', ' ')}: {display(document[label] or '–')}")
     for number, segment in enumerate(document["segments"], 1):
         ended = segment["ended_at"]

@@ -6,8 +6,18 @@ from dataclasses import dataclass
 
 from signet_sync.contracts.bodies import js_trim
 
+# Which artifact stands for a session: the one of the highest kind, the newest of these.
+KINDS = {"summary": 3.0, "compaction": 2.0, "transcript": 1.0}
+# What is noise for what it says, which is nothing; another segment of its session may say more.
+NOTHING = 2
+
 TEMP_PROJECTS = ("/tmp/", "/private/tmp/")  # noqa: S108 - prefixes of text, nothing is opened
 TEST_SESSIONS = ("test-", "spec-", "fixture-", "synthetic-", "tmp-")
+
+
+def weight(kind: str, noise: int) -> float:
+    """How much an artifact may stand for its session; a summary that says nothing leads its own transcript alone."""
+    return min(KINDS[kind], 1.5) if noise == NOTHING else KINDS[kind]
 
 
 @dataclass(frozen=True, slots=True)

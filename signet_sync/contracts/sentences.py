@@ -6,6 +6,7 @@ The model proposes, the contract disposes (contracts, *Sentences*; seed 000, *Pe
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from signet_sync.contracts.bodies import JS_BLANKS, js_trim
@@ -82,6 +83,84 @@ def passes_signet(sentence: str, body: str, project: str | None) -> bool:
     )
 
 
+# What says that something was kept instead of what it was: Signet's, ours of 0.1.0, and the fallback below.
+_TEMPLATE = re.compile(
+    r"Session .{1,200} captured durable (?:summary|transcript|compaction) context, preserved lineage metadata, and "
+    r"|Compaction for .{1,200} preserved durable context, linked the active session state, and "
+    r"|(?:In .{1,80} the|The) session of \d{4}-\d\d-\d\d was (?:asked|about) \""
+    r"|(?:In .{1,80} the (?:summary|transcript|compaction|file) of \d{4}-\d\d-\d\d"
+    r"|The session of \d{4}-\d\d-\d\d(?: \(.{1,40}\))? left a \w{4,10}\.md that) "
+    r"(?:(?:opens with|holds) \"|opens without heading|was saved without words)"
+)
+
+
+# Verbs and fillers that fit every session. What is spelled with a hyphen stands here as it is written.
+_FILLERS = """
+a about above accordingly across action actions activities activity actually add added adding additional after again
+against agent ahead aimed all along already also although always among an analysis analyze analyzed and another any
+anything apart approach approaches are area areas around as asked aspect aspects assistant assisted at available back
+basically be because become been before began begin behind being below best better between big bit both brief briefly
+bunch but by call came can case cases certain change changed changes changing check checked checking chose clear code
+coding come completed complete concern concerns considered context continue continued continuing conversation could
+covered day days deal deals decided decision decisions detail details did different discuss discussed discussing
+discussion do does doing done down during each earlier effort efforts either eleven end ended enough etc even
+eventually every everything examined explored far few fifteen final finally find finished first five fix fixed fixes
+fixing follow follow-up follow-ups followed following for found four from full further gave general generally get
+give given go goal goals going gone good got great had handled happened has have having he hello help helped her here
+hi him his how however i idea if impact implemented important improve improved improvement improvements improvements
+in including indeed information initial inside instead into investigated investigating is issue issues it item items
+its itself just keep kept kind know last later latest least left less let like little local long look looked looking
+lot lots made main mainly make making many matter matters may me mean memory might minor more most mostly moved much
+multiple must my necessary need needed never new next nice nine no none nor not note noted nothing now number of off
+often old on once one ones only onto open or order other others our out over overall own part particular parts people
+per perform performed person plan planned please point points possible pre-existing prepared previous problem problems
+process produced progress project provided purpose put quality quickly quite rather re-run really recent recorded
+regarding related relevant remaining report resolved result results resume review reviewed reviewing right round
+run running said same saw say second see seem seemed seen session sessions set seven several shall she should show
+showed shown side similar simple since six small so solution solve solved some something soon specific start started
+state status step steps still stuff successful successfully such summary summarized sure system take taken task tasks
+ten than thank thanks that the their them themselves then there therefore these they thing things third this those
+though thought three through throughout time times to today together told too took toward towards tried try turn turns
+twelve two under understand until up update updated updates upon us use used useful user using usual various very was
+way ways we well went were what when where whether which while who whole whose why will with within without wonderful
+work worked working works would write wrote yes yet you your
+"""
+_GENERIC = frozenset(_FILLERS.split())
+_TOKEN = re.compile(r"[^\W_][\w./@#+:-]*")
+_CJK_SIGN = "[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7a3\uf900-\ufaff]"
+_CJK = re.compile(_CJK_SIGN)
+_CJK_PAIR = re.compile(f"(?=({_CJK_SIGN}{{2}}))")
+# Words of the session's own that a sentence has to hold, besides the project's name.
+LEAST_CONTENT = 2
+
+
+def content_words(sentence: str) -> list[str]:
+    """What a sentence says besides words that fit every session: names, numbers, paths and rarer words, casefolded."""
+    said = sentence.casefold()
+    found = [token.rstrip(".:/@#+-") for token in _TOKEN.findall(_CJK.sub(" ", said))]
+    rarer = (token for token in found if (len(token) > 2 or any(map(str.isdigit, token))) and token not in _GENERIC)
+    return list(dict.fromkeys([*rarer, *_CJK_PAIR.findall(said)]))
+
+
+def is_template(sentence: str) -> bool:
+    """Whether a sentence says of no session what came out of it: a program's form, or words that fit every session."""
+    said = js_trim(sentence)
+    return said in LOW_SIGNAL or _TEMPLATE.match(said) is not None or not content_words(said)
+
+
+def _stands_in(words_of_content: Sequence[str], bodies: Sequence[str]) -> bool:
+    """Whether enough of the words stand in a session's texts; one in another form of it counts, too."""
+    count = 0
+    texts = [body.casefold() for body in bodies]
+    for word in words_of_content:
+        stem = re.escape(word[:5] if word.isalpha() else word)
+        edge = "" if _CJK.match(word) else r"(?<!\w)"
+        count += any(re.search(f"{edge}{stem}", text) is not None for text in texts)
+        if count >= LEAST_CONTENT:
+            return True
+    return False
+
+
 def signet_anchor(body: str, project: str | None) -> str:
     """The one text that Signet looks for first: project, else issue, else path or file in the body, else `session`."""
     name = basename(project)
@@ -115,15 +194,33 @@ def _signet_file(text: str, before: int | None = None) -> tuple[int, str] | None
 def has_anchor(sentence: str, context: SessionContext) -> bool:
     """Whether the sentence names something of this session: project, file or path, issue, component in the body."""
     name = basename(context.project)
-    if name and name != ".." and name in sentence:
+    if _is_telling(name) and re.search(rf"(?<![\w-]){re.escape(name)}(?![\w-])", sentence):
         return True
     if _FILE.search(sentence) or _PATH.search(sentence) or _ISSUE.search(sentence):
         return True
-    return any(match[0] in context.body for match in _COMPONENT.finditer(sentence))
+    components = (match[0] for match in _COMPONENT.finditer(sentence))
+    return any(name in context.body for name in components if name.casefold() not in _GENERIC)
 
 
-def passes_strict(sentence: str, context: SessionContext) -> bool:
-    """Our gate for all that we write: one sentence on one line, 12–48 words, terminal point, concrete anchor."""
+def _is_telling(name: str) -> bool:
+    """Whether a name tells a project from words of any sentence."""
+    return len(name) > int(name.isascii()) and name not in (".", "..") and name.casefold() not in _GENERIC
+
+
+def passes_strict(sentence: str, *contexts: SessionContext) -> bool:
+    """Our gate for all that we write of a session: sound in each of its texts, and saying something of it.
+
+    Names, numbers, paths or rarer words of it must stand in one of them; what fits every session does not count.
+    """
+    if is_template(sentence) or not all(is_sound(sentence, context) for context in contexts):
+        return False
+    names = {basename(context.project).casefold() for context in contexts}
+    said = [word for word in content_words(sentence) if word not in names]
+    return _stands_in(said, [context.body for context in contexts])
+
+
+def is_sound(sentence: str, context: SessionContext) -> bool:
+    """Whether this is one sentence on one line, 12–48 words, with a terminal point and a concrete anchor."""
     if sentence != js_trim(sentence) or len(sentence) > 2000 or _CONTROL.search(sentence):
         return False
     if sentence in LOW_SIGNAL or not MIN_WORDS <= words(sentence) <= MAX_WORDS:
@@ -134,19 +231,26 @@ def passes_strict(sentence: str, context: SessionContext) -> bool:
 
 
 def acceptable(sentence: str, context: SessionContext) -> bool:
-    """The render gate: a stored sentence is kept if it passes ours or Signet's."""
-    return passes_signet(sentence, context.body, context.project) or passes_strict(flatten(sentence), context)
+    """The render gate: a stored sentence is kept if it is sound by our gate or passes Signet's."""
+    return passes_signet(sentence, context.body, context.project) or is_sound(flatten(sentence), context)
 
 
 def fallback(context: SessionContext) -> str:
-    """A true sentence about this session, built from its own words; passes `passes_strict` for every input.
+    """A true sentence about this session, built from its own words; `is_sound` and `is_template` for every input.
 
-    It names the project (or the file), the day, the first heading, request or line, and the size; it never invents.
+    It names the project (without one the file), the day, the first heading, request or line, and the size; it never
+    invents.
     """
     kind = context.kind if context.kind in IMMUTABLE_KINDS else "file"
-    place = _place(context, kind)
+    place = usable_name(context.project)
     lead, first = _lead(context.body)
-    subject = f"In {place} the {kind} of {context.day}"
+    harness = context.harness or ""
+    by = f" ({harness})" if len(harness) <= 40 and _HARNESS.fullmatch(harness) else ""
+    subject = (
+        f"In {place} the {kind} of {context.day}"
+        if place
+        else f"The session of {context.day}{by} left a {kind}.md that"
+    )
     lines = context.body.count("\n") + 1 if context.body else 0
     size = words(context.body[:200_000])
     more = " or more" if len(context.body) > 200_000 else ""
@@ -159,18 +263,14 @@ def fallback(context: SessionContext) -> str:
     )
 
 
-def _place(context: SessionContext, kind: str) -> str:
-    return usable_name(context.project) or f"{context.token}--{kind}.md"
-
-
 def usable_name(project: str | None) -> str:
     """The project's name where a sentence may use it as it is; else empty."""
     name = flatten(basename(project))
     usable = (
         name == basename(project)
-        and 0 < len(name) <= 60
+        and _is_telling(name)
+        and len(name) <= 60
         and words(name) <= 4
-        and name not in (".", "..")
         and '"' not in name
         and not _SENTENCE_END.search(name)
         and any(c.isalnum() for c in name)
@@ -178,6 +278,7 @@ def usable_name(project: str | None) -> str:
     return name if usable else ""
 
 
+_HARNESS = re.compile(r"\w[\w-]*", re.ASCII)
 _MARKUP = re.compile(
     r"^(?:#{1,6}\s+|>\s*|[-*+]\s+(?:\[[ xX]\]\s+)?|\d{1,3}[.)]\s+|(?:User|Human|Assistant|Model|System)\s*:\s*)+"
 )
@@ -219,19 +320,32 @@ _SECTION_WORDS = frozenset(
 )
 
 
+LEAD_LENGTH = 120
+
+
 def lead_of(line: str) -> str:
     """What a line says, as a sentence may quote it: its first sentence, without markup, at most twelve words."""
     # Emphasis goes first: taken out of a flattened text it would let two brackets meet.
     text = flatten(re.sub(r"[\"“”*~`]+|(?<!\w)_+|_+(?!\w)", "", _MARKUP.sub("", line[:400])))
     parts = text.split()
-    kept = " ".join(part[:40] for part in parts[:12]).strip(" .,;:!?-|")[:120].strip(" .,;:!?-|")
+    kept = ""
+    for taken, part in enumerate(parts[:12]):  # noqa: B007 - how many fit is needed below
+        if len(kept) + 1 + len(part) > LEAD_LENGTH:
+            break
+        kept = f"{kept} {part}" if kept else part
+    else:
+        taken = len(parts[:12])
+    cut = taken < len(parts)
+    if not kept and parts:  # one word of a hundred characters: all that can be done is to cut it
+        kept, cut = parts[0][: LEAD_LENGTH - 1] + "…", False
+    kept = kept.strip(" .,;:!?-|")
     if not any(c.isalnum() for c in kept):
         return ""
     end = _SENTENCE_END.search(kept)
     if end is not None and words(kept[: end.start()]) >= 3:
         return kept[: end.start()].strip(" .,;:!?-|")
     kept = _SENTENCE_END.sub(", ", kept)
-    return f"{kept} …" if len(parts) > 12 and end is None else kept
+    return f"{kept} …" if cut and end is None else kept
 
 
 def flatten(text: str, limit: int = 1000) -> str:

@@ -125,6 +125,28 @@ def call_of(line: str) -> tuple[str, str, bool] | None:
     return name, "" if call[1] or detail == _GAVE_BACK else detail, outcome is not None
 
 
+def fence_of(line: str) -> str:
+    """The fence that a line opens, empty where it opens none; one of a tool's output is indented."""
+    mark = _FENCE.fullmatch(line)
+    return (mark[1] or mark[2]) if mark else ""
+
+
+def note_of(line: str) -> str | None:
+    """What a line tells in the harness's name, None where it is somebody's words."""
+    return line.strip("_*") if _EVENT.fullmatch(line) and not line.startswith(("**", "__")) else None
+
+
+def numbered(text: str) -> Iterator[tuple[int, str]]:
+    """The lines with their numbers from 1, blank ones included; no line is longer than `LINE_LIMIT`."""
+    at, number = 0, 0
+    while at < len(text):
+        end = text.find("\n", at)
+        end = len(text) if end < 0 else end
+        number += 1
+        yield number, text[at : min(end, at + LINE_LIMIT)]
+        at = end + 1
+
+
 def _lines(text: str) -> Iterator[str]:
     at = 0
     while at < len(text):

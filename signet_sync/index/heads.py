@@ -109,7 +109,8 @@ def _as_of(database: Database, agent_id: str, view: ThreadView, now_us: int) -> 
         session_from(row)
         for row in database.execute(
             "select agent_id, session_token, session_id, thread_id, earliest_us, latest_us, week, node_id, source_type,"
-            " source_ref, sentence, told from thread_sessions where agent_id = ? and thread_id = ? and latest_us <= ?"
+            " source_ref, sentence, status, told from thread_sessions"
+            " where agent_id = ? and thread_id = ? and latest_us <= ?"
             " order by latest_us desc, session_token, session_id limit ?",
             (agent_id, view.id, now_us, HEAD_SESSIONS),
         )

@@ -47,7 +47,7 @@ def _marks(count: int) -> str:
 
 _INSERT_NODE = f"insert or replace into session_summaries({_NODE}) values({_marks(len(Node._fields))})"
 _INSERT_EDGE = "insert or ignore into session_summary_children(agent_id, parent_id, child_id) values(?, ?, ?)"
-_INSERT_SESSION = f"insert or replace into thread_sessions values({_marks(12)})"
+_INSERT_SESSION = f"insert or replace into thread_sessions values({_marks(13)})"
 _INSERT_HEAD = f"insert or replace into memory_thread_heads values({_marks(17)})"
 
 
@@ -173,6 +173,14 @@ def place_of(database: Database, session: Session) -> ThreadSession | None:
     for row in database.execute(f"select * from thread_sessions where {_OF_SESSION}", session):
         return session_from(row)
     return None
+
+
+def sentences(database: Database, sessions: Iterable[Session] | None = None) -> dict[Session, str]:
+    """The sentence of every session that is on a thread, or of some of these."""
+    sql = "select agent_id, session_token, session_id, sentence from thread_sessions"
+    if sessions is None:
+        return {row[:3]: row[3] for row in database.execute(sql)}
+    return {row[:3]: row[3] for one in sessions for row in database.execute(f"{sql} where {_OF_SESSION}", one)}
 
 
 # ── threads ──

@@ -274,9 +274,11 @@ def condensation(database: Database, agent_id: str, line_id: str) -> Line | None
 def artifact(database: Database, agent_id: str, path: str, limit: int) -> Artifact | None:
     """An artifact with at most `limit` characters of its content."""
     for row in database.execute(
-        "select source_path, source_kind, session_token, session_id, project, membership_us,"
-        " coalesce(ledger_sentence, memory_sentence, ''), substr(content, 1, ?) from memory_artifacts"
-        " where agent_id = ? and source_path = ?",
+        "select a.source_path, a.source_kind, a.session_token, a.session_id, a.project, a.membership_us,"
+        " coalesce(t.sentence, a.ledger_sentence, a.memory_sentence, ''), substr(a.content, 1, ?)"
+        " from memory_artifacts a left join thread_sessions t on t.agent_id = a.agent_id"
+        " and t.session_token = a.session_token and t.session_id = a.session_id and t.source_ref = a.source_path"
+        " where a.agent_id = ? and a.source_path = ?",
         (limit, agent_id, path),
     ):
         return Artifact(row[0], row[1], (row[2], row[3]), *row[4:])

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-VERSION = 3
+VERSION = 4
 APPLICATION_ID = 0x53495359  # "SISY"
 # While the first index is built without a journal; a file that still says so was left by a crash.
 BUILDING_ID = 0x53495342
@@ -150,7 +150,7 @@ DERIVED_DDL: tuple[str, ...] = (
     """create table thread_sessions(
         agent_id text not null, session_token text not null, session_id text not null, thread_id text not null,
         earliest_us integer not null, latest_us integer not null, week text not null, node_id text not null,
-        source_type text not null, source_ref text not null, sentence text not null, told text not null,
+        source_type text not null, source_ref text not null, sentence text not null, status text, told text not null,
         primary key(agent_id, session_token, session_id)) without rowid""",
     "create index thread_sessions_time on thread_sessions(agent_id, thread_id, latest_us)",
     "create index thread_sessions_week on thread_sessions(agent_id, thread_id, week)",

@@ -352,6 +352,7 @@ class SessionAnswer(Answer):
     sentence: str
     verdicts: dict[str, str]
     live: int = Field(description="Turns of it that are not in a file yet.")
+    status: str | None = Field(description="How it ended: done, open, blocked, aborted, question-only; null: unknown.")
 
 
 class EntityLine(Told):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import NamedTuple
 
 from signet_sync.projection import markers
@@ -72,10 +72,10 @@ class PageFault(NamedTuple):
     message: str
 
 
-def page_faults(data: bytes, sentence_of: Callable[[str], str | None]) -> list[PageFault]:
+def page_faults(data: bytes, sentences_of: Callable[[str], Collection[str]]) -> list[PageFault]:
     """What is wrong with the generated part of a page; a page without one has nothing that could be.
 
-    `sentence_of` gives the sentence of the artifact at a path, None where there is no valid one.
+    `sentences_of` gives the sentences that a row may show for the artifact at a path, none where there is no valid one.
     """
     if markers.BEGIN not in data or markers.is_signets(data):
         return []
@@ -88,9 +88,9 @@ def page_faults(data: bytes, sentence_of: Callable[[str], str | None]) -> list[P
         row = _ROW.match(line)
         if row is None:
             continue
-        sentence = sentence_of(row["path"])
-        if sentence is None:
+        sentences = sentences_of(row["path"])
+        if not sentences:
             found.append(PageFault(number, "page-stale", f"it shows {row['path']}, which is no valid artifact"))
-        elif sentence != row["sentence"]:
+        elif row["sentence"] not in sentences:
             found.append(PageFault(number, "page-stale", f"its sentence is not the one of {row['path']}"))
     return found

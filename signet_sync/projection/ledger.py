@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
+from signet_sync.contracts.noise import KINDS, weight
 from signet_sync.contracts.places import day_page, month_page
 from signet_sync.contracts.sentences import flatten, flatten_cell
 from signet_sync.contracts.timestamps import day_of, iso
 from signet_sync.contracts.tokencount import estimate_tokens
 from signet_sync.contracts.wikilinks import wikilink
 
-_BEST = {"summary": 3, "compaction": 2, "transcript": 1}
 _LINKS = ("summary", "transcript", "compaction", "manifest")
 
 
@@ -45,12 +45,15 @@ class LedgerRow(NamedTuple):
     kind: str
 
 
-def compose(agent_id: str, token: str, parts: Sequence[Part]) -> LedgerRow | None:
-    """The row of one session, or None where it has no content or is noise (contracts, *MEMORY.md*)."""
-    content = [part for part in parts if part.source_kind in _BEST]
+def compose(agent_id: str, token: str, parts: Sequence[Part], told: str | None = None) -> LedgerRow | None:
+    """The row of one session, or None where it has no content or is noise (contracts, *MEMORY.md*).
+
+    `told` takes the place of the best artifact's sentence.
+    """
+    content = [part for part in parts if part.source_kind in KINDS]
     if not content:
         return None
-    best = max(content, key=lambda p: (_BEST[p.source_kind], p.captured_us, p.source_path))
+    best = max(content, key=lambda p: (weight(p.source_kind, p.noise), p.captured_us, p.source_path))
     if best.noise:
         return None
     newest: dict[str, Part] = {}
@@ -59,7 +62,7 @@ def compose(agent_id: str, token: str, parts: Sequence[Part]) -> LedgerRow | Non
         if held is None or (part.captured_us, part.source_path) > (held.captured_us, held.source_path):
             newest[part.source_kind] = part
     links = " ".join(wikilink(newest[kind].source_path, kind) for kind in _LINKS if kind in newest)
-    sentence = flatten(best.sentence or "")
+    sentence = flatten(told or best.sentence or "")
     session = flatten_cell(best.session_key or best.session_id)
     project = flatten_cell(best.project) if best.project else "none"
     line = f"- {iso(best.membership_us)} | session={session} | project={project} | {sentence} {links}"

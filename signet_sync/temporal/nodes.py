@@ -9,6 +9,7 @@ from hashlib import sha256
 from typing import Literal, NamedTuple
 
 from signet_sync.contracts.bodies import utf8
+from signet_sync.contracts.noise import KINDS, weight
 from signet_sync.contracts.sentences import flatten
 from signet_sync.contracts.tokencount import rough_tokens
 from signet_sync.temporal import cuts
@@ -19,8 +20,6 @@ NodeKind = Literal["session", "arc", "epoch"]
 
 CHUNK_TOKENS = 1_000
 
-# The rule of the ledger for the artifact that stands for a session, and of the graph for the node.
-_BEST = {"summary": 3, "compaction": 2, "transcript": 1}
 NO_WORDS = "no words"
 
 
@@ -98,7 +97,7 @@ def cut(text: str, limit: int = CHUNK_TOKENS) -> list[tuple[int, int]]:
 
 def best_of(sources: Sequence[Source]) -> Source | None:
     """The artifact that stands for a session: summary before compaction before transcript, the newest of these."""
-    return max(sources, key=lambda s: (_BEST[s.source_kind], s.captured_us, s.source_path), default=None)
+    return max(sources, key=lambda s: (weight(s.source_kind, s.noise), s.captured_us, s.source_path), default=None)
 
 
 def span_of(source: Source) -> tuple[int, int]:
@@ -115,7 +114,7 @@ def of_session(sources: Sequence[Source], thread_id: str | None) -> SessionNodes
     """
     made: dict[str, tuple[Node, ...]] = {}
     equals: Counter[tuple[str, int]] = Counter()
-    ordered = sorted(sources, key=lambda s: (s.captured_us, -_BEST[s.source_kind], s.source_path))
+    ordered = sorted(sources, key=lambda s: (s.captured_us, -KINDS[s.source_kind], s.source_path))
     for source in ordered:
         identity = source.source_kind, source.captured_us
         made[source.source_path] = tuple(_nodes_of(source, thread_id, equals[identity]))

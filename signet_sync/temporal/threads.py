@@ -7,6 +7,7 @@ import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, Literal, NamedTuple
 
+from signet_sync.contracts import digests
 from signet_sync.contracts.bodies import js_trim
 from signet_sync.contracts.sentences import basename, flatten, flatten_cell
 from signet_sync.facts.records import Aspect, Item
@@ -14,7 +15,7 @@ from signet_sync.temporal.ids import id_of
 from signet_sync.temporal.nodes import NO_WORDS, SessionNodes, Source, best_of, span_of
 from signet_sync.temporal.weeks import week_of
 
-Status = Literal["blocked", "open", "settled"]
+Status = Literal["blocked", "open", "settled", "done", "aborted", "question-only"]
 
 HEAD_SESSIONS = 12
 DECISIONS, NEXT_STEPS, LOOPS, BLOCKERS = 5, 5, 8, 5
@@ -57,7 +58,8 @@ class ThreadSession(NamedTuple):
     """One session as its thread needs it; a row of `thread_sessions`. Texts are flattened lines, most important first.
 
     `loops` are open items: next steps and open questions; `closed` are such items that the session says are done,
-    casefolded. `week` is the ISO week (`2026-W13`) of `latest_us` in UTC.
+    casefolded. `week` is the ISO week (`2026-W13`) of `latest_us` in UTC. `status` is how the session ended, None where
+    nothing tells.
     """
 
     agent_id: str
@@ -71,6 +73,7 @@ class ThreadSession(NamedTuple):
     source_type: str
     source_ref: str
     sentence: str
+    status: digests.Status | None
     decisions: tuple[str, ...]
     next_steps: tuple[str, ...]
     loops: tuple[str, ...]
@@ -162,20 +165,33 @@ def _label(project: str, lineage: str, harness: str) -> str:
 # ── what a session brings to it ──
 
 
+class Told(NamedTuple):
+    """What rules tell of a session from its transcripts, where its files tell less."""
+
+    sentence: str | None = None
+    status: digests.Status | None = None
+
+
 def session_of(
-    sources: Sequence[Source], thread: Thread, session_nodes: SessionNodes, items: Mapping[str, Sequence[Item]]
+    sources: Sequence[Source],
+    thread: Thread,
+    session_nodes: SessionNodes,
+    items: Mapping[str, Sequence[Item]],
+    told: Told | None = None,
 ) -> ThreadSession:
     """One session of a thread; `sources` are its artifacts (at least one), `items` what each path of them says.
 
     What the newest artifact says of an item counts: one that was ticked there is closed, one that was opened again is
-    open.
+    open. `told` takes the place of what the best artifact says of the whole.
     """
     best = next(node for node in session_nodes.nodes if node.id == session_nodes.best)
-    sentence = next(source.sentence for source in sources if source.source_path == best.source_ref)
+    lead = next(source for source in sources if source.source_path == best.source_ref)
     latest = max(source.membership_us for source in sources)
     said = _said(sources, items)
     closed = tuple(dict.fromkeys(words for (aspect, words), item in said.items() if item.done and aspect in _CLOSABLE))
     steps = _open(said, "next")
+    questions = _open(said, "question")
+    blockers = _open(said, "blocker")[:BLOCKERS]
     return ThreadSession(
         best.agent_id,
         sources[0].session_token,
@@ -187,13 +203,23 @@ def session_of(
         best.id,
         best.source_type,
         best.source_ref or "",
-        flatten(sentence) or NO_WORDS,
+        flatten((told and told.sentence) or lead.sentence) or NO_WORDS,
+        (told and told.status) or digests.status_of(lead.content) or _listed_status(steps, questions, blockers),
         _open(said, "decision")[:DECISIONS],
         steps[:NEXT_STEPS],
-        (*_open(said, "question"), *steps[NEXT_STEPS:])[:LOOPS],
-        _open(said, "blocker")[:BLOCKERS],
+        (*questions, *steps[NEXT_STEPS:])[:LOOPS],
+        blockers,
         closed[:CLOSED],
     )
+
+
+def _listed_status(
+    steps: Sequence[str], questions: Sequence[str], blockers: Sequence[str]
+) -> Literal["blocked", "open"] | None:
+    """How a session ended by what its artifacts list as open; None where they list nothing."""
+    if blockers:
+        return "blocked"
+    return "open" if steps or questions else None
 
 
 def _said(sources: Sequence[Source], items: Mapping[str, Sequence[Item]]) -> dict[tuple[Aspect, str], Item]:
@@ -306,9 +332,14 @@ def head(
 
 
 def _status(latest: ThreadSession, left: Loops) -> Status:
+    """How the newest session ended, as far as it tells; a thread whose sessions left something open is not done."""
+    if latest.status in ("blocked", "open", "aborted"):
+        return latest.status
     if latest.blockers:
         return "blocked"
-    return "open" if left.next_action or left.loops else "settled"
+    if left.next_action or left.loops:
+        return "open"
+    return latest.status or "settled"
 
 
 # ── rows ──

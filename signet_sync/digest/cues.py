@@ -1,0 +1,154 @@
+"""Tells labels and statements apart by words; the table is `cues.tsv`, one cue a line with an example."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from functools import cache, lru_cache
+from importlib import resources
+from typing import NamedTuple
+
+# The order in which a label is tried; the first kind that fits counts.
+LABELS = ("blocker", "next", "decision", "constraint", "preference", "plan", "state", "done")
+# A cue stands at a label's beginning, or the label is short: "Two pull requests are open:" is no list of what is open.
+_NEAR, _SHORT = 14, 3
+_LABEL, _SEARCHED = 120, 600  # characters of a label, and of a sentence, that are looked at
+_KNOWN = 2_000
+
+# Words that tell a language written in Latin letters from the others.
+_TELLS = {
+    "de": "der die das und nicht ist ich wir bitte ein eine einen für mit auf noch den dem es zu im von sind "
+    "wird haben aus nach lieber dann ohne kein keine ab doch ja pro einem eigenen laut mir mich muss",
+    "fr": "le les des est pas je nous il ne pour dans avec une du sur et la en que ce qui au plus vous tu on "
+    "sont sans mon puis plutôt oui aucune désormais prochaine demain première deuxième réponds",
+    "es": "el los las no se para con una por que del está y en la lo como más pero al hay sin qué es ahora sí "
+    "nos esta siempre prefiero mañana mejor primera falta queda hasta usa",
+    "pt": "não os as um uma para com está do da dos das no na em que por mais o é e ainda foi sem isso quando "
+    "você sempre amanhã melhor primeira falta até",
+    "it": "il la non di che per con una è gli nel della del i un le si sono ma alla dal ora anche più sul "
+    "preferisco domani anzi prima resta manca usiamo senza dobbiamo",
+}  # fmt: skip
+_WORD = re.compile(r"[^\W\d_]+")
+_SCRIPTS = (
+    ("ru", re.compile("[а-яё]", re.IGNORECASE)),
+    ("ja", re.compile("[\u3040-\u30ff]")),
+    ("zh", re.compile("[\u4e00-\u9fff]")),
+    ("ko", re.compile("[\uac00-\ud7a3]")),
+)
+
+
+class Cue(NamedTuple):
+    """A line of the table: what it is a cue for, in which language, its pattern, a text that holds it."""
+
+    kind: str
+    language: str
+    pattern: str
+    example: str
+
+
+@cache
+def table() -> tuple[Cue, ...]:
+    """The lines of the table."""
+    text = (resources.files("signet_sync.digest") / "cues.tsv").read_text("utf-8")
+    return tuple(Cue(*line.split("\t")) for line in text.split("\n") if line and not line.startswith("#"))
+
+
+def languages_of(texts: Iterable[str]) -> frozenset[str]:
+    """The languages that some messages may be written in; English always."""
+    found = {"en"}
+    told = {language: frozenset(words.split()) for language, words in _TELLS.items()}
+    for text in texts:
+        if not text.isascii():
+            found.update(language for language, letters in _SCRIPTS if letters.search(text))
+        words = {word.lower() for word in _WORD.findall(text)}
+        for language in [one for one in told if one not in found]:
+            # One word is enough for few words: "la segunda".
+            if len(words & told[language]) >= (1 if len(words) <= 8 else 2 if len(words) <= 20 else 4):
+                found.add(language)
+    return frozenset(found)
+
+
+@cache
+def _compiled(language: str) -> dict[str, re.Pattern[str]]:
+    patterns: dict[str, list[str]] = {}
+    for cue in table():
+        if cue.language == language:
+            patterns.setdefault(cue.kind, []).append(cue.pattern)
+    return {kind: re.compile(_gathered(found), re.IGNORECASE) for kind, found in patterns.items()}
+
+
+def _gathered(patterns: Iterable[str]) -> str:
+    """Patterns as one that is tried fast: what starts a word only at words, what starts a text only there."""
+    words, starts, others = [], [], []
+    for branch in (branch for pattern in patterns for branch in _branches(pattern)):
+        if branch.startswith(r"\b"):
+            words.append(branch[2:])
+        elif branch.startswith("^"):
+            starts.append(branch[1:])
+        else:
+            others.append(branch)
+    grouped = [rf"\b(?=\w)(?:{'|'.join(words)})"] if words else []
+    grouped += [f"^(?:{'|'.join(starts)})"] if starts else []
+    return "|".join([*grouped, *others])
+
+
+def _branches(pattern: str) -> Iterator[str]:
+    """The alternatives of a pattern that stand in no group."""
+    depth = begun = at = 0
+    in_set = False
+    while at < len(pattern):
+        mark = pattern[at]
+        if mark == "\\":
+            at += 1
+        elif in_set:
+            in_set = mark != "]"
+        elif mark == "[":
+            in_set = True
+        elif mark in "()":
+            depth += 1 if mark == "(" else -1
+        elif mark == "|" and not depth:
+            yield pattern[begun:at]
+            begun = at + 1
+        at += 1
+    yield pattern[begun:]
+
+
+class Cues:
+    """The table in some languages, compiled: one pattern a kind."""
+
+    def __init__(self, languages: frozenset[str]) -> None:
+        self._patterns: dict[str, list[re.Pattern[str]]] = {cue.kind: [] for cue in table()}
+        for language in sorted(languages):
+            for kind, pattern in _compiled(language).items():
+                self._patterns[kind].append(pattern)
+        self._labels: dict[str, str] = {}
+
+    def kind_of(self, label: str) -> str:
+        """What a label announces (one of `LABELS`), empty where it is no known one."""
+        if not label or len(label) > _LABEL:
+            return ""
+        known = self._labels.get(label)
+        if known is None:
+            known = next((kind for kind in LABELS if self._announces(kind, label)), "")
+            if len(self._labels) < _KNOWN:
+                self._labels[label] = known
+        return known
+
+    def _announces(self, kind: str, label: str) -> bool:
+        short = len(label.split()) <= _SHORT
+        found = (pattern.search(label) for pattern in self._patterns[f"label.{kind}"])
+        return any(one is not None and (short or one.start() < _NEAR) for one in found)
+
+    def has(self, kind: str, text: str) -> bool:
+        """Whether a text holds a cue of a kind."""
+        return self.somewhere(kind, text[:_SEARCHED])
+
+    def somewhere(self, kind: str, text: str) -> bool:
+        """Whether a cue of a kind stands anywhere in a text of any length."""
+        return any(pattern.search(text) is not None for pattern in self._patterns[kind])
+
+
+@lru_cache(maxsize=16)
+def cues(languages: frozenset[str]) -> Cues:
+    """The compiled table of some languages; made at the first use."""
+    return Cues(languages)

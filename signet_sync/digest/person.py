@@ -1,0 +1,152 @@
+"""Reads what the person said: choices, bounds, wishes for the way of working, what is put off."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from signet_sync.digest.replies import asks, inquires, picked, proposal, resolved
+from signet_sync.digest.sentences import is_question, stems
+from signet_sync.digest.statements import POINTS_BACK, Said, bare, is_errand, kind_of
+from signet_sync.digest.talk import Kind, Stated, Talk
+from signet_sync.digest.turns import Message
+
+_SENTENCES = 40  # of a turn; more is no talk
+_TURNS = 500  # from the beginning, and as many from the end
+_HINGE = re.compile(
+    r"^(?:but|however|only|just|aber|nur|allerdings|mais|pero|mas|però|ma|но|только|不过|但|只是|ただ|でも|하지만|다만"
+    r"|단)(?!\w)[\s,，]*|^(?:不过|但是?|ただし?)",
+    re.IGNORECASE,
+)
+
+_CHOOSES = re.compile(
+    r"\b(?:use|make|go with|take|keep|instead|rather|nimm|lieber|usa|mejor|plutôt|meglio|melhor)\b|лучше|改|用|にし",
+    re.IGNORECASE,
+)
+_NAMELESS = re.compile(
+    r"^\W*(?:(?:delete|remove|drop|keep|skip|leave|add|fix|merge|revert|rename|change|update)(?: (?:it|them|that|this))?"
+    r"|both|either|neither|any|all|that|this|it|same|do (?:it|that|both)|beides?|alles?|les deux"
+    r"|ambos|ambas|os dois|as duas"
+    r"|entramb[ei]|оба|обе|都|两个都|両方|どちらも|둘 다)\W*$",
+    re.IGNORECASE,
+)
+
+
+def of_person(talk: Talk, report: int) -> Iterator[Stated]:
+    """The statements of each of the person's turns; `report` is where the assistant reported."""
+    first = talk.users[0][0] if talk.users else -1
+    for place, message in [*talk.users[:_TURNS], *talk.users[_TURNS:][-_TURNS:]]:
+        if len(message.text) > 4000 and message.text.lstrip().startswith(("#", "<")):
+            continue
+        yield from _Turn(
+            talk, place, message, first=place == first and talk.before(place) is None, closing=place > report >= 0
+        ).stated()
+
+
+class _Turn:
+    """One turn of the person; walks over its sentences."""
+
+    def __init__(self, talk: Talk, place: int, message: Message, *, first: bool, closing: bool) -> None:
+        self._talk, self._place, self._message = talk, place, message
+        before = None if first else talk.before(place)
+        after = talk.after(place)
+        self._previous = before[1].text if before else ""
+        # Behind a call it is no word of confirmation any more.
+        self._following = after[1].text if after and after[0] == place + 1 else ""
+        self._context = Said(
+            "", first=first, closing=closing, reply=bool(before) and asks(self._previous), previous=self._previous,
+            facts=inquires(self._previous), command=talk.command_before(place),
+        )  # fmt: skip
+        self._said = talk.heard(place)[:_SENTENCES]
+
+    def stated(self) -> list[Stated]:
+        at = 0
+        stated: list[Stated] = []
+        if self._previous and self._said:
+            stated += self._opening()
+            at = self._taken
+        while at < len(self._said):
+            sentence, line = self._said[at]
+            kind = self._kind(sentence, opens=at == 0)
+            if kind:
+                text = bare(sentence) or sentence
+                if (
+                    kind == "constraint"
+                    and at
+                    and POINTS_BACK.match(text)
+                    and self._kind(text_before := self._said[at - 1][0]) in (None, "decision")
+                    and not is_question(text_before)
+                ):
+                    text = f"{text_before} {text}"
+                    stated = [one for one in stated if one.text != bare(text_before)]
+                elif kind == "decision" and at == 0 and self._reason():
+                    text = ""
+                elif kind == "decision" and at == 0:
+                    text = self._whole(text)
+                    at = max(at, self._taken - 1)
+                if text:
+                    source = "bound" if kind == "constraint" else "person"
+                    stated.append(Stated(kind, text, line, self._place, source))
+            at += 1
+        return stated
+
+    def _kind(self, sentence: str, *, opens: bool = False) -> Kind | None:
+        return kind_of(self._context._replace(sentence=sentence, opens=opens), self._talk.cues)
+
+    _taken = 0
+
+    def _opening(self) -> Iterator[Stated]:
+        """What the first sentence takes up: an option of a list, or what was proposed."""
+        sentence, line = self._said[0]
+        if len(stems(sentence)) > 14 or is_question(sentence):
+            return
+        option, added = picked(sentence, self._previous)
+        if option:
+            self._taken = 1
+            kind = self._kind(added) if len(stems(added)) >= 2 else None
+            if kind in ("constraint", "preference"):
+                yield Stated(kind, bare(added), line, self._place, "bound")
+            elif len(stems(added)) >= 2:
+                option = f"{option} ({added})"
+            if (
+                len(self._said) > 1
+                and _HINGE.match(self._said[1][0])
+                and self._kind(self._said[1][0]) in (None, "decision")
+            ):
+                option, self._taken = f"{option}; {self._said[1][0]}", 2
+            yield Stated("decision", option, line, self._place, "pick")
+        elif not self._context.closing and self._talk.cues.has("yes", sentence) and len(stems(bare(sentence))) <= 3:
+            if self._kind(bare(sentence)) in ("constraint", "preference"):
+                return
+            offered = proposal(self._previous)
+            if offered == "":
+                self._taken = 1
+            if offered:
+                self._taken = 1
+                added = bare(sentence)
+                yield Stated(
+                    "decision", f"{offered} ({added})" if len(stems(added)) >= 2 else offered, line, self._place, "yes"
+                )
+
+    def _reason(self) -> bool:
+        """Whether a "no wait, they want it after all" only gives the reason for the choice behind it."""
+        return (
+            len(self._said) > 1
+            and self._talk.cues.has("retract", self._said[0][0])
+            and not _CHOOSES.search(self._said[0][0])
+            and self._kind(self._said[1][0]) == "decision"
+        )
+
+    def _whole(self, text: str) -> str:
+        """The first sentence so that it stands alone: as the assistant put it, with the next, behind the question."""
+        if len(stems(text)) >= 3:
+            return text
+        confirmed = resolved(text, self._previous, self._following)
+        if confirmed != text:
+            return confirmed
+        if len(self._said) > 1:
+            then = self._said[1][0]
+            if not is_question(then) and not is_errand(bare(then)) and self._kind(then) is None:
+                self._taken = 2
+                return f"{text.rstrip('.')}. {then}" if not text.endswith(("。", "！")) else text + then
+        return "" if _NAMELESS.match(text) else text

@@ -1,0 +1,50 @@
+"""Derives what a session came to from its transcript: outcome, decisions, bounds, blockers, next steps, status."""
+
+from __future__ import annotations
+
+from signet_sync.digest.person import of_person
+from signet_sync.digest.reports import hindered, of_prose, of_sections, reports
+from signet_sync.digest.sentences import stems
+from signet_sync.digest.standing import distinct, standing
+from signet_sync.digest.status import is_trivial, parting_of, status_of
+from signet_sync.digest.talk import Kind, Outcome, Stated, Status, Talk
+from signet_sync.digest.telling import told_of
+
+__all__ = ["ITEMS", "Kind", "Outcome", "Stated", "Status", "outcome"]
+
+ITEMS = 24
+
+
+def outcome(transcript: str) -> Outcome:
+    """The outcome of a (sanitized) transcript. Total, deterministic, linear."""
+    talk = Talk(transcript)
+    if not talk.assistants and not talk.users:
+        return Outcome(edited=talk.edited(), commands=talk.commands(), opening=talk.opening())
+    asked = _request(talk)
+    found = reports(talk)
+    best = next((one.place for one in found if one.late), -1)
+    stated = [*of_sections(talk, found), *of_person(talk, best), *of_prose(talk, found, "decision")]
+    stated = standing(talk, stated)
+    if not any(item.kind == "blocker" for item in stated):
+        stated += standing(talk, [*hindered(talk, found), *of_prose(talk, found, "blocker")])[:1]
+    if not any(item.kind == "next" and item.source == "section" for item in stated):
+        stated += standing(talk, list(of_prose(talk, found, "next")))
+    stated = distinct(stated)
+    status = status_of(talk, stated, found)
+    stated = [item for item in stated if _fits(item, status)][:ITEMS]
+    told = () if is_trivial(talk) else told_of(talk, found, stated, asked, status)
+    parting = parting_of(talk) if status == "aborted" else ""
+    return Outcome(told, tuple(stated), status, asked, talk.edited(), talk.commands(), talk.opening(), parting)
+
+
+def _fits(item: Stated, status: Status) -> bool:
+    """Whether a session that ended so can have such an item: where only questions were asked, nothing was chosen."""
+    if item.kind == "blocker":
+        return status == "blocked"
+    return status != "question-only" or item.kind == "preference" or item.source in ("section", "bound")
+
+
+def _request(talk: Talk) -> str:
+    """The first thing asked that says more than a greeting."""
+    lines = (sentence for place, _ in talk.users[:4] for sentence, _ in talk.heard(place))
+    return next((line for line in lines if len(stems(line)) >= 2), "")

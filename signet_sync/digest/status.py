@@ -1,0 +1,134 @@
+"""Tells how a session stands at its end: done, open, blocked, aborted, or only a question."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from signet_sync.digest.reports import Report, has_label
+from signet_sync.digest.sentences import is_question, split, stems
+from signet_sync.digest.statements import ORDERS, PUT_OFF, bare, is_errand
+from signet_sync.digest.talk import Stated, Status, Talk
+from signet_sync.digest.turns import Call
+
+# What a task is not finished without.
+_MUST_FOLLOW = re.compile(
+    r"^(?:deploy|finish|complete|merge)\b|\b(?:the|run the) (?:other|remaining|rest)\b|\brest(?:liche"
+    r"|lichen)\b|\bübrigen\b|\bles autres\b|\blos demás\b"
+    r"|остальн|其余|剩下的|残りの|나머지",
+    re.IGNORECASE,
+)
+# "What's left of the plan": what was asked is done in part.
+_PART_LEFT = re.compile(
+    r"\b(?:left|remain\w*|rest|missing) (?:of|from|in) (?:the|this|that|our)\b|\b(?:vom|des) plans?\b|\breste (?:du|de la)\b"
+    r"|\b(?:del|do|dal) (?:plan|plano|piano)\b|\b(?:remaining|further|other) (?:phases|stages|parts|steps of)\b",
+    re.IGNORECASE,
+)
+_ASKING = re.compile(
+    r"^(?:what|why|how|when|where|who|which|is|are|does|do|did|can|could|should|would|was|were|explain"
+    r"|tell me|whats|hows|wie|was"
+    r"|warum|wann|wo|wer|welche\w*|ist|sind|kann|comment|pourquoi|quel\w*|qu['’]|est-ce|cómo|por qué|qué"
+    r"|cuál\w*|cuándo|como|por que"
+    r"|o que|qual|come|perché|cosa|quale|как|почему|что|зачем|когда|где|какой"
+    r"|怎么|为什么|什么|如何|是不是|どう|なぜ|何|어떻게|왜|무엇)",
+    re.IGNORECASE,
+)
+
+
+def status_of(talk: Talk, stated: Sequence[Stated], found: Sequence[Report]) -> Status:
+    """The status at the end."""
+    if not talk.edits and not talk.commits and _only_asked(talk):
+        return "question-only"
+    if talk.interrupted >= max(0, talk.last_word, talk.last_edit):
+        return "aborted"
+    stopped = _stopped(talk)
+    if stopped and not _reported(talk, found) and not any(item.kind == "blocker" for item in stated):
+        return "aborted"
+    if any(item.kind == "blocker" for item in stated):
+        return "blocked"
+    return "open" if _unfinished(talk, stated, found) else "done"
+
+
+_REPORTED = 16  # stems; an answer to "stop" with as many reports of work
+
+
+def _stopped(talk: Talk) -> bool:
+    """Whether the person's last turn orders to stop, and what came behind it only put things away."""
+    if not talk.users:
+        return False
+    last = talk.users[-1][0]
+    if last < max([-1, *talk.edits]) or any(
+        place > last and len(stems(message.text)) >= _REPORTED for place, message in talk.assistants
+    ):
+        return False
+    return any(talk.cues.has("stop", sentence) for sentence, _ in talk.heard(talk.users[-1][0]))
+
+
+def _reported(talk: Talk, found: Sequence[Report]) -> bool:
+    last = talk.users[-1][0]
+    return any(talk.last_edit < one.place < last and has_label(talk.cues, one.message.text) for one in found)
+
+
+def _unfinished(talk: Talk, stated: Sequence[Stated], found: Sequence[Report]) -> bool:
+    for report in found:
+        if not report.late:
+            continue
+        marks = {passage.mark for passage in report.read}
+        if "open" in marks or {"done", "failed"} <= marks:
+            return True
+        for passage in report.read:
+            kind = talk.cues.kind_of(passage.label)
+            if kind == "next" and _PART_LEFT.search(passage.label):
+                return True
+            if kind in ("next", "plan"):
+                continue
+            if passage.label and talk.cues.has("unfinished", passage.label):
+                return True
+            if any(talk.cues.has("unfinished", one) for one in split(passage.text) if not is_question(one)):
+                return True
+    asked = talk.users[0][1].text[:400] if talk.users else ""
+    if any(item.kind == "next" and PUT_OFF.search(item.text) for item in stated if item.source == "person"):
+        return True
+    return any(item.kind == "next" and (_MUST_FOLLOW.search(item.text) or _named(item.text, asked)) for item in stated)
+
+
+def _named(text: str, asked: str) -> bool:
+    """Whether a next step is a part of the task as it was asked: "rest: navigation, tables, pdf preview"."""
+    parts = [part for part in re.split(r"[,:;]|\band\b|\bund\b", asked)[1:] if len(stems(part)) >= 2]
+    return any(stems(part) <= stems(text) for part in parts)
+
+
+def _only_asked(talk: Talk) -> bool:
+    """Whether nothing was to be done: greetings, questions, and what is said between them."""
+    if len(talk.runs) > 3:
+        return False
+    if is_trivial(talk):
+        return True
+    questions = 0
+    for place, _ in talk.users:
+        for sentence, _ in talk.heard(place):
+            said = bare(sentence)
+            if is_question(sentence) or _ASKING.match(said):
+                questions += 1
+            elif talk.cues.has("mode", said):
+                continue
+            elif is_errand(said) or ORDERS.match(said):
+                return False
+    return questions > 0
+
+
+def is_trivial(talk: Talk) -> bool:
+    """Whether nothing was said and done but a greeting."""
+    if any(isinstance(turn, Call) for turn in talk.turns):
+        return False
+    return sum(len(stems(message.text)) for _, message in talk.users[:40]) <= 8 and not any(
+        is_question(sentence) for place, _ in talk.users[:40] for sentence, _ in talk.heard(place)
+    )
+
+
+def parting_of(talk: Talk) -> str:
+    """What the person said of a session that was stopped, behind the bare order to stop."""
+    if not talk.users or len(talk.users) < 2:
+        return ""
+    said = [sentence for sentence, _ in talk.heard(talk.users[-1][0]) if not is_question(sentence)]
+    return next((one for one in said if len(stems(one)) >= 3), "")
