@@ -44,7 +44,7 @@ class Scene:
             project="/home/ada/zxvproject",
             captured_at="2026-03-25T10:00:00.000Z",
             summary="# Work\n\n## Decisions\n\n- The zxvdecision lantern shall be lit.\n- DB: zxvdb\n",
-            transcript="## User · 2026-03-25T09:00:00.000Z\n\nzxvtalk about it.\n",
+            transcript="## User · 2026-03-25T09:00:00.000Z\n\nzxvtalk about the retry loop of src/queue.py.\n",
             memory_sentence="Bounded the zxvsentence retry loop of src/queue.py so that it drains at last.",
         )
         self.own = self.remember("Ada calls the zxvmemory lantern her own", "--tag", "zxvtag")

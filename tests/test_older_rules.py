@@ -360,7 +360,8 @@ def test_rows_pages_and_full_text_follow_and_files_and_seals_stay(vault: Vault) 
     assert vault.rows("select * from seals order by path") == seals
     assert contents(vault.memory) == before
     assert vault.dump() == vault.dump_from_scratch()
-    assert vault.rows("select value from meta where key = 'sanitizer'") == [(sanitizer_stamp(),)]
+    ((stamp,),) = vault.rows("select value from meta where key = 'sanitizer'")
+    assert stamp.startswith(sanitizer_stamp())
 
 
 def test_a_look_at_a_few_files_derives_their_rows_anew(vault: Vault) -> None:

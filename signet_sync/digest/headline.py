@@ -49,9 +49,10 @@ def headline(outcome: Outcome, contexts: Sequence[SessionContext]) -> str | None
         return None
     first = contexts[0]
     for text in _shorter(said):
-        # Signet shows one of its own in place of one that names no anchor of its kind; a file's name is one to both.
-        for place in ("", f"{first.token}--{first.kind}.md: "):
-            sentence = _anchored(place + text, outcome, first)
+        # Signet shows one of its own in place of one that names no anchor of its kind: without a project often the
+        # word "session", else what the text names first; a file's name is one to both.
+        for form in ("{}", f"{{}} (session of {first.day})", f"{first.token}--{first.kind}.md: {{}}"):
+            sentence = _anchored(form.format(_END.sub("", text)), outcome, first)
             signets = all(passes_signet(sentence, context.body, context.project) for context in contexts)
             if signets and passes_strict(sentence, *contexts):
                 return sentence

@@ -34,6 +34,7 @@ from signet_sync.contracts.names import artifact_name
 from signet_sync.errors import DatabaseCorrupt
 from signet_sync.index import artifacts, lines, schema
 from signet_sync.index.database import Database, is_suspect
+from signet_sync.index.schema import VERSION
 from signet_sync.index.search import search
 
 PAGE = 4096
@@ -341,7 +342,9 @@ def test_a_table_that_is_only_half_readable_is_read_from_both_ends(tmp_path: Pat
     assert 1800 < len(kept) < 2000 and {"n-000000000000", "n-000000001999"} <= kept
 
 
-@pytest.mark.parametrize(("place", "bit"), [(63, 1), (71, 4)], ids=["the version", "the program's mark"])
+@pytest.mark.parametrize(
+    ("place", "bit"), [(63, VERSION ^ (VERSION - 1)), (71, 4)], ids=["the version", "the program's mark"]
+)
 def test_a_header_that_names_another_version_or_program_is_not_believed(folder: Path, place: int, bit: int) -> None:
     vault = Vault(folder / "vault")
     before = native(vault.db)
