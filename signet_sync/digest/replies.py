@@ -26,6 +26,11 @@ _ORDINALS = (
     ("third", "dritte", "tercera", "terceira", "terza", "трет", "三"),
     ("四",),
 )
+_POLITE = re.compile(
+    r"(?:please|pls|bitte|s['’]il te plaît|stp|por favor|per favore|пожалуйста|吧|(?:で)?お願いします|に?して(?:ください)?"
+    r"|がいい(?:です)?|です|로? ?해 ?주세요|로? ?하죠|요)?[\s.!。！]*$",
+    re.IGNORECASE,
+)
 _OPTION = re.compile(
     r"^([ \t]{0,20})(?:[-*+]\s+)?(?:\*\*)?(?:option\s+|variante?\s+|opci[oó]n\s+|opção\s+|opzione\s+"
     r"|вариант\s+|方案\s*|案\s*)?"
@@ -64,7 +69,7 @@ _PROPOSES = re.compile(
 )
 # A proposal of what to do in the next minute chooses nothing.
 _NEXT_STEP = re.compile(
-    r"\bi(?:['’]d| would)(?: now| then| next| first)? (?:run|test|check|look|commit|push|start|continue|rerun|measure|verify"
+    r"\bi(?:['’]d| would)(?: now| then| next| first)? (?:run|test|check|look|commit|push|start|continue|rerun|measure|verify|fix"
     r"|review|merge|deploy|investigate|wait|begin|do the)\b|\bnext i\b",
     re.IGNORECASE,
 )
@@ -102,13 +107,32 @@ def asks(text: str) -> bool:
     return any((is_question(one) and not _INQUIRES.search(one)) or _PROPOSES.search(one) for one in last)
 
 
-def inquires(text: str) -> bool:
-    """Whether a message ends by asking for a fact: "does the data sheet cover it?"."""
+def inquires(text: str) -> tuple[bool, bool]:
+    """Whether a message ends by asking for a fact, and whether it asks for yes or no: "does the sheet cover it?"."""
     question = _question(text)
     clause = re.split(r"[;,:]\s", question)[-1]
-    return _FACT.match(clause) is not None and not _OR.search(clause)
+    if _OR.search(question) or _DECIDES.search(clause):
+        return False, False
+    whether = _FACT.match(clause) is not None
+    return whether or _FACTS.match(clause) is not None, whether
 
 
+# What is, was or where it is; not what it should be.
+_FACTS = re.compile(
+    r"(?:and |so |but )?(?:where|which|what|who|when|since when|how (?:many|much|often|long|old|big|large))\b(?: \w+){0,2}"
+    r" (?:is|are|was|were|did|has|have|does|do you (?:know|see|use|run|have))\b"
+    r"|(?:can|could) you (?:check|look|try|send|paste|confirm|restart|share|tell|show)\b|do you know\b"
+    r"|(?:wo|seit wann|welche \w+|wie viele \w+|wer) (?:ist|sind|liegt|läuft|hat|war|steht)\b|où (?:est|sont|se trouve)\b"
+    r"|depuis quand\b|¿?(?:dónde|desde cuándo|quién) (?:está|están|es|vive)\b|onde (?:está|fica|é)\b|desde quando\b|dov['’]è\b"
+    r"|da quando\b|где (?:лежит|находится|стоит)|с каких пор|.{0,20}(?:在哪|是什么版本|什么时候开始)|いつから|どこに(?:あり|ある)"
+    r"|언제부터|어디에? 있",
+    re.IGNORECASE,
+)
+_DECIDES = re.compile(
+    r"\b(?:should|shall|may|must|want|prefer|would|allowed|ok(?:ay)?|fine|enough|keep|limit|maximum|minimum|soll\w*|darf|dürfen"
+    r"|doit|faut|debe\w*|deve|devono|part of)\b|должн|нужно|应该|要不要|べき|좋을",
+    re.IGNORECASE,
+)
 _FACT = re.compile(
     r"(?:and |so |but )?(?:is|are|was|were|does|did|has|have|do) (?!(?:you|we) (?:want|prefer|need|like|wish)\b)"
     r"|(?:ist|sind|war|hat|haben|gibt es|läuft|liegt) |(?:est-ce que|y a-t-il|est-il|est-elle) |¿?(?:está|están|hay|es|son|tiene) "
@@ -136,7 +160,8 @@ def picked(sentence: str, previous: str) -> tuple[str, str]:
     said = next((text for key, text in options if key == name or key == str(number)), "")
     if not said and 0 < number <= len(options):
         said = options[number - 1][1]
-    return (_unmarked(said), reply[pick.end() :].strip(" .,;:!-–—。，")) if said else ("", "")
+    added = reply[pick.end() :].strip(" .,;:!-–—。，")
+    return (_unmarked(said), "" if _POLITE.match(added) else added) if said else ("", "")
 
 
 def proposal(text: str) -> str | None:
