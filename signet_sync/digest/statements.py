@@ -123,7 +123,8 @@ def _of_person(said: Said, cues: Cues) -> Kind | None:
         if cues.has("no", said.sentence) and len(stems(text)) < 2:
             return None
     if (
-        len(stems(text) - _INTERJECTIONS) < 1
+        (said.closing and cues.has("stop", text))
+        or len(stems(text) - _INTERJECTIONS) < 1
         or _is_news(text)
         or cues.has("mode", text)
         or (cues.has("later", text) and len(stems(text)) < 4)
@@ -137,7 +138,7 @@ def _of_person(said: Said, cues: Cues) -> Kind | None:
         return "decision"
     if not (said.reply and said.opens) or POINTS_BACK.match(text):
         return None
-    if cues.has("blocked", text) or cues.has("awaits", text):
+    if any(cues.has(kind, text) for kind in ("blocked", "awaits", "asks")):
         return None
     if said.facts and not (said.whether and len(stems(text)) >= _TOLD):
         return None
@@ -237,7 +238,10 @@ def _replaces(text: str, cues: Cues) -> bool:
         return False
     head, tail = parts
     return (
-        (ORDERS.match(head) is not None or (IS_CJK.search(head) is not None and cues.has("correction", head) and not cues.has("duty", head)))
+        (
+            ORDERS.match(head) is not None
+            or (IS_CJK.search(head) is not None and cues.has("correction", head) and not cues.has("duty", head))
+        )
         and len(stems(head)) >= 1
         and not cues.has("bound", head)
         and cues.has("bound", tail)
