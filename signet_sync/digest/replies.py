@@ -11,7 +11,7 @@ _PICK = re.compile(
     r"^(?:i think |i['’]d say |probably )?(?:(?:let['’]?s (?:do|go with|take)|go with|use|take|i(?:['’]d"
     r"| would) (?:go with|take)|option|variant|variante|opci[oó]n"
     r"|opção|opzione|вариант|方案|案|オプション|choose|nimm|die|der|das|la|le|el|il|a|the)\s*)*"
-    r"\(?(?P<pick>\d|[a-e]|[一二三四]|(?:first|second|third|former|latter|erste|zweite|dritte|premi[eè]re?|deuxi[eè]me"
+    r"[#(]?(?P<pick>\d|(?:middle|last|letzte[nrs]?|dernière?|última|ultima|последн\w+|最后|最後)|[a-e]|[一二三四]|(?:first|second|third|former|latter|erste|zweite|dritte|premi[eè]re?|deuxi[eè]me"
     r"|seconde?|primera|segunda|tercera|primeira|terceira|prima|seconda|terza|перв\w+|втор\w+|трет\w+|두 번째"
     r"|첫 번째|첫째|둘째))\)?"
     r"(?: one| option| variant| вариант)?(?:つ目|番目?|个|个吧)?(?:の方)?(?:로|で)?(?=で|$|[\s.,;:!)。，、])",
@@ -50,6 +50,8 @@ _LISTED = re.compile(
     r"(?:or|oder|ou|o|или)\s(?P<last>[^.?!\n]{3,160})",
     re.IGNORECASE,
 )
+_MIDDLE = ("middle",)
+_LAST = ("last", "letzte", "derni", "última", "ultima", "последн", "最后", "最後")
 _EITHER = re.compile(
     r"\b(?:either|entweder|soit|ou bien)\s(?P<one>[^.?!]{4,160}?),?\s(?:or|oder|soit"
     r"|ou bien)\s(?P<other>[^.?!]{4,200})",
@@ -104,16 +106,18 @@ _INQUIRES = re.compile(
 def asks(text: str) -> bool:
     """Whether a message ends by asking for a choice or proposing one."""
     last = split(" ".join(text.rstrip()[-600:].split()))[-3:]
-    return any((is_question(one) and not _INQUIRES.search(one)) or _PROPOSES.search(one) for one in last)
+    return any(
+        (is_question(one) and not _INQUIRES.search(one)) or _PROPOSES.search(one) or _EITHER.search(one) for one in last
+    )
 
 
 def inquires(text: str) -> tuple[bool, bool]:
     """Whether a message ends by asking for a fact, and whether it asks for yes or no: "does the sheet cover it?"."""
     question = _question(text)
     clause = re.split(r"[;,:]\s", question)[-1]
-    if _OR.search(question) or _DECIDES.search(clause):
+    if _OR.search(question, 2) or _DECIDES.search(clause):
         return False, False
-    whether = _FACT.match(clause) is not None
+    whether = _FACT.match(clause) is not None or _BY_NOW.search(clause) is not None
     return whether or _FACTS.match(clause) is not None, whether
 
 
@@ -121,11 +125,18 @@ def inquires(text: str) -> tuple[bool, bool]:
 _FACTS = re.compile(
     r"(?:and |so |but )?(?:where|which|what|who|when|since when|how (?:many|much|often|long|old|big|large))\b(?: \w+){0,2}"
     r" (?:is|are|was|were|did|has|have|does|do you (?:know|see|use|run|have))\b"
-    r"|(?:can|could) you (?:check|look|try|send|paste|confirm|restart|share|tell|show)\b|do you know\b"
+    r"|(?:can|could) you\b|do you know\b"
+    r"|(?:welche \w+|was für \w+) (?:nutzt|benutzt|verwendest|hast)\b|quelle? \w+(?: de \w+)? (?:utilises|as|est)\b"
+    r"|¿?qué \w+(?: de \w+)? (?:usas|tienes|es)\b|(?:que|qual) \w+(?: d\w+ \w+)? (?:usa|tem|é)\b|(?:che|quale) \w+(?: di \w+)? (?:usi|usa|hai|è)\b"
+    r"|как(?:ая|ой|ую) \w+ (?:у|сто|использ)"
     r"|(?:wo|seit wann|welche \w+|wie viele \w+|wer) (?:ist|sind|liegt|läuft|hat|war|steht)\b|où (?:est|sont|se trouve)\b"
-    r"|depuis quand\b|¿?(?:dónde|desde cuándo|quién) (?:está|están|es|vive)\b|onde (?:está|fica|é)\b|desde quando\b|dov['’]è\b"
+    r"|depuis quand\b|¿?(?:dónde|desde cuándo|quién) \w+|onde (?:está|fica|é)\b|desde quando\b|dov['’]è\b"
     r"|da quando\b|где (?:лежит|находится|стоит)|с каких пор|.{0,20}(?:在哪|是什么版本|什么时候开始)|いつから|どこに(?:あり|ある)"
     r"|언제부터|어디에? 있",
+    re.IGNORECASE,
+)
+_BY_NOW = re.compile(
+    r"\b(?:already|still|yet|schon|noch|déjà|encore|ya|todavía|já|ainda|già|ancora)\b|уже|ещ[её]|已经|还在|もう|まだ|이미|아직",
     re.IGNORECASE,
 )
 _DECIDES = re.compile(
@@ -157,6 +168,10 @@ def picked(sentence: str, previous: str) -> tuple[str, str]:
     number = (
         int(name) if name.isdigit() else next((n for n, words in enumerate(_ORDINALS, 1) if name.startswith(words)), 0)
     )
+    if not number and name.startswith(_MIDDLE):
+        number = (len(options) + 1) // 2
+    elif not number and name.startswith(_LAST):
+        number = len(options)
     said = next((text for key, text in options if key == name or key == str(number)), "")
     if not said and 0 < number <= len(options):
         said = options[number - 1][1]

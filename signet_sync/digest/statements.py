@@ -65,7 +65,7 @@ ORDERS = re.compile(
 )
 # A sentence that begins so says what it is about in the one before.
 POINTS_BACK = re.compile(
-    r"^(?:it|this|that|they|these|those|he|she|es|das|dies\w*|sie|il|elle|ils|ce|cela|ça|esto|eso|lo|la"
+    r"^(?:its|thats|theyre|i (?:think|guess|believe) (?:it|that|they|he|she)|it|this|that|they|these|those|he|she|es|das|dies\w*|sie|il|elle|ils|ce|cela|ça|esto|eso|lo|la"
     r"|los|las|isso|isto|ela|ele"
     r"|ciò|quest[oaie]|quell[oaie]|это|он[аои]?|它|这|那|これ|それ|그것|이것)(?=['’\s,])|^(?:它|这|那|これ|それ)",
     re.IGNORECASE,
@@ -103,7 +103,7 @@ def kind_of(said: Said, cues: Cues) -> Kind | None:
 
 def _of_person(said: Said, cues: Cues) -> Kind | None:
     text = unquoted(bare(said.sentence) or said.sentence)
-    if is_question(said.sentence) and not _WISH.match(text):
+    if (is_question(said.sentence) or _ASKS.search(text)) and not _WISH.match(text):
         return None
     kind = _lasting(said, text, cues)
     if kind is None and len(text) <= 300 and cues.has("choice", text) and not _SUPPOSES.search(text[:40]):
@@ -124,6 +124,7 @@ def _of_person(said: Said, cues: Cues) -> Kind | None:
             return None
     if (
         (said.closing and cues.has("stop", text))
+        or is_ack(text)
         or len(stems(text) - _INTERJECTIONS) < 1
         or _is_news(text)
         or cues.has("mode", text)
@@ -132,7 +133,7 @@ def _of_person(said: Said, cues: Cues) -> Kind | None:
         return None
     if said.reply and on_topic(text, said.previous):
         return "decision"
-    if (is_errand(text) and not _REPLACES.search(text)) or _OBSERVES.match(text):
+    if (is_errand(text) and not _REPLACES.search(text)) or _OBSERVES.match(text) or _SEES.search(text):
         return None
     if cues.has("correction", text):
         return "decision"
@@ -145,10 +146,12 @@ def _of_person(said: Said, cues: Cues) -> Kind | None:
     return "decision"
 
 
+# A question without its mark: "wait, what does that mean".
+_ASKS = re.compile(r"(?:^|, )(?:what|why|how|which|who) (?:does|is|do|did|are|was|were|not|about|if)\b", re.IGNORECASE)
 # Of no content where nothing else is said: "wait no!".
 _INTERJECTIONS = stems("wait sorry never mind hmm scratch please moment espera aspetta attends")
 # As many words behind a question for a fact choose something: "chapter 7" only tells.
-_TOLD = 3
+_TOLD = 4
 _REPLACES = re.compile(
     r"\binstead\b|\brather than\b|\bstatt(?:dessen)?\b|\bau lieu d|\ben vez de\b|\bem vez de\b", re.IGNORECASE
 )
@@ -164,6 +167,13 @@ _OBSERVES = re.compile(
     r"^(?:(?:now|still|and|but|hm+|oh) )*(?:it|this|that|they|there|i|the \w+(?: \w+)?) (?:(?:now|still|also|always) )*"
     r"(?:fail\w*|crash\w*|errors?|return(?:s|ed)|shows?|showed|prints?|printed|says|said|gives?|gave|gets?|got|hangs?|hung|breaks?"
     r"|broke|happen\w*|takes?|took|looks?|seems?|worked|ran|restarted|tried|pulled|checked|saw|see|found)\b",
+    re.IGNORECASE,
+)
+_SEES = re.compile(
+    r"\b(?:i|we) (?:still |now |only )?(?:get|see|got|saw)\b|\bsame (?:thing|error|problem|result|here)\b"
+    r"|\bwrong (?:window|chat|tab|session|project)\b|\bthat['’]?s (?:weird|odd|strange|interesting|funny)\b|^jetzt (?:kommt|kommen|ist|sind|geht)\b|\bimmer noch\b"
+    r"|\btoujours (?:pareil|l[ea] même)\b|\bbizarre\b|\bsigue (?:fallando|igual)\b|\bmismo error\b|\bmesmo erro\b"
+    r"|\bstesso errore\b|\bstrano\b|^теперь\b|та же|вс[её] равно|还是报|同样的|奇怪|同じエラー|変わりません|おかしい|똑같|여전히",
     re.IGNORECASE,
 )
 # Said in parting, it plans nothing: "have a nice weekend", "see you tomorrow".
@@ -200,7 +210,7 @@ _ARRIVES = re.compile(
     r"\b(?:arrives?|is due|comes in|gets here|kommt|llega|chega|arrive|arriva|приход\w+|прид[её]т)\b|到货|届く|届き|도착",
     re.IGNORECASE,
 )
-_SWITCH = re.compile(r"\b(?:switch|drop|replace|move)\b.{1,80}\b(?:to|by|with|for)\b", re.IGNORECASE)
+_SWITCH = re.compile(r"\b(?:switch|drop|replace)\b.{1,80}\b(?:to|by|with|for)\b", re.IGNORECASE)
 
 
 def _lasting(said: Said, text: str, cues: Cues) -> Kind | None:
@@ -213,8 +223,9 @@ def _lasting(said: Said, text: str, cues: Cues) -> Kind | None:
         return "preference"
     stops = said.closing and cues.has("stop", text)
     if cues.has("bound", text) and not stops:
-        if said.reply and said.opens and _STAYS.search(text) and not _STRICT.search(text):
-            return "decision"
+        if said.reply and said.opens and not said.closing:
+            if _THEN.search(text) or (_STAYS.search(text) and not _STRICT.search(text[4:])):
+                return "decision"
         if _replaces(text, cues):
             return None if said.first else "decision"
         return "preference" if said.command and _names_program(text, said.command) else "constraint"
@@ -224,7 +235,10 @@ def _lasting(said: Said, text: str, cues: Cues) -> Kind | None:
 
 
 # How a thing shall behave, where it answers a question: "points stay in the region where they were earned".
-_STAYS = re.compile(r"\bstays? (?:in|on|at|where|with)\b|\bbleib\w* (?:in|bei|auf)\b", re.IGNORECASE)
+_THEN = re.compile(r"\bthen[.!]?$", re.IGNORECASE)
+_STAYS = re.compile(
+    r"^leave (?:it|them|that|those)\b|\bstays? (?:in|on|at|where|with)\b|\bbleib\w* (?:in|bei|auf)\b", re.IGNORECASE
+)
 _STRICT = re.compile(
     r"\b(?:must|never|cannot|can['’]?t|only|no|not|don['’]?t|ha(?:s|ve) to|needs? to|rule|nicht|kein\w*|nur|muss)\b",
     re.IGNORECASE,

@@ -129,7 +129,8 @@ def _only_asked(talk: Talk) -> bool:
     return questions > 0
 
 
-_GREETING = 9  # stems of all that is answered to a greeting
+_TRIES = re.compile(r"(?:just )?(?:test|check|try|hold)\w*\b", re.IGNORECASE)
+_GREETING = 16  # stems of all that is answered to a greeting
 
 
 def is_trivial(talk: Talk) -> bool:
@@ -137,6 +138,9 @@ def is_trivial(talk: Talk) -> bool:
     if any(isinstance(turn, Call) for turn in talk.turns):
         return False
     if sum(len(stems(message.text)) for _, message in talk.assistants[:40]) > _GREETING:
+        return False
+    heard = [bare(sentence) for place, _ in talk.users[:40] for sentence, _ in talk.heard(place)]
+    if any(_ASKING.match(one) or (is_errand(one) and not _TRIES.match(one)) for one in heard):
         return False
     return sum(len(stems(message.text)) for _, message in talk.users[:40]) <= 8 and not any(
         is_question(sentence) for place, _ in talk.users[:40] for sentence, _ in talk.heard(place)
