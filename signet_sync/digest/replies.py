@@ -113,7 +113,8 @@ def asks(text: str) -> bool:
 
 def inquires(text: str) -> tuple[bool, bool]:
     """Whether a message ends by asking for a fact, and whether it asks for yes or no: "does the sheet cover it?"."""
-    question = _question(text)
+    lines = reversed(text.rstrip()[-600:].split("\n"))
+    question = next((one for line in lines for one in reversed(split(line)) if is_question(one)), "")
     clause = re.split(r"[;,:]\s", question)[-1]
     if _OR.search(question, 2) or _DECIDES.search(clause):
         return False, False
