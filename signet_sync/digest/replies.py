@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+from signet_sync.digest.cues import gathered
 from signet_sync.digest.sentences import is_question, sentences, split, stems
 from signet_sync.digest.statements import bare
 
@@ -58,15 +59,19 @@ _EITHER = re.compile(
     re.IGNORECASE,
 )
 _PROPOSES = re.compile(
-    r"\bi(?:['’]d| would) (?!not\b|say\b|guess\b|need\b|be (?:happy|glad)|love\b|like to know)\w+"
-    r"|\bi (?:suggest|propose|recommend)\b|\bi can\b"
-    r"|\bmy (?:suggestion|recommendation|proposal)\b"
-    r"|\bich würde\b|\bich schlage\b|\bmein vorschlag\b|\bje propose\b|\bje (?:mettrais|ferais|prendrais"
-    r"|suggère)\b|\bpropongo\b"
-    r"|\byo (?:usaría|haría|pondría)\b|\bsugiero\b|\bsugiro\b|\beu (?:usaria|faria|colocaria)\b"
-    r"|\bproporrei\b|\bmetterei\b|\bя бы\b"
-    r"|\bпредлагаю\b|\bcould\b.{3,120}\bor\b|\bon pourrait\b|\b(?:könnte man|man könnte|wir könnten)\b|\bse podría\b|\bpodríamos\b"
-    r"|\bpoderíamos\b|\bsi potrebbe\b|\bpotremmo\b|можно .{3,80} или |可以.{2,80}(?:或者|也可以)|建议|我会用|提案|と思います|がよいと|추천|제안",
+    gathered(
+        [
+            r"\bi(?:['’]d| would) (?!not\b|say\b|guess\b|need\b|be (?:happy|glad)|love\b|like to know)\w+"
+            r"|\bi (?:suggest|propose|recommend)\b|\bi can\b"
+            r"|\bmy (?:suggestion|recommendation|proposal)\b"
+            r"|\bich würde\b|\bich schlage\b|\bmein vorschlag\b|\bje propose\b|\bje (?:mettrais|ferais|prendrais"
+            r"|suggère)\b|\bpropongo\b"
+            r"|\byo (?:usaría|haría|pondría)\b|\bsugiero\b|\bsugiro\b|\beu (?:usaria|faria|colocaria)\b"
+            r"|\bproporrei\b|\bmetterei\b|\bя бы\b"
+            r"|\bпредлагаю\b|\bcould\b.{3,120}\bor\b|\bon pourrait\b|\b(?:könnte man|man könnte|wir könnten)\b|\bse podría\b|\bpodríamos\b"
+            r"|\bpoderíamos\b|\bsi potrebbe\b|\bpotremmo\b|можно .{3,80} или |可以.{2,80}(?:或者|也可以)|建议|我会用|提案|と思います|がよいと|추천|제안"
+        ]
+    ),
     re.IGNORECASE,
 )
 # A proposal of what to do in the next minute chooses nothing.
@@ -87,6 +92,7 @@ _WHICH = re.compile(
     re.IGNORECASE,
 )
 _OR = re.compile(r"\b(?:or|oder|ou|o|или|eller)\b|还是|それとも|아니면", re.IGNORECASE)
+_NAMED = 6  # stems of a reply that may be an option's name
 _SHORT = 3  # stems; a reply with fewer does not stand alone
 _PLANS = re.compile(
     r"^(?:i['’]?(?:ll| will|m)|let me|ich (?:werde|schaue|rechne)|je vais|voy a|vou|sto|смотрю|我来|まず)\b"
@@ -156,12 +162,12 @@ _FACT = re.compile(
 def picked(sentence: str, previous: str) -> tuple[str, str]:
     """The option that a reply chooses, and what the reply adds to it; empty where it chooses none."""
     reply = bare(sentence)
-    options = _options(previous)
+    pick = _EAST_PICK.match(reply) or _PICK.match(reply)
+    options = _options(previous) if pick or len(stems(reply)) <= _NAMED else []
     if not options:
         return "", ""
-    pick = _EAST_PICK.match(reply) or _PICK.match(reply)
     if pick is None:
-        named = [said for _, said in options if len(stems(reply)) <= 6 and stems(reply) & stems(said)]
+        named = [said for _, said in options if stems(reply) & stems(said)]
         best = max((len(stems(reply) & stems(said)) for said in named), default=0)
         named = [said for said in named if len(stems(reply) & stems(said)) == best]
         return (_unmarked(named[0]), "") if len(named) == 1 and best == len(stems(reply)) else ("", "")
@@ -249,7 +255,7 @@ def _options(text: str) -> list[tuple[str, str]]:
         return lists[latest]
     if inline:
         return inline
-    if listed := _LISTED.search(end):
+    if ": " in end and (listed := _LISTED.search(end)):
         told = [*re.split(r",\s+", listed["list"]), listed["last"]]
         return [(str(number), one.strip()) for number, one in enumerate(told, 1)]
     either = _EITHER.search(end)
