@@ -74,10 +74,10 @@ def _compiled(language: str) -> dict[str, re.Pattern[str]]:
     for cue in table():
         if cue.language == language:
             patterns.setdefault(cue.kind, []).append(cue.pattern)
-    return {kind: re.compile(_gathered(found), re.IGNORECASE) for kind, found in patterns.items()}
+    return {kind: re.compile(gathered(found), re.IGNORECASE) for kind, found in patterns.items()}
 
 
-def _gathered(patterns: Iterable[str]) -> str:
+def gathered(patterns: Iterable[str]) -> str:
     """Patterns as one that is tried fast: what starts a word only at words, what starts a text only there."""
     words, starts, others = [], [], []
     for branch in (branch for pattern in patterns for branch in _branches(pattern)):

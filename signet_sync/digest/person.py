@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from signet_sync.digest.replies import asks, inquires, picked, proposal, resolved
 from signet_sync.digest.sentences import is_question, stems
-from signet_sync.digest.statements import POINTS_BACK, Said, bare, is_errand, kind_of
+from signet_sync.digest.statements import POINTS_BACK, Said, bare, is_ack, is_errand, kind_of, on_topic
 from signet_sync.digest.talk import Kind, Stated, Talk
 from signet_sync.digest.turns import Message
 
@@ -53,9 +53,10 @@ class _Turn:
         self._previous = before[1].text if before else ""
         # Behind a call it is no word of confirmation any more.
         self._following = after[1].text if after and after[0] == place + 1 else ""
+        facts, whether = inquires(self._previous)
         self._context = Said(
             "", first=first, closing=closing, reply=bool(before) and asks(self._previous), previous=self._previous,
-            facts=inquires(self._previous), command=talk.command_before(place),
+            facts=facts, whether=whether, command=talk.command_before(place),
         )  # fmt: skip
         self._said = talk.heard(place)[:_SENTENCES]
 
@@ -123,7 +124,7 @@ class _Turn:
                 self._taken = 1
             if offered:
                 self._taken = 1
-                added = bare(sentence)
+                added = "" if self._talk.cues.has("yes", bare(sentence)) or is_ack(bare(sentence)) else bare(sentence)
                 yield Stated(
                     "decision", f"{offered} ({added})" if len(stems(added)) >= 2 else offered, line, self._place, "yes"
                 )
@@ -139,7 +140,7 @@ class _Turn:
 
     def _whole(self, text: str) -> str:
         """The first sentence so that it stands alone: as the assistant put it, with the next, behind the question."""
-        if len(stems(text)) >= 3:
+        if len(stems(text)) >= 3 or on_topic(text, self._previous):
             return text
         confirmed = resolved(text, self._previous, self._following)
         if confirmed != text:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+from signet_sync.digest.cues import gathered
 from signet_sync.digest.sentences import is_question, sentences, split, stems
 from signet_sync.digest.statements import bare
 
@@ -11,7 +12,7 @@ _PICK = re.compile(
     r"^(?:i think |i['’]d say |probably )?(?:(?:let['’]?s (?:do|go with|take)|go with|use|take|i(?:['’]d"
     r"| would) (?:go with|take)|option|variant|variante|opci[oó]n"
     r"|opção|opzione|вариант|方案|案|オプション|choose|nimm|die|der|das|la|le|el|il|a|the)\s*)*"
-    r"\(?(?P<pick>\d|[a-e]|[一二三四]|(?:first|second|third|former|latter|erste|zweite|dritte|premi[eè]re?|deuxi[eè]me"
+    r"[#(]?(?P<pick>\d|(?:middle|last|letzte[nrs]?|dernière?|última|ultima|последн\w+|最后|最後)|[a-e]|[一二三四]|(?:first|second|third|former|latter|erste|zweite|dritte|premi[eè]re?|deuxi[eè]me"
     r"|seconde?|primera|segunda|tercera|primeira|terceira|prima|seconda|terza|перв\w+|втор\w+|трет\w+|두 번째"
     r"|첫 번째|첫째|둘째))\)?"
     r"(?: one| option| variant| вариант)?(?:つ目|番目?|个|个吧)?(?:の方)?(?:로|で)?(?=で|$|[\s.,;:!)。，、])",
@@ -25,6 +26,11 @@ _ORDINALS = (
     ("second", "latter", "zweite", "deuxi", "segunda", "seconda", "втор", "두 번째", "둘째", "二"),
     ("third", "dritte", "tercera", "terceira", "terza", "трет", "三"),
     ("四",),
+)
+_POLITE = re.compile(
+    r"(?:please|pls|bitte|s['’]il te plaît|stp|por favor|per favore|пожалуйста|吧|(?:で)?お願いします|に?して(?:ください)?"
+    r"|がいい(?:です)?|です|로? ?해 ?주세요|로? ?하죠|요)?[\s.!。！]*$",
+    re.IGNORECASE,
 )
 _OPTION = re.compile(
     r"^([ \t]{0,20})(?:[-*+]\s+)?(?:\*\*)?(?:option\s+|variante?\s+|opci[oó]n\s+|opção\s+|opzione\s+"
@@ -45,26 +51,32 @@ _LISTED = re.compile(
     r"(?:or|oder|ou|o|или)\s(?P<last>[^.?!\n]{3,160})",
     re.IGNORECASE,
 )
+_MIDDLE = ("middle",)
+_LAST = ("last", "letzte", "derni", "última", "ultima", "последн", "最后", "最後")
 _EITHER = re.compile(
     r"\b(?:either|entweder|soit|ou bien)\s(?P<one>[^.?!]{4,160}?),?\s(?:or|oder|soit"
     r"|ou bien)\s(?P<other>[^.?!]{4,200})",
     re.IGNORECASE,
 )
 _PROPOSES = re.compile(
-    r"\bi(?:['’]d| would) (?!not\b|say\b|guess\b|need\b|be (?:happy|glad)|love\b|like to know)\w+"
-    r"|\bi (?:suggest|propose|recommend)\b|\bi can\b"
-    r"|\bmy (?:suggestion|recommendation|proposal)\b"
-    r"|\bich würde\b|\bich schlage\b|\bmein vorschlag\b|\bje propose\b|\bje (?:mettrais|ferais|prendrais"
-    r"|suggère)\b|\bpropongo\b"
-    r"|\byo (?:usaría|haría|pondría)\b|\bsugiero\b|\bsugiro\b|\beu (?:usaria|faria|colocaria)\b"
-    r"|\bproporrei\b|\bmetterei\b|\bя бы\b"
-    r"|\bпредлагаю\b|\bcould\b.{3,120}\bor\b|\bon pourrait\b|\b(?:könnte man|man könnte|wir könnten)\b|\bse podría\b|\bpodríamos\b"
-    r"|\bpoderíamos\b|\bsi potrebbe\b|\bpotremmo\b|можно .{3,80} или |可以.{2,80}(?:或者|也可以)|建议|我会用|提案|と思います|がよいと|추천|제안",
+    gathered(
+        [
+            r"\bi(?:['’]d| would) (?!not\b|say\b|guess\b|need\b|be (?:happy|glad)|love\b|like to know)\w+"
+            r"|\bi (?:suggest|propose|recommend)\b|\bi can\b"
+            r"|\bmy (?:suggestion|recommendation|proposal)\b"
+            r"|\bich würde\b|\bich schlage\b|\bmein vorschlag\b|\bje propose\b|\bje (?:mettrais|ferais|prendrais"
+            r"|suggère)\b|\bpropongo\b"
+            r"|\byo (?:usaría|haría|pondría)\b|\bsugiero\b|\bsugiro\b|\beu (?:usaria|faria|colocaria)\b"
+            r"|\bproporrei\b|\bmetterei\b|\bя бы\b"
+            r"|\bпредлагаю\b|\bcould\b.{3,120}\bor\b|\bon pourrait\b|\b(?:könnte man|man könnte|wir könnten)\b|\bse podría\b|\bpodríamos\b"
+            r"|\bpoderíamos\b|\bsi potrebbe\b|\bpotremmo\b|можно .{3,80} или |可以.{2,80}(?:或者|也可以)|建议|我会用|提案|と思います|がよいと|추천|제안"
+        ]
+    ),
     re.IGNORECASE,
 )
 # A proposal of what to do in the next minute chooses nothing.
 _NEXT_STEP = re.compile(
-    r"\bi(?:['’]d| would)(?: now| then| next| first)? (?:run|test|check|look|commit|push|start|continue|rerun|measure|verify"
+    r"\bi(?:['’]d| would)(?: now| then| next| first)? (?:run|test|check|look|commit|push|start|continue|rerun|measure|verify|fix"
     r"|review|merge|deploy|investigate|wait|begin|do the)\b|\bnext i\b",
     re.IGNORECASE,
 )
@@ -80,6 +92,7 @@ _WHICH = re.compile(
     re.IGNORECASE,
 )
 _OR = re.compile(r"\b(?:or|oder|ou|o|или|eller)\b|还是|それとも|아니면", re.IGNORECASE)
+_NAMED = 6  # stems of a reply that may be an option's name
 _SHORT = 3  # stems; a reply with fewer does not stand alone
 _PLANS = re.compile(
     r"^(?:i['’]?(?:ll| will|m)|let me|ich (?:werde|schaue|rechne)|je vais|voy a|vou|sto|смотрю|我来|まず)\b"
@@ -99,16 +112,45 @@ _INQUIRES = re.compile(
 def asks(text: str) -> bool:
     """Whether a message ends by asking for a choice or proposing one."""
     last = split(" ".join(text.rstrip()[-600:].split()))[-3:]
-    return any((is_question(one) and not _INQUIRES.search(one)) or _PROPOSES.search(one) for one in last)
+    return any(
+        (is_question(one) and not _INQUIRES.search(one)) or _PROPOSES.search(one) or _EITHER.search(one) for one in last
+    )
 
 
-def inquires(text: str) -> bool:
-    """Whether a message ends by asking for a fact: "does the data sheet cover it?"."""
-    question = _question(text)
+def inquires(text: str) -> tuple[bool, bool]:
+    """Whether a message ends by asking for a fact, and whether it asks for yes or no: "does the sheet cover it?"."""
+    lines = reversed(text.rstrip()[-600:].split("\n"))
+    question = next((one for line in lines for one in reversed(split(line)) if is_question(one)), "")
     clause = re.split(r"[;,:]\s", question)[-1]
-    return _FACT.match(clause) is not None and not _OR.search(clause)
+    if _OR.search(question, 2) or _DECIDES.search(clause):
+        return False, False
+    whether = _FACT.match(clause) is not None or _BY_NOW.search(clause) is not None
+    return whether or _FACTS.match(clause) is not None, whether
 
 
+# What is, was or where it is; not what it should be.
+_FACTS = re.compile(
+    r"(?:and |so |but )?(?:where|which|what|who|when|since when|how (?:many|much|often|long|old|big|large))\b(?: \w+){0,2}"
+    r" (?:is|are|was|were|did|has|have|does|do you (?:know|see|use|run|have))\b"
+    r"|(?:can|could) you\b|do you know\b"
+    r"|(?:welche \w+|was für \w+) (?:nutzt|benutzt|verwendest|hast)\b|quelle? \w+(?: de \w+)? (?:utilises|as|est)\b"
+    r"|¿?qué \w+(?: de \w+)? (?:usas|tienes|es)\b|(?:que|qual) \w+(?: d\w+ \w+)? (?:usa|tem|é)\b|(?:che|quale) \w+(?: di \w+)? (?:usi|usa|hai|è)\b"
+    r"|как(?:ая|ой|ую) \w+ (?:у|сто|использ)"
+    r"|(?:wo|seit wann|welche \w+|wie viele \w+|wer) (?:ist|sind|liegt|läuft|hat|war|steht)\b|où (?:est|sont|se trouve)\b"
+    r"|depuis quand\b|¿?(?:dónde|desde cuándo|quién) \w+|onde (?:está|fica|é)\b|desde quando\b|dov['’]è\b"
+    r"|da quando\b|где (?:лежит|находится|стоит)|с каких пор|.{0,20}(?:在哪|是什么版本|什么时候开始)|いつから|どこに(?:あり|ある)"
+    r"|언제부터|어디에? 있",
+    re.IGNORECASE,
+)
+_BY_NOW = re.compile(
+    r"\b(?:already|still|yet|schon|noch|déjà|encore|ya|todavía|já|ainda|già|ancora)\b|уже|ещ[её]|已经|还在|もう|まだ|이미|아직",
+    re.IGNORECASE,
+)
+_DECIDES = re.compile(
+    r"\b(?:should|shall|may|must|want|prefer|would|allowed|ok(?:ay)?|fine|enough|keep|limit|maximum|minimum|soll\w*|darf|dürfen"
+    r"|doit|faut|debe\w*|deve|devono|part of)\b|должн|нужно|应该|要不要|べき|좋을",
+    re.IGNORECASE,
+)
 _FACT = re.compile(
     r"(?:and |so |but )?(?:is|are|was|were|does|did|has|have|do) (?!(?:you|we) (?:want|prefer|need|like|wish)\b)"
     r"|(?:ist|sind|war|hat|haben|gibt es|läuft|liegt) |(?:est-ce que|y a-t-il|est-il|est-elle) |¿?(?:está|están|hay|es|son|tiene) "
@@ -120,12 +162,12 @@ _FACT = re.compile(
 def picked(sentence: str, previous: str) -> tuple[str, str]:
     """The option that a reply chooses, and what the reply adds to it; empty where it chooses none."""
     reply = bare(sentence)
-    options = _options(previous)
+    pick = _EAST_PICK.match(reply) or _PICK.match(reply)
+    options = _options(previous) if pick or len(stems(reply)) <= _NAMED else []
     if not options:
         return "", ""
-    pick = _EAST_PICK.match(reply) or _PICK.match(reply)
     if pick is None:
-        named = [said for _, said in options if len(stems(reply)) <= 6 and stems(reply) & stems(said)]
+        named = [said for _, said in options if stems(reply) & stems(said)]
         best = max((len(stems(reply) & stems(said)) for said in named), default=0)
         named = [said for said in named if len(stems(reply) & stems(said)) == best]
         return (_unmarked(named[0]), "") if len(named) == 1 and best == len(stems(reply)) else ("", "")
@@ -133,10 +175,15 @@ def picked(sentence: str, previous: str) -> tuple[str, str]:
     number = (
         int(name) if name.isdigit() else next((n for n, words in enumerate(_ORDINALS, 1) if name.startswith(words)), 0)
     )
+    if not number and name.startswith(_MIDDLE):
+        number = (len(options) + 1) // 2
+    elif not number and name.startswith(_LAST):
+        number = len(options)
     said = next((text for key, text in options if key == name or key == str(number)), "")
     if not said and 0 < number <= len(options):
         said = options[number - 1][1]
-    return (_unmarked(said), reply[pick.end() :].strip(" .,;:!-–—。，")) if said else ("", "")
+    added = reply[pick.end() :].strip(" .,;:!-–—。，")
+    return (_unmarked(said), "" if _POLITE.match(added) else added) if said else ("", "")
 
 
 def proposal(text: str) -> str | None:
@@ -208,7 +255,7 @@ def _options(text: str) -> list[tuple[str, str]]:
         return lists[latest]
     if inline:
         return inline
-    if listed := _LISTED.search(end):
+    if ": " in end and (listed := _LISTED.search(end)):
         told = [*re.split(r",\s+", listed["list"]), listed["last"]]
         return [(str(number), one.strip()) for number, one in enumerate(told, 1)]
     either = _EITHER.search(end)

@@ -129,7 +129,11 @@ def of_prose(talk: Talk, found: list[Report], kind: Kind) -> Iterator[Stated]:
     if kind == "decision":
         for place, message in talk.assistants:
             for sentence, line in talk.heard(place) if talk.cues.somewhere("choice", message.text) else ():
-                if talk.cues.has("choice", sentence) and kind_of(Said(sentence, report=True), talk.cues) == kind:
+                if (
+                    len(stems(sentence)) > 1
+                    and talk.cues.has("choice", sentence)
+                    and kind_of(Said(sentence, report=True), talk.cues) == kind
+                ):
                     yield Stated(kind, sentence, line, place, "choice")
         return
     for report in found:

@@ -16,6 +16,7 @@ _LOG_LINE = re.compile(
     r"|FAIL(?:ED)?\b|---|\{\"|//|/\*|\* @)"
 )
 _END = re.compile(r"(?<=[.!?…])[\"'”’»)]*\s+(?=\S)|(?<=[。！？])\s*(?=\S)")
+_FORM = 8  # characters of the longest short form
 _SHORT_FORMS = re.compile(
     r"(?:\b(?:e\.g|i\.e|z\.B|d\.h|bzw|ca|vs|etc|approx|no|nr|p\.ex|ej|resp|incl|inkl|dr|mr|ms|st|usw|u\.a"
     r"|т\.е|т\.д)\.|\b\w\.|^\d+\.)$",
@@ -122,7 +123,7 @@ def split(line: str) -> list[str]:
             found.append(begun)
             begun = ""
         begun = f"{begun} {part}".strip() if begun else part.strip()
-        if not _SHORT_FORMS.search(begun):
+        if not begun.endswith(".") or not _SHORT_FORMS.search(begun, max(0, len(begun) - _FORM)):
             found.append(begun)
             begun = ""
     if begun:

@@ -116,7 +116,7 @@ def _same(item: Stated, other: Stated) -> bool:
     if item.text.casefold() == other.text.casefold():
         return True
     shared = stems(item.text) & stems(other.text)
-    if item.kind != other.kind and "decision" in (item.kind, other.kind):
+    if item.kind != other.kind and {item.kind, other.kind} == {"decision", "next"}:
         # What was chosen and the step that is left of it are two things.
         return len(shared) >= 0.75 * len(stems(item.text) | stems(other.text))
     if item.kind == other.kind == "decision" and item.order < other.order:

@@ -6,7 +6,7 @@ import re
 from typing import NamedTuple
 
 from signet_sync.digest.cues import Cues
-from signet_sync.digest.sentences import is_question, stems, unquoted
+from signet_sync.digest.sentences import IS_CJK, is_question, stems, unquoted
 from signet_sync.digest.talk import Kind
 
 
@@ -14,7 +14,7 @@ class Said(NamedTuple):
     """A sentence with where it was said: all that may tell its kind.
 
     By the person: `first` in the session's first turn, `reply` behind a question or proposal (`previous` is the
-    assistant's message), `facts` behind a question for a fact, `opens` as first sentence of its turn, `closing` behind
+    assistant's message), `facts` behind a question for a fact (`whether` one of yes or no), `opens` as first sentence of its turn, `closing` behind
     the report, `command` is what was run just before. By the assistant: `report` within a report.
     """
 
@@ -22,6 +22,7 @@ class Said(NamedTuple):
     first: bool = False
     reply: bool = False
     facts: bool = False
+    whether: bool = False
     opens: bool = False
     closing: bool = False
     report: bool = False
@@ -31,6 +32,7 @@ class Said(NamedTuple):
 
 _ACK = re.compile(
     r"^(?:\[[^\]]{1,40}\]|(?:no|nope|nein|non|não|нет|いえ|아니요?)(?=\s*[,.!;:–—]|$)|ok(?:ay)?|yes|yep|yeah"
+    r"|looks? good|lgtm|good catch|makes sense|sounds good|got it|fair(?: enough)?|i agree|agreed|one more thing|btw"
     r"|nice|good|great|perfect|thanks?|thank you|thx|cool|right|sure|hm+"
     r"|ah|oh|well|and|also|but|so|ja|gut|danke|super|und|aber|oui|merci|et|mais|sí|si|vale|gracias|y|pero|sim"
     r"|mas|va bene|però|да|спасибо|и|но|好的?|嗯|はい|ありがとうございます|네)(?!\w)[\s,.!;:–—-]*",
@@ -63,14 +65,14 @@ ORDERS = re.compile(
 )
 # A sentence that begins so says what it is about in the one before.
 POINTS_BACK = re.compile(
-    r"^(?:it|this|that|they|these|those|he|she|es|das|dies\w*|sie|il|elle|ils|ce|cela|ça|esto|eso|lo|la"
+    r"^(?:its|thats|theyre|i (?:think|guess|believe) (?:it|that|they|he|she)|it|this|that|they|these|those|he|she|es|das|dies\w*|sie|il|elle|ils|ce|cela|ça|esto|eso|lo|la"
     r"|los|las|isso|isto|ela|ele"
     r"|ciò|quest[oaie]|quell[oaie]|это|он[аои]?|它|这|那|これ|それ|그것|이것)(?=['’\s,])|^(?:它|这|那|これ|それ)",
     re.IGNORECASE,
 )
 # "las tiene que crear el proveedor": what has to be made, the sentence before says.
 _OBJECT = re.compile(r"^(?:la|las|lo|los|le|les|li|gli|os|as)\s", re.IGNORECASE)
-_CLAUSE = re.compile(r"\s*(?:,|;|\s[–—-]\s)\s*")
+_CLAUSE = re.compile(r"\s*(?:[,;，；、]|\s[–—-]\s)\s*")
 
 
 def bare(sentence: str) -> str:
@@ -81,6 +83,12 @@ def bare(sentence: str) -> str:
             break
         sentence = shorter
     return sentence.strip()
+
+
+def is_ack(text: str) -> bool:
+    """Whether a text is only an "ok, makes sense"."""
+    found = _ACK.match(text)
+    return found is not None and found.end() == len(text)
 
 
 def is_errand(text: str) -> bool:
@@ -95,7 +103,7 @@ def kind_of(said: Said, cues: Cues) -> Kind | None:
 
 def _of_person(said: Said, cues: Cues) -> Kind | None:
     text = unquoted(bare(said.sentence) or said.sentence)
-    if is_question(said.sentence) and not _WISH.match(text):
+    if (is_question(said.sentence) or _ASKS.search(text)) and not _WISH.match(text):
         return None
     kind = _lasting(said, text, cues)
     if kind is None and len(text) <= 300 and cues.has("choice", text) and not _SUPPOSES.search(text[:40]):
@@ -110,31 +118,40 @@ def _of_person(said: Said, cues: Cues) -> Kind | None:
         if any(cues.has(kind, text) for kind in ("blocked", "awaits")):
             return "blocker"
         if cues.has("later", text):
-            return "next" if len(stems(text)) >= 2 and not _ARRIVES.search(text) else None
+            plans = len(stems(text)) >= 2 and not _ARRIVES.search(text) and not _PARTS.search(text)
+            return "next" if plans else None
         if cues.has("no", said.sentence) and len(stems(text)) < 2:
             return None
     if (
-        len(stems(text) - _INTERJECTIONS) < 1
+        (said.closing and cues.has("stop", text))
+        or is_ack(text)
+        or len(stems(text) - _INTERJECTIONS) < 1
         or _is_news(text)
         or cues.has("mode", text)
         or (cues.has("later", text) and len(stems(text)) < 4)
     ):
         return None
-    if said.reply and _on_topic(text, said.previous):
+    if said.reply and on_topic(text, said.previous):
         return "decision"
-    if is_errand(text) and not _REPLACES.search(text):
+    if (is_errand(text) and not _REPLACES.search(text)) or _OBSERVES.match(text) or _SEES.search(text):
         return None
     if cues.has("correction", text):
         return "decision"
     if not (said.reply and said.opens) or POINTS_BACK.match(text):
         return None
-    return "decision" if not said.facts or len(stems(text)) >= _TOLD else None
+    if any(cues.has(kind, text) for kind in ("blocked", "awaits", "asks")):
+        return None
+    if said.facts and not (said.whether and len(stems(text)) >= _TOLD):
+        return None
+    return "decision"
 
 
+# A question without its mark: "wait, what does that mean".
+_ASKS = re.compile(r"(?:^|, )(?:what|why|how|which|who) (?:does|is|do|did|are|was|were|not|about|if)\b", re.IGNORECASE)
 # Of no content where nothing else is said: "wait no!".
 _INTERJECTIONS = stems("wait sorry never mind hmm scratch please moment espera aspetta attends")
 # As many words behind a question for a fact choose something: "chapter 7" only tells.
-_TOLD = 3
+_TOLD = 4
 _REPLACES = re.compile(
     r"\binstead\b|\brather than\b|\bstatt(?:dessen)?\b|\bau lieu d|\ben vez de\b|\bem vez de\b", re.IGNORECASE
 )
@@ -146,6 +163,26 @@ _NEWS = re.compile(
     r"|\b(?:ha|hanno|ho) appena\b|только что|刚刚|刚才|たった今|ところです|방금",
     re.IGNORECASE,
 )
+_OBSERVES = re.compile(
+    r"^(?:(?:now|still|and|but|hm+|oh) )*(?:it|this|that|they|there|i|the \w+(?: \w+)?) (?:(?:now|still|also|always) )*"
+    r"(?:fail\w*|crash\w*|errors?|return(?:s|ed)|shows?|showed|prints?|printed|says|said|gives?|gave|gets?|got|hangs?|hung|breaks?"
+    r"|broke|happen\w*|takes?|took|looks?|seems?|worked|ran|restarted|tried|pulled|checked|saw|see|found)\b",
+    re.IGNORECASE,
+)
+_SEES = re.compile(
+    r"\b(?:i|we) (?:still |now |only )?(?:get|see|got|saw)\b|\bsame (?:thing|error|problem|result|here)\b"
+    r"|\bwrong (?:window|chat|tab|session|project)\b|\bthat['’]?s (?:weird|odd|strange|interesting|funny)\b|^jetzt (?:kommt|kommen|ist|sind|geht)\b|\bimmer noch\b"
+    r"|\btoujours (?:pareil|l[ea] même)\b|\bbizarre\b|\bsigue (?:fallando|igual)\b|\bmismo error\b|\bmesmo erro\b"
+    r"|\bstesso errore\b|\bstrano\b|^теперь\b|та же|вс[её] равно|还是报|同样的|奇怪|同じエラー|変わりません|おかしい|똑같|여전히",
+    re.IGNORECASE,
+)
+# Said in parting, it plans nothing: "have a nice weekend", "see you tomorrow".
+_PARTS = re.compile(
+    r"\b(?:have an?|enjoy (?:the|your)|see you|talk (?:to you )?(?:tomorrow|later|soon)|bye|schöne[ns]?|bis (?:morgen|später|dann)"
+    r"|bon(?:ne)? (?:week|soirée|journée)|à (?:demain|plus)|buen|hasta (?:mañana|luego)|buon|a domani|bom |até (?:amanhã|logo))"
+    r"|до завтра|хороших|明天见|周末愉快|また明日|良い週末|내일 (?:봐|뵙)",
+    re.IGNORECASE,
+)
 _TOPIC = re.compile(r"^([\w./ -]{2,30}?)\s?[:：]\s*(?=\S)")
 
 
@@ -155,7 +192,7 @@ def _is_news(text: str) -> bool:
     return found is not None and not re.search(r"[:：]\s", text[found.end() :])
 
 
-def _on_topic(text: str, previous: str) -> bool:
+def on_topic(text: str, previous: str) -> bool:
     """Whether a reply settles a point of the message before, by its name: "slugs: write the function"."""
     topic = _TOPIC.match(text)
     return topic is not None and bool(stems(topic[1])) and stems(topic[1]) <= stems(previous[-1_000:])
@@ -173,7 +210,7 @@ _ARRIVES = re.compile(
     r"\b(?:arrives?|is due|comes in|gets here|kommt|llega|chega|arrive|arriva|приход\w+|прид[её]т)\b|到货|届く|届き|도착",
     re.IGNORECASE,
 )
-_SWITCH = re.compile(r"\b(?:switch|drop|replace|move)\b.{1,80}\b(?:to|by|with|for)\b", re.IGNORECASE)
+_SWITCH = re.compile(r"\b(?:switch|drop|replace)\b.{1,80}\b(?:to|by|with|for)\b", re.IGNORECASE)
 
 
 def _lasting(said: Said, text: str, cues: Cues) -> Kind | None:
@@ -186,8 +223,9 @@ def _lasting(said: Said, text: str, cues: Cues) -> Kind | None:
         return "preference"
     stops = said.closing and cues.has("stop", text)
     if cues.has("bound", text) and not stops:
-        if said.reply and said.opens and _STAYS.search(text) and not _STRICT.search(text):
-            return "decision"
+        if said.reply and said.opens and not said.closing:
+            if _THEN.search(text) or (_STAYS.search(text) and not _STRICT.search(text[4:])):
+                return "decision"
         if _replaces(text, cues):
             return None if said.first else "decision"
         return "preference" if said.command and _names_program(text, said.command) else "constraint"
@@ -197,7 +235,10 @@ def _lasting(said: Said, text: str, cues: Cues) -> Kind | None:
 
 
 # How a thing shall behave, where it answers a question: "points stay in the region where they were earned".
-_STAYS = re.compile(r"\bstays? (?:in|on|at|where|with)\b|\bbleib\w* (?:in|bei|auf)\b", re.IGNORECASE)
+_THEN = re.compile(r"\bthen[.!]?$", re.IGNORECASE)
+_STAYS = re.compile(
+    r"^leave (?:it|them|that|those)\b|\bstays? (?:in|on|at|where|with)\b|\bbleib\w* (?:in|bei|auf)\b", re.IGNORECASE
+)
 _STRICT = re.compile(
     r"\b(?:must|never|cannot|can['’]?t|only|no|not|don['’]?t|ha(?:s|ve) to|needs? to|rule|nicht|kein\w*|nur|muss)\b",
     re.IGNORECASE,
@@ -211,7 +252,10 @@ def _replaces(text: str, cues: Cues) -> bool:
         return False
     head, tail = parts
     return (
-        ORDERS.match(head) is not None
+        (
+            ORDERS.match(head) is not None
+            or (IS_CJK.search(head) is not None and cues.has("correction", head) and not cues.has("duty", head))
+        )
         and len(stems(head)) >= 1
         and not cues.has("bound", head)
         and cues.has("bound", tail)

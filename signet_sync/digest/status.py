@@ -25,7 +25,7 @@ _PART_LEFT = re.compile(
     re.IGNORECASE,
 )
 _ASKING = re.compile(
-    r"^(?:what|why|how|when|where|who|which|is|are|does|do|did|can|could|should|would|was|were|explain"
+    r"^(?:just |please |pls )*(?:i (?:wonder|want to know|['’]d like to know)|(?:just )?curious|我想知道|请问|想问|教えて|what|why|how|when|where|who|which|is|are|does|do|did|can|could|should|would|was|were|explain"
     r"|tell me|whats|hows|wie|was"
     r"|warum|wann|wo|wer|welche\w*|ist|sind|kann|comment|pourquoi|quel\w*|qu['’]|est-ce|cómo|por qué|qué"
     r"|cuál\w*|cuándo|como|por que"
@@ -49,6 +49,12 @@ def status_of(talk: Talk, stated: Sequence[Stated], found: Sequence[Report]) -> 
     return "open" if _unfinished(talk, stated, found) else "done"
 
 
+_FOR_NOW = re.compile(
+    r"\b(?:for now|later|tomorrow|continue|have to (?:go|leave|run)|gotta (?:go|run)|for today|muss (?:los|weg)|morgen|später"
+    r"|dois (?:filer|partir)|demain|tengo que irme|mañana|tenho que sair|amanhã|devo andare|domani)\b|пора|завтра|明天|明日|내일",
+    re.IGNORECASE,
+)
+_TOLD = 6  # stems of a message that reports
 _REPORTED = 16  # stems; an answer to "stop" with as many reports of work
 
 
@@ -61,7 +67,13 @@ def _stopped(talk: Talk) -> bool:
         place > last and len(stems(message.text)) >= _REPORTED for place, message in talk.assistants
     ):
         return False
-    return any(talk.cues.has("stop", sentence) for sentence, _ in talk.heard(talk.users[-1][0]))
+    told = any(
+        max(talk.last_edit, talk.last_run) < place < last and len(stems(message.text)) >= _TOLD
+        for place, message in talk.assistants[-4:]
+    )
+    said = [sentence for sentence, _ in talk.heard(last)]
+    # Who leaves for today behind a report stops nothing.
+    return any(talk.cues.has("stop", one) and not (told and _FOR_NOW.search(one)) for one in said)
 
 
 def _reported(talk: Talk, found: Sequence[Report]) -> bool:
@@ -117,9 +129,18 @@ def _only_asked(talk: Talk) -> bool:
     return questions > 0
 
 
+_TRIES = re.compile(r"(?:just )?(?:test|check|try|hold)\w*\b", re.IGNORECASE)
+_GREETING = 16  # stems of all that is answered to a greeting
+
+
 def is_trivial(talk: Talk) -> bool:
     """Whether nothing was said and done but a greeting."""
     if any(isinstance(turn, Call) for turn in talk.turns):
+        return False
+    if sum(len(stems(message.text)) for _, message in talk.assistants[:40]) > _GREETING:
+        return False
+    heard = [bare(sentence) for place, _ in talk.users[:40] for sentence, _ in talk.heard(place)]
+    if any(_ASKING.match(one) or (is_errand(one) and not _TRIES.match(one)) for one in heard):
         return False
     return sum(len(stems(message.text)) for _, message in talk.users[:40]) <= 8 and not any(
         is_question(sentence) for place, _ in talk.users[:40] for sentence, _ in talk.heard(place)
