@@ -44,13 +44,13 @@ _INLINE_OPTION = re.compile(
     re.MULTILINE,
 )
 # "Three ways: trust the scores, a bound per match, or review by hand."
-_LISTED = re.compile(
+_LISTS = re.compile(
     r"\b(?:ways?|options?|choices?|alternatives?|remed(?:y|ies)|possibilit\w+|proposals?|approach\w*|candidates?|ideas?"
     r"|möglichkeiten|wege|varianten|optionen|vorschläge|façons|pistes|solutions|formas|opciones|maneras|caminos|opções"
-    r"|modi|opzioni|soluzioni|варианта?|способа?)\b[^:.?!\n]{0,40}:\s(?P<list>[^:.?!\n]{8,300}?),?\s"
-    r"(?:or|oder|ou|o|или)\s(?P<last>[^.?!\n]{3,160})",
+    r"|modi|opzioni|soluzioni|варианта?|способа?)\b[^:.?!\n]{0,40}$",
     re.IGNORECASE,
 )
+_LISTED = re.compile(r"(?P<list>[^:.?!\n]{8,300}?),?\s(?:or|oder|ou|o|или)\s(?P<last>[^.?!\n]{3,160})", re.IGNORECASE)
 _MIDDLE = ("middle",)
 _LAST = ("last", "letzte", "derni", "última", "ultima", "последн", "最后", "最後")
 _EITHER = re.compile(
@@ -250,14 +250,18 @@ def _options(text: str) -> list[tuple[str, str]]:
             latest = depth
         lists[depth].append((name, option[3].strip()))
     end = text[-1200:]
-    inline = [(name.lower(), said.strip(" ,;")) for name, said in _INLINE_OPTION.findall(end)]
+    inline = [(name.lower(), said.strip(" ,;")) for name, said in _INLINE_OPTION.findall(end)] if ")" in end else []
     if lists and len(lists[latest]) >= min(2, len(inline)):
         return lists[latest]
     if inline:
         return inline
-    if ": " in end and (listed := _LISTED.search(end)):
-        told = [*re.split(r",\s+", listed["list"]), listed["last"]]
-        return [(str(number), one.strip()) for number, one in enumerate(told, 1)]
+    for colon in re.finditer(r":\s", end):
+        listed = (
+            _LISTED.match(end, colon.end()) if _LISTS.search(end, max(0, colon.start() - 60), colon.start()) else None
+        )
+        if listed:
+            told = [*re.split(r",\s+", listed["list"]), listed["last"]]
+            return [(str(number), one.strip()) for number, one in enumerate(told, 1)]
     either = _EITHER.search(end)
     return [("1", either["one"]), ("2", either["other"])] if either else []
 

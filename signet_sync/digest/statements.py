@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
-from signet_sync.digest.cues import Cues
+from signet_sync.digest.cues import Cues, gathered
 from signet_sync.digest.sentences import IS_CJK, is_question, stems, unquoted
 from signet_sync.digest.talk import Kind
 
@@ -147,20 +147,27 @@ def _of_person(said: Said, cues: Cues) -> Kind | None:
 
 
 # A question without its mark: "wait, what does that mean".
-_ASKS = re.compile(r"(?:^|, )(?:what|why|how|which|who) (?:does|is|do|did|are|was|were|not|about|if)\b", re.IGNORECASE)
+_ASKS = re.compile(
+    gathered([r"(?:^|, )(?:what|why|how|which|who) (?:does|is|do|did|are|was|were|not|about|if)\b"]), re.IGNORECASE
+)
 # Of no content where nothing else is said: "wait no!".
 _INTERJECTIONS = stems("wait sorry never mind hmm scratch please moment espera aspetta attends")
 # As many words behind a question for a fact choose something: "chapter 7" only tells.
 _TOLD = 4
 _REPLACES = re.compile(
-    r"\binstead\b|\brather than\b|\bstatt(?:dessen)?\b|\bau lieu d|\ben vez de\b|\bem vez de\b", re.IGNORECASE
+    gathered([r"\binstead\b|\brather than\b|\bstatt(?:dessen)?\b|\bau lieu d|\ben vez de\b|\bem vez de\b"]),
+    re.IGNORECASE,
 )
 # What has just happened is no choice: "ops just turned it on", "plugged in now".
 _NEWS = re.compile(
-    r"\bjust (?:now )?(?:\w+ed|wrote|said|told|got|heard|came|went|saw|sent|found|made|ran|bought|left)\b"
-    r"|^(?:\w+ ){0,2}\w+ed(?: \w+){0,2} (?:now|already)[.!]?$"
-    r"|\b(?:hat|haben|habe) (?:gerade|eben|soeben)\b|\b(?:vient|viennent|viens) d|\bacab(?:a|an|o|ou|aram) de\b"
-    r"|\b(?:ha|hanno|ho) appena\b|только что|刚刚|刚才|たった今|ところです|방금",
+    gathered(
+        [
+            r"\bjust (?:now )?(?:\w+ed|wrote|said|told|got|heard|came|went|saw|sent|found|made|ran|bought|left)\b"
+            r"|^(?:\w+ ){0,2}\w+ed(?: \w+){0,2} (?:now|already)[.!]?$"
+            r"|\b(?:hat|haben|habe) (?:gerade|eben|soeben)\b|\b(?:vient|viennent|viens) d|\bacab(?:a|an|o|ou|aram) de\b"
+            r"|\b(?:ha|hanno|ho) appena\b|только что|刚刚|刚才|たった今|ところです|방금"
+        ]
+    ),
     re.IGNORECASE,
 )
 _OBSERVES = re.compile(
@@ -170,10 +177,14 @@ _OBSERVES = re.compile(
     re.IGNORECASE,
 )
 _SEES = re.compile(
-    r"\b(?:i|we) (?:still |now |only )?(?:get|see|got|saw)\b|\bsame (?:thing|error|problem|result|here)\b"
-    r"|\bwrong (?:window|chat|tab|session|project)\b|\bthat['’]?s (?:weird|odd|strange|interesting|funny)\b|^jetzt (?:kommt|kommen|ist|sind|geht)\b|\bimmer noch\b"
-    r"|\btoujours (?:pareil|l[ea] même)\b|\bbizarre\b|\bsigue (?:fallando|igual)\b|\bmismo error\b|\bmesmo erro\b"
-    r"|\bstesso errore\b|\bstrano\b|^теперь\b|та же|вс[её] равно|还是报|同样的|奇怪|同じエラー|変わりません|おかしい|똑같|여전히",
+    gathered(
+        [
+            r"\b(?:i|we) (?:still |now |only )?(?:get|see|got|saw)\b|\bsame (?:thing|error|problem|result|here)\b"
+            r"|\bwrong (?:window|chat|tab|session|project)\b|\bthat['’]?s (?:weird|odd|strange|interesting|funny)\b|^jetzt (?:kommt|kommen|ist|sind|geht)\b|\bimmer noch\b"
+            r"|\btoujours (?:pareil|l[ea] même)\b|\bbizarre\b|\bsigue (?:fallando|igual)\b|\bmismo error\b|\bmesmo erro\b"
+            r"|\bstesso errore\b|\bstrano\b|^теперь\b|та же|вс[её] равно|还是报|同样的|奇怪|同じエラー|変わりません|おかしい|똑같|여전히"
+        ]
+    ),
     re.IGNORECASE,
 )
 # Said in parting, it plans nothing: "have a nice weekend", "see you tomorrow".
