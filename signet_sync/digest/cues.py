@@ -79,8 +79,10 @@ def _compiled(language: str) -> dict[str, re.Pattern[str]]:
 
 def gathered(patterns: Iterable[str]) -> str:
     """Patterns as one that is tried fast: what starts a word only at words, what starts a text only there."""
-    words, starts, others = [], [], []
-    for branch in (one for pattern in patterns for branch in _branches(pattern) for one in _opened(branch)):
+    words: list[str] = []
+    starts: list[str] = []
+    others: list[str] = []
+    for branch in (one for pattern in patterns for whole in _branches(pattern) for one in _opened(whole)):
         behind = _BEHIND.match(branch)
         if behind:
             words.append(behind[1] + branch[behind.end() :])

@@ -24,7 +24,8 @@ _CHOOSES = re.compile(
     re.IGNORECASE,
 )
 _NAMELESS = re.compile(
-    r"^\W*(?:(?:delete|remove|drop|keep|skip|leave|add|fix|merge|revert|rename|change|update)(?: (?:it|them|that|this))?"
+    r"^\W*(?:(?:delete|remove|drop|keep|skip|leave|add|fix|merge|revert|rename|change|update)(?: (?:it|them"
+    r"|that|this))?"
     r"|both|either|neither|any|all|that|this|it|same|do (?:it|that|both)|beides?|alles?|les deux"
     r"|ambos|ambas|os dois|as duas"
     r"|entramb[ei]|оба|обе|都|两个都|両方|どちらも|둘 다)\W*$",
