@@ -107,20 +107,10 @@ _PLANS = re.compile(
 )
 
 
-# A question for a fact: its answer chooses nothing.
-_INQUIRES = re.compile(
-    r"\b(?:do|did|are|have) you (?!want|prefer|need|like|wish)\w+|\bwhich version\b|\bis (?:it|that|there"
-    r"|the \w+) (?:running|used|in use|in)\b",
-    re.IGNORECASE,
-)
-
-
 def asks(text: str) -> bool:
     """Whether a message ends by asking for a choice or proposing one."""
     last = split(" ".join(text.rstrip()[-600:].split()))[-3:]
-    return any(
-        (is_question(one) and not _INQUIRES.search(one)) or _PROPOSES.search(one) or _EITHER.search(one) for one in last
-    )
+    return any(is_question(one) or _PROPOSES.search(one) or _EITHER.search(one) for one in last)
 
 
 def inquires(text: str) -> tuple[bool, bool]:
