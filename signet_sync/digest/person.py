@@ -9,7 +9,6 @@ from signet_sync.digest.replies import asks, inquires, picked, proposal, resolve
 from signet_sync.digest.sentences import is_question, stems
 from signet_sync.digest.statements import POINTS_BACK, Said, bare, is_ack, is_errand, kind_of, on_topic
 from signet_sync.digest.talk import Kind, Stated, Talk
-from signet_sync.digest.turns import Message
 
 _SENTENCES = 40  # of a turn; more is no talk
 _TURNS = 500  # from the beginning, and as many from the end
@@ -24,7 +23,8 @@ _CHOOSES = re.compile(
     re.IGNORECASE,
 )
 _NAMELESS = re.compile(
-    r"^\W*(?:(?:delete|remove|drop|keep|skip|leave|add|fix|merge|revert|rename|change|update)(?: (?:it|them|that|this))?"
+    r"^\W*(?:(?:delete|remove|drop|keep|skip|leave|add|fix|merge|revert|rename|change|update)(?: (?:it|them"
+    r"|that|this))?"
     r"|both|either|neither|any|all|that|this|it|same|do (?:it|that|both)|beides?|alles?|les deux"
     r"|ambos|ambas|os dois|as duas"
     r"|entramb[ei]|оба|обе|都|两个都|両方|どちらも|둘 다)\W*$",
@@ -39,23 +39,24 @@ def of_person(talk: Talk, report: int) -> Iterator[Stated]:
         if len(message.text) > 4000 and message.text.lstrip().startswith(("#", "<")):
             continue
         yield from _Turn(
-            talk, place, message, first=place == first and talk.before(place) is None, closing=place > report >= 0
+            talk, place, first=place == first and talk.before(place) is None, closing=place > report >= 0
         ).stated()
 
 
 class _Turn:
     """One turn of the person; walks over its sentences."""
 
-    def __init__(self, talk: Talk, place: int, message: Message, *, first: bool, closing: bool) -> None:
-        self._talk, self._place, self._message = talk, place, message
+    def __init__(self, talk: Talk, place: int, *, first: bool, closing: bool) -> None:
+        self._talk, self._place = talk, place
         before = None if first else talk.before(place)
         after = talk.after(place)
         self._previous = before[1].text if before else ""
         # Behind a call it is no word of confirmation any more.
         self._following = after[1].text if after and after[0] == place + 1 else ""
-        facts, whether = inquires(self._previous)
+        reply = before is not None and asks(self._previous)
+        facts, whether = inquires(self._previous) if reply else (False, False)
         self._context = Said(
-            "", first=first, closing=closing, reply=bool(before) and asks(self._previous), previous=self._previous,
+            "", first=first, closing=closing, reply=reply, previous=self._previous,
             facts=facts, whether=whether, command=talk.command_before(place),
         )  # fmt: skip
         self._said = talk.heard(place)[:_SENTENCES]
@@ -71,15 +72,9 @@ class _Turn:
             kind = self._kind(sentence, opens=at == 0)
             if kind:
                 text = bare(sentence) or sentence
-                if (
-                    kind == "constraint"
-                    and at
-                    and POINTS_BACK.match(text)
-                    and self._kind(text_before := self._said[at - 1][0]) in (None, "decision")
-                    and not is_question(text_before)
-                ):
-                    text = f"{text_before} {text}"
-                    stated = [one for one in stated if one.text != bare(text_before)]
+                if kind == "constraint" and (subject := self._subject(at, text)):
+                    text = f"{subject} {text}"
+                    stated = [one for one in stated if one.text != bare(subject)]
                 elif kind == "decision" and at == 0 and self._reason():
                     text = ""
                 elif kind == "decision" and at == 0:
@@ -116,18 +111,22 @@ class _Turn:
             ):
                 option, self._taken = f"{option}; {self._said[1][0]}", 2
             yield Stated("decision", option, line, self._place, "pick")
-        elif not self._context.closing and self._talk.cues.has("yes", sentence) and len(stems(bare(sentence))) <= 3:
-            if self._kind(bare(sentence)) in ("constraint", "preference"):
-                return
-            offered = proposal(self._previous)
-            if offered == "":
-                self._taken = 1
-            if offered:
-                self._taken = 1
-                added = "" if self._talk.cues.has("yes", bare(sentence)) or is_ack(bare(sentence)) else bare(sentence)
-                yield Stated(
-                    "decision", f"{offered} ({added})" if len(stems(added)) >= 2 else offered, line, self._place, "yes"
-                )
+            return
+        added = bare(sentence)
+        if self._context.closing or not self._talk.cues.has("yes", sentence) or len(stems(added)) > 3:
+            return
+        if self._kind(added) in ("constraint", "preference"):
+            return
+        offered = proposal(self._previous)
+        self._taken = 0 if offered is None else 1
+        if offered:
+            more = len(stems(added)) >= 2 and not self._talk.cues.has("yes", added) and not is_ack(added)
+            yield Stated("decision", f"{offered} ({added})" if more else offered, line, self._place, "yes")
+
+    def _subject(self, at: int, text: str) -> str:
+        """The sentence before that says what a bound is about: "San Marino has its own code. that one is the law"."""
+        before = self._said[at - 1][0] if at and POINTS_BACK.match(text) else ""
+        return before if not is_question(before) and self._kind(before) in (None, "decision") else ""
 
     def _reason(self) -> bool:
         """Whether a "no wait, they want it after all" only gives the reason for the choice behind it."""

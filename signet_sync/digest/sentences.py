@@ -139,12 +139,13 @@ def stems(text: str) -> frozenset[str]:
 @lru_cache(maxsize=4096)
 def _stems(text: str) -> frozenset[str]:
     found = set()
+    east = not text.isascii() and IS_CJK.search(text) is not None
     for word in _WORDS.findall(text.casefold()):
-        if IS_CJK.match(word):
+        if east and IS_CJK.match(word):
             found.add(word)
         elif word not in _COMMON and (len(word) > 2 or any(c.isdigit() for c in word)):
             found.add(word[:5])
-    if IS_CJK.search(text):
+    if east:
         run = [c for c in text if IS_CJK.match(c)]
         found.update(a + b for a, b in pairwise(run))
     return frozenset(found)
