@@ -67,6 +67,7 @@ def _candidates(talk: Talk, found: Sequence[Report], stated: Sequence[Stated], a
     kept = {item_text(item.text).casefold() for item in stated if item.kind in ("next", "blocker")}
     why = _WHY.search(asked) is not None
     committed = talk.commits[-1][0] if talk.commits else -1
+    committed_words = stems(" ".join(subject for _, subject in talk.commits[-5:]))
     led: set[str] = set()
     for report in found:
         if not report.late or (report.place > best > max(talk.last_edit, talk.last_run)):
@@ -98,10 +99,16 @@ def _candidates(talk: Talk, found: Sequence[Report], stated: Sequence[Stated], a
                 score += 0.5 if label == "done" else 0.0
                 score -= 1.0 if passage.form == "row" and label != "done" else 0.0
                 score += 1.0 if why and _CAUSE.search(text) else 0.0
-                score -= 0.8 if _ASIDE.search(text) else 0.0
+                score -= 0.8 if _ASIDE.search(text) or _CHECKS.match(text) else 0.0
                 score -= 0.5 if report.place > best else 0.0
                 score -= 1.2 if cues.has("left", text) and not cues.has("outcome", text) else 0.0
-                position += 1
+                score += 0.8 * min(1.0, len(stems(text) & committed_words) / 2)
+                # A salutation, "for the record": few words, and none of what was asked or committed.
+                thin = len(stems(text)) < 6 and not shared and not (stems(text) & committed_words)
+                if thin and not _FIGURE.search(text) and not cues.has("outcome", text):
+                    score -= 1.5
+                else:
+                    position += 1
                 yield _Candidate(score, (report.place, number, part), text)
     # Where the assistant says little at the end, its commits say more.
     told = next((one.message.text for one in found if one.place == best), "")
@@ -131,6 +138,12 @@ _CAUSE = re.compile(
 _ASIDE = re.compile(
     r"\b(?:also|side (?:note|finding)|by the way|while (?:testing|there)|nebenbei|au passage|de paso"
     r"|di passaggio)\b|попутно|顺便|ついでに",
+    re.IGNORECASE,
+)
+# That checks pass says that it is done, not what.
+_CHECKS = re.compile(
+    r"(?:all |the |alle |tous les |todos? l[oa]s |tutti i )?(?:\d[\d.,]* )?(?:unit |e2e )?"
+    r"(?:tests?|specs?|checks?|ci|build|pruebas|testes?|тесты)\b.{0,40}(?:green|pass\w*|grün|verts?|verde\w*|ok|passam|laufen|проход\w*)\b",
     re.IGNORECASE,
 )
 _EMOJI = re.compile("[ ]?[\u2600-\u27bf\u2b00-\u2bff\ufe0f\U0001f000-\U0001faff]+")
