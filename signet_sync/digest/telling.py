@@ -99,7 +99,7 @@ def _candidates(talk: Talk, found: Sequence[Report], stated: Sequence[Stated], a
                 score += 0.5 if label == "done" else 0.0
                 score -= 1.0 if passage.form == "row" and label != "done" else 0.0
                 score += 1.0 if why and _CAUSE.search(text) else 0.0
-                score -= 0.8 if _ASIDE.search(text) or _CHECKS.match(text) else 0.0
+                score -= 0.8 if _ASIDE.search(text) or _GREEN.match(text) else 0.0
                 score -= 0.5 if report.place > best else 0.0
                 score -= 1.2 if cues.has("left", text) and not cues.has("outcome", text) else 0.0
                 score += 0.8 * min(1.0, len(stems(text) & committed_words) / 2)
@@ -141,7 +141,7 @@ _ASIDE = re.compile(
     re.IGNORECASE,
 )
 # That checks pass says that it is done, not what.
-_CHECKS = re.compile(
+_GREEN = re.compile(
     r"(?:all |the |alle |tous les |todos? l[oa]s |tutti i )?(?:\d[\d.,]* )?(?:unit |e2e )?"
     r"(?:tests?|specs?|checks?|ci|build|pruebas|testes?|тесты)\b.{0,40}(?:green|pass\w*|grün|verts?|verde\w*|ok|passam|laufen|проход\w*)\b",
     re.IGNORECASE,
