@@ -224,7 +224,8 @@ def _where(text: str, name: Name, link: re.Match[str], start: int) -> tuple[Wher
     if before == ";" and tight:
         return Where.LINE, _PIECE
     head = text[max(0, name.start - 60) : name.start]
-    line = max(head.rfind("\n"), head.rfind("\\n") + 1) + 1
+    escaped = head.rfind("\\n")
+    line = max(head.rfind("\n") + 1, escaped + 2 if escaped >= 0 else 0)
     alone = (line > 0 or name.start < 60) and _LINE_HEADS.match(head, line) is not None
     rest = _REST_OF_LINE.match(text, start)
     last = rest[0].rstrip()[-1:] if rest else ""
