@@ -3,9 +3,9 @@
 Looks are cheap since they are literals: a text becomes bytes in lower case once, a character for a byte, and some
 twenty literals are looked for, each at a third of a nanosecond a character; patterns are only matched where one stands.
 Tokens are found by their runs of letters and digits, which are one literal too once all such characters are made one.
-Plain text takes 25 to 30 ms a megabyte, most of it to find the names. A multi-literal search in C (`hyperscan`,
-`ahocorasick_rs`) would save a third of that at best, since the values have to be judged all the same; it would be a
-package that not every machine can install, in every hook that starts.
+Plain text takes 25 to 50 ms a megabyte, most of it to find the names. A multi-literal search in C (`hyperscan`,
+`ahocorasick_rs`) was not taken: the values have to be judged all the same, and it would be a package that not every
+machine can install, in every hook that starts.
 
 Everything is linear: each literal's places are walked once, and a pattern reads a bounded stretch or takes
 what it read.
