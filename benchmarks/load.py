@@ -405,7 +405,7 @@ class Vault:
         for path in kept.sealed:
             del self.books.bytes[path]
         command = ("remove", kept.session_id, "--agent", kept.agent_id, "--reason", "asked to", "--yes", "--json")
-        self.asks(*command)
+        self.asks(*command, "--quoting", "keep")  # the words are made of few templates
         if kept.word != kept.token:
             self.books.gone[kept.word] = f"session {kept.session_id} of {kept.agent_id}, files {', '.join(kept.sealed)}"
         self.removed = kept

@@ -2,8 +2,14 @@
 
 Order (contracts: *Settings*): flags > `SIGNET_*` > user file > workspace file > defaults. The workspace file may only
 set what cannot run a program, send text anywhere or write elsewhere; anything else in it is reported and ignored,
-because a workspace may come from a checkout. Finding the workspace and the database needs none of this
-(`locate_workspace`), so that `search`, `open` and `status` never pay for pydantic.
+because a workspace may come from a checkout.
+
+The workspace file stops nothing either: what of it cannot be used gives way to its last value that could (kept in the
+state folder, see `to_keep`), else to the default, and a `Remark` says so. The last one, because a default may say less
+than what it replaces: `noise.*` keeps sessions off pages, `agents.projects` keeps agents apart. What is wrong with the
+person's own file or environment is an error, but for callers that nobody sits before (`anyway`): for them it gives way
+likewise, and until it is mended no model is asked, no history is written and nothing that is kept is let go
+(`_CAUTION`): the part that cannot be read may be the one that forbids it.
 """
 
 from __future__ import annotations
@@ -11,14 +17,15 @@ from __future__ import annotations
 import errno
 import os
 import stat
-from collections.abc import Iterable, Mapping
-from dataclasses import MISSING, Field, dataclass, field, fields
-from typing import TYPE_CHECKING, Any, Literal
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import MISSING, Field, dataclass, field, fields, replace
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from signet_sync.contracts.identities import is_rule
 from signet_sync.contracts.places import display
 from signet_sync.errors import ConfigError
 from signet_sync.whereabouts import DEFAULT_WORKSPACE as DEFAULT_WORKSPACE
+from signet_sync.whereabouts import locate, read_json
 from signet_sync.whereabouts import locate_workspace as locate_workspace
 from signet_sync.whereabouts import user_file as user_file
 
@@ -30,6 +37,7 @@ UNKNOWN = "unknown setting"
 FILE_LIMIT = 64 * 1024
 _SEARCHES = 10
 DOTS_LIMIT = 100
+_SHOWN = 200
 
 Path = str
 
@@ -351,25 +359,27 @@ def environment_name(f: Field[Any]) -> str:
     return "SIGNET_" + str(f.metadata["key"]).replace(".", "_").upper()
 
 
-def agent_rules(root: Path, environ: Mapping[str, str] = os.environ) -> tuple[str, ...]:
-    """The setting `agents.projects` alone, without the price of all the others: a hook asks for nothing else.
+class Remark(NamedTuple):
+    """What was not taken as it stands in a file or in a variable (`place`): ignored, or `broken` and stood in for."""
 
-    Raises `ConfigError`.
-    """
-    f = next(f for f in fields(Settings) if f.name == "agents_projects")
-    key, value, source = f.metadata["key"], environ.get(environment_name(f)), environment_name(f)
-    found: object = None if value is None else _texts(value)
-    for path, of_workspace in ((user_file(environ), False), (os.path.join(root, WORKSPACE_FILE), True)):
-        if found is None:
-            found, source = dict(_entries(path, of_workspace=of_workspace)).get(key), path
-    if found is None:
-        return ()
-    if not isinstance(found, list) or not all(isinstance(rule, str) for rule in found):
-        raise ConfigError(
-            f"{key} = {_shown(found)} is not a list of texts", path=source, hint=f"set {key} to a list of texts"
-        )
-    _check_rules(found, source)
-    return tuple(found)
+    place: str
+    message: str
+    hint: str
+    broken: bool
+
+    def __str__(self) -> str:
+        said = f"{self.place}: {self.message}"
+        if not self.broken:
+            return said
+        own = self.place == WORKSPACE_FILE
+        return f"{said}; the last good value or the default counts{'' if own else ', and no model is asked'}"
+
+
+def agent_rules(root: Path, environ: Mapping[str, str] = os.environ) -> tuple[tuple[str, ...], list[Remark]]:
+    """The setting `agents.projects` alone, without the price of all the others: a hook asks for nothing else."""
+    layers = _Layers(root, environ, anyway=True, only="agents_projects")
+    rules: Any = (layers.of_workspace() | layers.of_person()).get("agents_projects", ())
+    return rules, [remark for remark in layers.remarks if remark.broken]
 
 
 def notices(environ: Mapping[str, str] = os.environ) -> tuple[bool, tuple[str, ...]]:
@@ -404,59 +414,253 @@ def load(
     *,
     flags: Mapping[str, object] | None = None,
     environ: Mapping[str, str] = os.environ,
-    workspace_file: bool = True,
-) -> tuple[Settings, list[str]]:
-    """Settings for a workspace, and one warning per thing in the workspace file that was ignored.
+    anyway: bool = False,
+) -> tuple[Settings, list[Remark]]:
+    """Settings for a workspace, and one remark per thing that was ignored or could not be used.
 
-    `flags` are keyed by field name; without `workspace_file` the workspace's own file is not opened. Raises
-    `ConfigError` with the file, the key and what is allowed.
+    `flags` are keyed by field name. Raises `ConfigError` with the file, the key and what is allowed for what a person
+    set, and with `anyway` for flags alone.
     """
-    values: dict[str, object] = {}
-    warnings: list[str] = []
-    by_key = {f.metadata["key"]: f for f in fields(Settings)}
-
-    workspace_path = os.path.join(root, WORKSPACE_FILE)
-    for key, value in _entries(workspace_path, of_workspace=True) if workspace_file else ():
-        known = by_key.get(key)
-        if known is None or not known.metadata["workspace"]:
-            # Somebody else may have written the file, and with thousands of names: not each is worth a search.
-            meant = _alike(key, by_key) if known is None and len(warnings) < _SEARCHES else ""
-            why = f"{UNKNOWN}{meant}" if known is None else "a workspace may not set this"
-            warnings.append(f"{WORKSPACE_FILE}: {display(key)} ignored: {why}")
-            continue
-        values[known.name] = _checked(known, value, WORKSPACE_FILE)
-
-    user_path = user_file(environ)
-    for key, value in _entries(user_path):
-        known = by_key.get(key)
-        if known is None:
-            raise ConfigError(
-                f"{UNKNOWN} {display(key)}{_alike(key, by_key)}",
-                path=user_path,
-                hint="see docs/settings.md for every setting; remove or rename it",
-            )
-        values[known.name] = _checked(known, value, user_path)
-
-    for f in fields(Settings):
-        raw = environ.get(environment_name(f))
-        if raw is not None:
-            value_: object = _texts(raw) if isinstance(spec(f)[1], tuple) else raw
-            values[f.name] = _checked(f, value_, environment_name(f))
-
+    layers = _Layers(root, environ, anyway=anyway)
+    own, persons = layers.of_workspace(), layers.of_person()
     by_name = {f.name: f for f in fields(Settings)}
-    for name, value in (flags or {}).items():
-        if value is not None:
-            values[name] = _checked(by_name[name], value, "--" + name.replace("_", "-"))
-
+    given = {
+        name: _checked(by_name[name], value, "--" + name.replace("_", "-"))
+        for name, value in (flags or {}).items()
+        if value is not None
+    }
+    own = layers.within_budget(own, persons | given)
+    if refused := _excess(own | persons | given):
+        layers.refuse(refused, user_file(environ))
+        persons = _without_shares(persons)
+    values = own | persons | (_CAUTION if layers.doubtful else {}) | given
     settings = Settings(**values)  # type: ignore[arg-type]
+    try:
+        resolve(settings, None)
+    except ConfigError as error:
+        layers.refuse(error, user_file(environ))
+        settings = replace(settings, **_CAUTION)
+    return settings, layers.remarks
+
+
+def faults(root: Path, environ: Mapping[str, str] = os.environ) -> list[Remark]:
+    """What cannot be used of the workspace's own file; nothing of the person's is looked at."""
+    layers = _Layers(root, environ, anyway=True)
+    layers.within_budget(layers.of_workspace(), {})
+    return [remark for remark in layers.remarks if remark.broken]
+
+
+def told(remarks: Iterable[Remark]) -> str:
+    """What cannot be used of the settings, on one line; empty where all can."""
+    broken = [remark for remark in remarks if remark.broken]
+    more = f" (and {len(broken) - 1} more)" if len(broken) > 1 else ""
+    return f"{display(str(broken[0]))}{more}: signet-sync doctor" if broken else ""
+
+
+def shapes(root: Path, environ: Mapping[str, str] = os.environ) -> tuple[object, ...]:
+    """What of the two files moves when somebody changes one."""
+    found: list[object] = []
+    for path, look in ((os.path.join(root, WORKSPACE_FILE), os.lstat), (user_file(environ), os.stat)):
+        try:
+            status = look(path)
+        except (OSError, ValueError):
+            found.append(None)
+        else:
+            found.append((status.st_ino, status.st_mode, status.st_size, status.st_mtime_ns))
+    return tuple(found)
+
+
+def to_keep(root: Path, kept: Mapping[str, object], environ: Mapping[str, str] = os.environ) -> dict[str, object]:
+    """The last good values of both files, for the day on which one of them is broken; `kept` are those of before.
+
+    Of the person's file too only what a workspace may set: what is kept can neither run, send nor delete anything.
+    What the sanitizer would change is not kept at all.
+    """
+    from signet_sync.contracts.sanitizer import sanitize_line
+
+    layers = _Layers(root, environ, anyway=True, kept=kept)
+    good: dict[str, object] = {}
+    for name, found in ((_OF_WORKSPACE, layers.of_workspace()), (_OF_USER, layers.of_user())):
+        values = {f.metadata["key"]: found[f.name] for f in fields(Settings) if f.name in found and spec(f)[3]}
+        plain = {key: value for key, value in values.items() if sanitize_line(repr(value)) == repr(value)}
+        if plain:
+            good[name] = plain
+    return good
+
+
+_OF_WORKSPACE, _OF_USER = "workspace", "user"
+
+# What a person's settings may have forbidden or asked for in the part that cannot be read.
+_CAUTION: dict[str, Any] = {
+    "extraction_enabled": False,
+    "synthesis_enabled": False,
+    "history_enabled": False,
+    "recall_retention_days": 0.0,
+    "seals_keep_days": 0.0,
+    "seals_max_bytes": 0,
+    "backup_keep": 1000,
+    "log_keep": 1000,
+}
+
+
+class _Layers:
+    """The layers below the flags, each held to what it may say; what was wrong with them stands in `remarks`.
+
+    `doubtful` says that something is wrong with what the person set. With `only` nothing but that field is looked at.
+    """
+
+    def __init__(
+        self,
+        root: Path,
+        environ: Mapping[str, str],
+        *,
+        anyway: bool,
+        only: str = "",
+        kept: Mapping[str, object] | None = None,
+    ) -> None:
+        self.remarks: list[Remark] = []
+        self.doubtful = False
+        self._root, self._environ, self._anyway = root, environ, anyway
+        self._kept = kept
+        self._by_key = {f.metadata["key"]: f for f in fields(Settings)}
+        self._fields = [f for f in fields(Settings) if only in ("", f.name)]
+
+    def of_person(self) -> dict[str, object]:
+        """What the person's file and environment say, by field name. Raises `ConfigError` unless with `anyway`."""
+        return self.of_user() | self._of_environment()
+
+    def refuse(self, error: ConfigError, place: str) -> None:
+        """Takes down what is wrong with what the person set, or raises it."""
+        if not self._anyway:
+            raise error
+        self.doubtful = True
+        self.remarks.append(Remark(error.path or place, error.message, error.hint, True))
+
+    def of_workspace(self) -> dict[str, object]:
+        """What the workspace's own file says."""
+
+        def broken(error: ConfigError) -> None:
+            self.remarks.append(Remark(WORKSPACE_FILE, error.message, error.hint, True))
+
+        def unknown(key: str, known: Field[Any] | None) -> None:
+            # Somebody else may have written the file, and with thousands of names: not each is worth a search.
+            meant = _alike(key, self._by_key) if known is None and len(self.remarks) < _SEARCHES else ""
+            why = f"{UNKNOWN}{meant}" if known is None else "a workspace may not set this"
+            self.remarks.append(Remark(WORKSPACE_FILE, f"{display(key)} ignored: {why}", "", False))
+
+        return self._of_file(os.path.join(self._root, WORKSPACE_FILE), _OF_WORKSPACE, broken, unknown)
+
+    def of_user(self) -> dict[str, object]:
+        """What the person's own file says. Raises `ConfigError` unless with `anyway`."""
+        path = user_file(self._environ)
+
+        def broken(error: ConfigError) -> None:
+            self.refuse(error, path)
+
+        def unknown(key: str, _known: Field[Any] | None) -> None:
+            message = f"{UNKNOWN} {display(key)}{_alike(key, self._by_key)}"
+            hint = "see docs/settings.md for every setting; remove or rename it"
+            self.refuse(ConfigError(message, path=path, hint=hint), path)
+
+        return self._of_file(path, _OF_USER, broken, unknown)
+
+    def _of_file(
+        self,
+        path: Path,
+        layer: str,
+        broken: Callable[[ConfigError], None],
+        unknown: Callable[[str, Field[Any] | None], None],
+    ) -> dict[str, object]:
+        own = layer == _OF_WORKSPACE
+        source = WORKSPACE_FILE if own else path
+        values: dict[str, object] = {}
+        try:
+            entries = list(_entries(path, of_workspace=own))
+        except ConfigError as error:
+            broken(error)
+            return self._last_good(layer)
+        for key, value in entries:
+            known = self._by_key.get(key)
+            if known is None or (own and not known.metadata["workspace"]):
+                unknown(key, known)
+            elif known in self._fields:
+                try:
+                    values[known.name] = _checked(known, value, source)
+                except ConfigError as error:
+                    broken(error)
+                    values |= _stand_in(known, self._last_good(layer).get(known.name), value)
+        return values
+
+    def _last_good(self, layer: str) -> dict[str, object]:
+        """The values of a file when it was last read without a fault; they are held to what it may say like any."""
+        if self._kept is None:
+            self._kept = read_json(locate(self._root, self._environ).settings) or {}
+        found = self._kept.get(layer)
+        values: dict[str, object] = {}
+        for f in self._fields:
+            if isinstance(found, dict) and f.metadata["workspace"] and f.metadata["key"] in found:
+                try:
+                    values[f.name] = _checked(f, found[f.metadata["key"]], "")
+                except ConfigError:
+                    continue  # another version kept it
+        return values
+
+    def _of_environment(self) -> dict[str, object]:
+        values: dict[str, object] = {}
+        for f in self._fields:
+            name = environment_name(f)
+            raw = self._environ.get(name)
+            if raw is not None:
+                value: object = _texts(raw) if isinstance(spec(f)[1], tuple) else raw
+                try:
+                    values[f.name] = _checked(f, value, name)
+                except ConfigError as error:
+                    self.refuse(error, name)
+        return values
+
+    def within_budget(self, own: dict[str, object], others: dict[str, object]) -> dict[str, object]:
+        """What the workspace says, without its shares where they make more than the whole of a budget."""
+        refused = _excess(own | others) if _SHARES & own.keys() else None
+        if refused is None:
+            return own
+        self.remarks.append(Remark(WORKSPACE_FILE, refused.message, refused.hint, True))
+        return _without_shares(own)
+
+
+_SHARES = frozenset({"share_head", "share_ledger", "share_index"})
+
+
+def _excess(values: Mapping[str, object]) -> ConfigError | None:
+    """Why these shares cannot be used together, if so."""
+    settings = Settings(**{name: value for name, value in values.items() if name in _SHARES})  # type: ignore[arg-type]
     total = settings.share_head + settings.share_ledger + settings.share_index
-    if total > 1.0001:
-        raise ConfigError(
-            f"projection.share_head + share_ledger + share_index is {total:.2f}",
-            hint="the shares of the budget may add up to 1 at most",
-        )
-    resolve(settings, None)
-    return settings, warnings
+    if total <= 1.0001:
+        return None
+    return ConfigError(
+        f"projection.share_head + share_ledger + share_index is {total:.2f}",
+        hint="the shares of the budget may add up to 1 at most",
+    )
+
+
+def _without_shares(values: Mapping[str, object]) -> dict[str, object]:
+    return {name: value for name, value in values.items() if name not in _SHARES}
+
+
+def _stand_in(f: Field[Any], last: object, value: object) -> dict[str, object]:
+    """What counts in place of a value that cannot be used: the last good one, and of a list its good part, too.
+
+    Each of these lists keeps something apart or off pages: of two that may be meant the one that says more is taken.
+    """
+    good: list[object] = list(last) if isinstance(last, tuple) else [] if last is None else [last]
+    if not isinstance(f.metadata["default"], tuple) or not f.metadata["workspace"]:
+        return {f.name: last} if good else {}
+    for item in value if isinstance(value, list) else ():
+        try:
+            _checked(f, [item], "")
+        except ConfigError:
+            continue
+        good.append(item)
+    return {f.name: tuple(dict.fromkeys(good))} if good else {}
 
 
 def _texts(raw: str) -> list[str]:
@@ -468,7 +672,8 @@ def _shown(value: object) -> str:
     """A refused value as an error may show it: it may be a key that was put into the wrong line."""
     from signet_sync.contracts.sanitizer import sanitize_line
 
-    return sanitize_line(repr(value))
+    shown = sanitize_line(repr(value))
+    return shown if len(shown) <= _SHOWN else f"{shown[:_SHOWN]}…"
 
 
 def _check_rules(rules: Iterable[str], source: str) -> None:
@@ -597,23 +802,15 @@ _CHOICES: dict[str, tuple[str, ...]] = {
 
 def _checked(f: Field[Any], value: object, source: str) -> object:
     """The value typed by pydantic and held to its limits; `ConfigError` names source, key and what is allowed."""
-    from pydantic import TypeAdapter, ValidationError
-
     default = f.metadata["default"]
-    expected: Any = tuple[str, ...] if isinstance(default, tuple) else type(default)
     key = f.metadata["key"]
-    # A text may stand for a number (the environment knows nothing else); true for 1 or 2.0 for 2 is a slip.
-    lax = isinstance(value, str)
-    try:
-        typed: Any = TypeAdapter(expected).validate_python(
-            tuple(value) if isinstance(value, list) else value, strict=not lax
-        )
-    except ValidationError:
+    typed: Any = _typed(type(default), value)
+    if typed is None:
         wanted = {float: "a number", int: "a whole number", bool: "true or false", str: "a text"}.get(
-            expected, "a list of texts"
+            type(default), "a list of texts"
         )
         message = f"{key} = {_shown(value)} is not {wanted}"
-        raise ConfigError(message, path=source, hint=f"set {key} to {wanted}") from None
+        raise ConfigError(message, path=source, hint=f"set {key} to {wanted}")
     limits = _LIMITS.get(f.name)
     if limits is not None and not limits[0] <= typed <= limits[1]:
         raise ConfigError(
@@ -631,6 +828,32 @@ def _checked(f: Field[Any], value: object, source: str) -> object:
             f"{key} = {_shown(value)} is unknown", path=source, hint="one of: " + ", ".join(filter(None, choices))
         )
     return typed
+
+
+_TRUTH = dict.fromkeys(("true", "1", "yes", "on"), True) | dict.fromkeys(("false", "0", "no", "off"), False)
+
+
+def _typed(expected: type, value: object) -> object:
+    """A value as a setting's type, None where it is none of it.
+
+    A text may stand for a number (the environment knows nothing else); true for 1 or 2.0 for 2 is a slip.
+    """
+    if expected is tuple:
+        texts = isinstance(value, (list, tuple)) and all(isinstance(part, str) for part in value)
+        return tuple(value) if texts else None  # type: ignore[arg-type]
+    if isinstance(value, str) and expected is bool:
+        return _TRUTH.get(value.strip().lower())
+    if isinstance(value, str) and expected in (int, float):
+        try:
+            return expected(value)
+        except ValueError:
+            return None
+    if expected is float and type(value) is int:
+        try:
+            return float(value)
+        except OverflowError:
+            return None
+    return value if type(value) is expected else None
 
 
 # --- who writes summaries and sentences -----------------------------------------------------------------------------

@@ -2,21 +2,33 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 
 class SignetSyncError(Exception):
     """Base of everything that signet-sync raises on purpose.
 
     `code` is stable and machine-readable, `exit_code` is the process's answer (contracts: *Time, output, exit codes*).
+    `details` stand beside the error in a JSON answer.
     """
 
     code = "error"
     exit_code = 3
 
-    def __init__(self, message: str, *, path: str | None = None, hint: str = "", code: str | None = None) -> None:
+    def __init__(
+        self,
+        message: str,
+        *,
+        path: str | None = None,
+        hint: str = "",
+        code: str | None = None,
+        details: Mapping[str, object] | None = None,
+    ) -> None:
         super().__init__(message)
         self.message = message
         self.path = path
         self.hint = hint
+        self.details = details or {}
         if code is not None:
             self.code = code
 

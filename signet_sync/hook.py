@@ -4,23 +4,26 @@ The standard library alone is imported here, and what is not needed for every ev
 Nothing that goes wrong may fail the session: the exit code is 0 and the reason stands in `logs/hook.log` of the state
 folder (never a word of the payload), unless `--strict` asks for exit code 2 and a line on stderr.
 
-A session start prints what `context` composes, between the marks that the parsers take out again; as data: for Claude
-Code, Codex and Gemini CLI as `hookSpecificOutput.additionalContext`, for the others (a plugin of ours asks) as plain
-text. Gemini CLI reads JSON only and gets `{}` wherever there is nothing to say.
+A session start prints what `context` composes, between the marks that the parsers take out again, without MEMORY.md
+where others read the session (`contracts.scopes`); as data: for Claude Code, Codex and Gemini CLI as
+`hookSpecificOutput.additionalContext`, for the others (a plugin of ours asks) as plain text. Gemini CLI reads JSON only
+and gets `{}` wherever there is nothing to say.
 """
 
 from __future__ import annotations
 
 import json
 import os
+import re
 import select
 import sys
 import time
 from collections.abc import Mapping
 
 from signet_sync import spool, whereabouts
-from signet_sync.contracts.identities import GUARDS, TRIAL, agent_for, is_project, is_session_id
-from signet_sync.contracts.places import display
+from signet_sync.contracts.identities import GUARDS, TRIAL, agent_for, is_project, is_session_id, session_name
+from signet_sync.contracts.places import display, storable
+from signet_sync.contracts.scopes import is_shared
 from signet_sync.errors import SignetSyncError
 
 HARNESSES = ("claude-code", "codex", "gemini", "opencode", "openclaw")
@@ -40,6 +43,7 @@ EVENTS = {
     "SessionEnd": "end",
     "dispose": "end",
 }
+PROMPTS = ("UserPromptSubmit", "BeforeAgent")
 _OBJECTS = ("claude-code", "codex", "gemini")  # their context goes into a JSON object
 _IN_STORES = ("opencode", "openclaw")  # their sessions stand in databases: there need be no transcript's path
 
@@ -47,6 +51,8 @@ PAYLOAD_LIMIT = 16 * 1024 * 1024  # bytes
 PATIENCE = 2.0  # seconds for all of stdin: a harness gives its hooks as few as three
 _MOVES = 5  # of the state folder, while a job is written; one is rare
 LOG_LIMIT = 256 * 1024  # bytes; one file before it is kept
+# A folder's path without any of these holds no secret; the others cost the sanitizer's import.
+_MAY_BE_SECRET = re.compile(r"[^\w./ -]|(?=[^/]*\d)[^/]{16}|(?:key|token|secret|pass|pwd|auth)", re.IGNORECASE)
 
 
 class _Refused(Exception):
@@ -73,6 +79,9 @@ def main(arguments: list[str]) -> int:
     if not trouble:
         return 0
     if call is not None:
+        from signet_sync.contracts.sanitizer import redact  # errors quote settings and paths
+
+        trouble = redact(trouble)[0]
         _log(call.folder, f"{harness if harness in HARNESSES else 'hook'}: {trouble}")
     if not strict:
         return 0
@@ -121,22 +130,22 @@ class _Call:
             return
         cwd = payload.get("cwd")
         project = cwd if isinstance(cwd, str) and is_project(cwd) else None
-        agent = agent_for(project, os.environ, _rules(self.root))
+        agent = agent_for(project, os.environ, _rules(self.root, self.folder))
         try:
             if event == "session-start":
-                self._tell_context(name, agent)
+                self._tell_context(name, agent, shared=is_shared(self.harness, payload))
         finally:
             job = self._job(event, agent, project, payload)
             if job is not None:
                 self._hand_over(job)
 
-    def _tell_context(self, name: str, agent: str) -> None:
+    def _tell_context(self, name: str, agent: str, *, shared: bool) -> None:
         if not os.path.isdir(self.root):
             return
         from signet_sync.agent.context import compose
         from signet_sync.context import room, wrapped
 
-        text = wrapped(compose(self.root, agent, limit=room(self.root)).text, self.root)
+        text = wrapped(compose(self.root, agent, shared=shared, limit=room(self.root)).text, self.root)
         if not text:
             return
         if self.harness in _OBJECTS:
@@ -149,32 +158,46 @@ class _Call:
         session_id = payload.get("session_id")
         if session_id == TRIAL:
             return None
+        session_id = session_name(session_id) if isinstance(session_id, str) else None
         if not is_session_id(session_id):
-            raise _Refused("session_id is missing, too long or holds control characters")
+            raise _Refused("session_id is missing or blank")
         path = payload.get("transcript_path")
         if path is None and self.harness == "codex":
             return None  # an ephemeral session: it is not to be kept
         if path is None and self.harness not in _IN_STORES:
             raise _Refused("transcript_path is missing")
         if path is not None:
-            path = _transcript(path, may_be_absent=event in ("session-start", "stop"))
-            if path is None and event == "stop":
-                return None  # the first prompt of a session, whose file is only made now
+            # A session in which nothing was said (`claude mcp list`, an early SIGTERM) ends without a file.
+            may_be_absent = event in ("session-start", "stop") or (
+                event == "end" and not self._was_at_work(agent, str(session_id))
+            )
+            present = _transcript(path, may_be_absent=may_be_absent)
+            if present is None and (event == "end" or (event == "stop" and payload.get("prompt") is None)):
+                return None
+            # The file of a session's first prompt is only made now.
+            path = str(path) if event == "stop" else present
         if not os.path.isdir(self.root) and not os.path.isdir(self.folder.path):
             raise _Refused("there is no workspace; make it with: signet-sync init")
         return spool.Job(
             event=event,
             harness=self.harness,
             session_id=str(session_id),
-            transcript_path=path,
-            cwd=project,
+            transcript_path=path if isinstance(path, str) else None,
+            cwd=storable(project) if project is not None and _MAY_BE_SECRET.search(project) else project,
             agent_id=agent,
             at=_now(),
             reason=_word(
                 payload.get({"end": "reason", "session-start": "source", "compact": "trigger"}.get(event, ""))
             ),
-            compaction=_summary(payload.get("compact_summary")) if event == "compact" else None,
+            compaction=_sanitized(payload.get("compact_summary")) if event == "compact" else None,
+            prompt=_prompt(payload.get("prompt")) if payload.get("hook_event_name") in PROMPTS else None,
         )
+
+    def _was_at_work(self, agent: str, session_id: str) -> bool:
+        """Whether a stop of the session found its transcript; a prompt comes before the first is written."""
+        job = spool.Job(event="stop", harness=self.harness, session_id=session_id, agent_id=agent, at="")
+        marker = spool.marker(self.folder.spool, job)
+        return marker is not None and marker.transcript_path is not None and marker.prompt is None
 
     def _hand_over(self, job: spool.Job) -> None:
         self._put(job)
@@ -234,7 +257,7 @@ def _transcript(path: object, *, may_be_absent: bool) -> str | None:
     """The path of a transcript that may be read later: an absolute one, of a regular file of the user's."""
     import stat
 
-    if not isinstance(path, str) or not path.startswith("/") or len(path) > 4_000:
+    if not isinstance(path, str) or not path.startswith("/"):
         raise _Refused("transcript_path is no absolute path")
     try:
         status = os.lstat(path)
@@ -258,7 +281,7 @@ def _word(value: object) -> str | None:
     return None
 
 
-def _summary(value: object) -> str | None:
+def _sanitized(value: object) -> str | None:
     if not isinstance(value, str) or not value.strip():
         return None
     from signet_sync.contracts.sanitizer import sanitize_transcript_v2
@@ -266,14 +289,29 @@ def _summary(value: object) -> str | None:
     return sanitize_transcript_v2(value)
 
 
-def _rules(root: str) -> tuple[str, ...]:
-    """The setting `agents.projects`; the settings are read only where they speak of it."""
-    places = (whereabouts.user_file(), os.path.join(root, "signet-sync.toml"))
+def _prompt(value: object) -> str | None:
+    """What the user has submitted, without what hooks have put before it."""
+    if not isinstance(value, str):
+        return None
+    from signet_sync.harness.texts import prompt_of
+
+    return _sanitized(prompt_of(value))
+
+
+def _rules(root: str, folder: whereabouts.StateFolder) -> tuple[str, ...]:
+    """The setting `agents.projects`; the settings are read only where they speak of it, or spoke while they could be.
+
+    Settings that are broken stop no session; what is wrong with them stands in the log.
+    """
+    places = (whereabouts.user_file(), os.path.join(root, "signet-sync.toml"), folder.settings)
     if "SIGNET_AGENTS_PROJECTS" not in os.environ and not any(_mentions(place, b"projects") for place in places):
         return ()
     from signet_sync import config
 
-    return config.agent_rules(root)
+    rules, remarks = config.agent_rules(root)
+    for remark in remarks:
+        _log(folder, display(str(remark)))
+    return rules
 
 
 def _mentions(path: str, word: bytes) -> bool:

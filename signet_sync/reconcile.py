@@ -20,11 +20,13 @@ from typing import TYPE_CHECKING, NamedTuple
 from signet_sync.contracts import names, wikilinks
 from signet_sync.contracts.bodies import body_sha256, normalize
 from signet_sync.contracts.frontmatter import FrontmatterProblem, Source, open_source, parse
+from signet_sync.contracts.identities import session_name, session_value
 from signet_sync.contracts.names import AGENT_ID, IMMUTABLE_KINDS, ArtifactName, artifact_name
 from signet_sync.contracts.noise import NoiseRule
 from signet_sync.contracts.observed import STRANGE_NAME, Found, Signature, Snapshot, Trouble
 from signet_sync.contracts.places import MEMORY, TOMBSTONES
 from signet_sync.contracts.records import FieldProblem, Record, read_record
+from signet_sync.contracts.redactions import redacts
 from signet_sync.contracts.sanitizer import sanitize_line, sanitize_normalized
 from signet_sync.contracts.sentences import SessionContext, acceptable, fallback
 from signet_sync.contracts.timestamps import day_of, parse_name_stamp
@@ -57,7 +59,8 @@ HINTS: dict[str, str] = {
     "unreadable": "check the file's permissions and the disk; its last good state stays in the index",
     "tombstone-invalid": "restore the tombstone file from a copy; while it cannot be read its name decides",
     "mutated": "signet-sync violations show PATH, then restore or accept it",
-    "vanished": "signet-sync violations restore PATH brings it back; signet-sync remove makes it official",
+    "vanished": "signet-sync violations restore PATH brings it back, accept settles that it is gone; signet-sync remove"
+    " removes the whole session",
     "conflict-copy": "compare it with the original and delete the one you do not want",
     "foreign-name": "not one of our files; it is left alone",
     "temporary": "a temporary file of another program; it is left alone",
@@ -131,7 +134,9 @@ class Judgement:
     """The verdict of one path and all that follows from it.
 
     `row` replaces the path's row; None drops it. `seal` is written where it is not None. `unlink` asks a writing pass
-    to delete the file. `links` are the link fields' targets by field name.
+    to delete the file. `links` are the link fields' targets by field name. `redacted`: the seal is that of a redaction
+    which the index did not know of. `sealed` asks a writing pass to put these bytes in the file's place: it is the one
+    of before its redaction.
     """
 
     path: str
@@ -146,6 +151,8 @@ class Judgement:
     links: tuple[tuple[str, str], ...] = ()
     unlink: bool = False
     found_sha256: str = ""
+    redacted: bool = False
+    sealed: bytes | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,7 +207,10 @@ class Tombstones:
 
     def cover(self, token: str, agent_id: str | None, session_id: str | None) -> bool:
         """Whether a session (agent or id unknown: the token decides) is removed."""
-        if any(stone.covers(agent_id, session_id) for stone in self._by_token.get(token, ())):
+        stones = self._by_token.get(token, ())
+        if any(stone.covers(agent_id, session_id) for stone in stones):
+            return True
+        if session_id is not None and any(stone.covers(agent_id, _name(session_id)) for stone in stones):
             return True
         return any(agent_id is None or agent_id == other for other in self._by_name.get(token, ()))
 
@@ -305,13 +315,19 @@ def _ignored_message(code: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Bench:
-    """What `judge` needs beside the file: the rules, the tombstones, and how to get a path's seal."""
+    """What `judge` needs beside the file: the rules, the tombstones, and how to get a path's seal.
+
+    `accepted_gone` are the paths of sealed files whose absence a person has accepted, `redacted` those of files that
+    were redacted.
+    """
 
     tombstones: Tombstones
     noise: NoiseRule
     seal_of: Callable[[str], Seal | None]
     now_iso: str
     max_file_bytes: int = 64 * 1024 * 1024
+    accepted_gone: frozenset[str] = frozenset()
+    redacted: frozenset[str] = frozenset()
 
 
 def judge(path: str, found: Found | Trouble, bench: Bench) -> Judgement:
@@ -324,6 +340,9 @@ def judge(path: str, found: Found | Trouble, bench: Bench) -> Judgement:
         settled = found.code in ("not-a-file", "too-large", "unreadable")
         if settled and bench.tombstones and bench.tombstones.cover(name.token, None, None):
             return _tombstoned(path, found.signature)
+        if found.code == "not-a-file" and seal is not None:
+            message = f"something else was put in the place of the sealed file: {found.message}"
+            return _with_sealed_row(Judgement(path, "violation", "mutated", message, found.signature), seal, bench)
         code = found.code if settled else "unreadable"
         return _with_sealed_row(Judgement(path, "invalid", code, found.message, found.signature), seal, bench)
     try:
@@ -350,11 +369,16 @@ def judge(path: str, found: Found | Trouble, bench: Bench) -> Judgement:
     actual = record.content_sha256 or ""
     notes: list[Note] = []
     new_seal: Seal | None = None
+    redacted = False
     if seal is not None:
         changed = _changes(seal, digest, actual)
-        if changed:
-            return _mutated(path, found, seal, bench, changed)
-        if seal.packed is None:  # these bytes are sealed from now on, in whatever form
+        redacted = bool(changed) and _is_redacted(seal, found.raw)
+        if changed and not redacted:
+            judgement = _mutated(path, found, seal, bench, changed)
+            return _came_back(judgement, seal, found.raw) if path in bench.redacted else judgement
+        if redacted:
+            new_seal = seal._replace(digest=digest, body_sha256=actual, file_sha256=file_sha)
+        elif seal.packed is None:  # these bytes are sealed from now on, in whatever form
             new_seal = seal._replace(file_sha256=file_sha)
         elif seal.file_sha256 != file_sha:
             notes.append(Note("reformatted", "the same values in another formatting"))
@@ -363,7 +387,7 @@ def judge(path: str, found: Found | Trouble, bench: Bench) -> Judgement:
             path,
             record.agent_id,
             name.token,
-            record.session_id,
+            _name(record.session_id),
             name.kind,
             digest,
             actual,
@@ -382,16 +406,22 @@ def judge(path: str, found: Found | Trouble, bench: Bench) -> Judgement:
         raw=found.raw if new_seal is not None else None,
         links=_links(record),
         found_sha256=file_sha,
+        redacted=redacted,
     )
 
 
 def judge_missing(path: str, known: Known, bench: Bench) -> Judgement | None:
-    """A path that is gone: `vanished` where a seal stands and no tombstone explains it, else it just leaves (None)."""
+    """A path that is gone: `vanished` where a seal stands and nothing explains it, else it just leaves (None).
+
+    A tombstone explains it, or a person who has accepted it.
+    """
     name = artifact_name(path.rpartition("/")[2])
     if name is None or name.kind not in IMMUTABLE_KINDS:
         return None
     seal = bench.seal_of(path)
-    if seal is None or bench.tombstones.cover(seal.session_token, seal.agent_id, seal.session_id):
+    if seal is None or path in bench.accepted_gone:
+        return None
+    if bench.tombstones.cover(seal.session_token, seal.agent_id, seal.session_id):
         return None
     return Judgement(path, "violation", "vanished", "the file is gone and no tombstone explains it")
 
@@ -573,6 +603,20 @@ def _with_sealed_row(judgement: Judgement, seal: Seal | None, bench: Bench) -> J
     return replace(judgement, row=sealed.row, links=sealed.links)
 
 
+def _is_redacted(seal: Seal, raw: bytes) -> bool:
+    """Whether a file is a redaction of what was sealed: made on another machine, or here by hand."""
+    sealed = unpack(seal)
+    return sealed is not None and redacts(sealed, raw)
+
+
+def _came_back(judgement: Judgement, seal: Seal, raw: bytes) -> Judgement:
+    """Whether a file that was redacted stands there as it was before: its hash fits its body, as no edit's does."""
+    sealed = unpack(seal)
+    if sealed is None or not redacts(raw, sealed):
+        return judgement
+    return replace(judgement, message="an older version of it came back, with what was redacted", sealed=sealed)
+
+
 def _changes(seal: Seal, digest: str, actual: str) -> str:
     if actual != seal.body_sha256:
         return "its text and content_sha256 are not the sealed ones"
@@ -643,6 +687,17 @@ def _line(text: str) -> str:
     return _cached_line(text) if len(text) <= 400 else sanitize_line(text)
 
 
+_cached_name, _cached_value = lru_cache(maxsize=2048)(session_name), lru_cache(maxsize=2048)(session_value)
+
+
+def _name(text: str) -> str:
+    return _cached_name(text) if len(text) <= 400 else session_name(text)
+
+
+def _value(text: str) -> str:
+    return _cached_value(text) if len(text) <= 400 else session_value(text)
+
+
 _REDACTED = re.compile(r"\[REDACTED:([a-z0-9-]+)\]")
 
 
@@ -654,7 +709,10 @@ def _redactions(before: str, after: str) -> set[str]:
 
 
 class _Lines(NamedTuple):
-    """The fields of one line as they may be shown, and the rules of the sanitizer that found something in them."""
+    """The fields of one value as rows hold them, and the rules of the sanitizer that found something in them.
+
+    Those that say which session it is are as exact as in its frontmatter: by them it is found again.
+    """
 
     session_id: str
     session_key: str | None
@@ -667,14 +725,15 @@ class _Lines(NamedTuple):
 
 def _lines(record: Record) -> _Lines:
     manifest_path = record.links[0][1] if record.kind != "manifest" else None
-    before = (record.session_key, record.project, record.harness, record.source_node_id)
-    session_id = _line(record.session_id)
-    after = tuple(_line(value) if value is not None else None for value in before)
-    redactions = _redactions(record.session_id, session_id)
+    before = (record.session_id, record.session_key, record.project, record.harness, record.source_node_id)
+    looks = (_name, _name, _value, _value, _line)
+    after = [look(value) if value is not None else None for look, value in zip(looks, before, strict=True)]
+    redactions: set[str] = set()
     for old, new in zip(before, after, strict=True):
         if new is not old and old is not None and new is not None:
             redactions |= _redactions(old, new)
-    key, project, harness, node = after
+    session_id, key, project, harness, node = after
+    assert session_id is not None
     shown_path = _link_line(manifest_path) if manifest_path is not None else None
     if manifest_path is not None and shown_path is not None:
         redactions |= _redactions(manifest_path, shown_path)

@@ -6,12 +6,14 @@ hashes, so that whoever comes after a crash goes on where the flow stood.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Container, Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Literal, Protocol
 
+from signet_sync.contracts.alike import begins
 from signet_sync.contracts.bodies import normalize
+from signet_sync.harness.live import beyond, is_cut, live_in, said_in, without_live
 
 FlowKind = Literal["end", "compact"]
 Standing = Literal["absent", "ours", "other"]
@@ -38,6 +40,12 @@ class Propose(Protocol):
 ARTIFACTS: dict[FlowKind, tuple[str, ...]] = {"end": ("transcript", "summary"), "compact": ("compaction",)}
 
 
+def kinds_of(kind: FlowKind, bodies: Container[str]) -> tuple[str, ...]:
+    """The artifacts that a flow writes: a compaction that finds live turns writes them as a transcript before it."""
+    kinds = ARTIFACTS[kind]
+    return kinds if "transcript" in kinds or "transcript" not in bodies else ("transcript", *kinds)
+
+
 class State(StrEnum):
     """Where a flow stands; the values say it to a person. The first six are the partial failures of seed 000."""
 
@@ -50,6 +58,8 @@ class State(StrEnum):
 
     RECEIVED = "inputs journalled, nothing written"
     SUMMARY_WITHOUT_TRANSCRIPT = "summary written, transcript gone"
+    SEGMENT_WITHOUT_COMPACTION = "live turns written, compaction failed"
+    COMPACTION_WITHOUT_SEGMENT = "compaction written, its transcript gone"
     BUFFERS_LEFT = "all written, live transcript buffers not reset"
     UNANSWERED = "all written, result not recorded"
     JOURNAL_LEFT = "result recorded, journal not cleared"
@@ -78,8 +88,9 @@ class Step(StrEnum):
 class Facts:
     """What was seen of a flow.
 
-    `standing` says for each artifact kind of the flow what stands under its name; `sentence` is the quality of the one
-    that was generated or stands in a written artifact; `linked`: the manifest leads to these artifacts or newer ones;
+    `standing` says for each artifact kind of the flow (`kinds_of`) what stands under its name; `sentence` is the
+    quality of the one that was generated or stands in a written artifact; `linked`: the manifest leads to these
+    artifacts or newer ones;
     `indexed`: their rows are there; `projected`: the pages were made since; `live`: turns of the session are still
     buffered; `answered`: the result is recorded; `journalled`: the inputs are still kept.
     """
@@ -103,7 +114,7 @@ def observe(facts: Facts) -> State:
     if facts.removed:
         return State.REMOVED
     standing = dict(facts.standing)
-    kinds = ARTIFACTS[facts.kind]
+    kinds = kinds_of(facts.kind, standing)
     if "other" in standing.values():
         return State.TAKEN
     written = [kind for kind in kinds if standing.get(kind) == "ours"]
@@ -123,6 +134,8 @@ def observe(facts: Facts) -> State:
 def _unwritten(facts: Facts, written: Sequence[str]) -> State:
     if facts.sentence is None:
         return State.RECEIVED
+    if written and facts.kind == "compact":
+        return State.SEGMENT_WITHOUT_COMPACTION if "transcript" in written else State.COMPACTION_WITHOUT_SEGMENT
     if written:
         return State.TRANSCRIPT_WITHOUT_SUMMARY if "transcript" in written else State.SUMMARY_WITHOUT_TRANSCRIPT
     return State.SENTENCE_WITHOUT_ARTIFACT if facts.sentence == "ok" else State.FALLBACK_WITHOUT_ARTIFACT
@@ -132,6 +145,8 @@ _STEPS = {
     State.RECEIVED: Step.SENTENCE,
     State.TRANSCRIPT_WITHOUT_SUMMARY: Step.SUMMARY,
     State.SUMMARY_WITHOUT_TRANSCRIPT: Step.TRANSCRIPT,
+    State.SEGMENT_WITHOUT_COMPACTION: Step.COMPACTION,
+    State.COMPACTION_WITHOUT_SEGMENT: Step.TRANSCRIPT,
     State.ARTIFACTS_WITHOUT_MANIFEST: Step.MANIFEST,
     State.MANIFEST_WITHOUT_ROWS: Step.RECONCILE,
     State.MANIFEST_WITHOUT_PAGE: Step.RECONCILE,
@@ -144,10 +159,10 @@ _STEPS = {
 }
 
 
-def next_step(state: State, kind: FlowKind) -> Step:
-    """The one step that follows from a state."""
+def next_step(state: State, kind: FlowKind, *, segment: bool = False) -> Step:
+    """The one step that follows from a state; `segment`: a compaction that writes live turns as a transcript first."""
     if state in (State.SENTENCE_WITHOUT_ARTIFACT, State.FALLBACK_WITHOUT_ARTIFACT):
-        return Step(ARTIFACTS[kind][0])
+        return Step.TRANSCRIPT if segment else Step(ARTIFACTS[kind][0])
     return _STEPS[state]
 
 
@@ -156,40 +171,86 @@ def refusal_key(flow_key: str, captured_at: str) -> str:
     return f"{flow_key}@{captured_at}"
 
 
+def _exactly(whole: str, at: int, part: str) -> int:
+    return at + len(part) if whole.startswith(part, at) else -1
+
+
 def unheard(whole: str, segments: Sequence[str]) -> str | None:
     """What a whole transcript says beyond the segments that are kept of it; None where it does not begin with them.
 
-    All texts are normalised bodies. The rest begins at a line; it is empty where there is nothing new, also where the
-    whole says less than what is kept. The segments may come in any order (clocks do), and older ones may belong to
-    what the harness has rewritten since.
+    Where it does but for what was redacted in either, other rules of the sanitizer wrote the segments: it is the same
+    conversation. All texts are normalised bodies. The rest begins at a line; it is empty where there is nothing new,
+    also where the whole says less than what is kept. The segments may come in any order (clocks do), and older ones
+    may belong to what the harness has rewritten since.
     """
-    # Between two segments the cut took away the empty lines; a tail may have brought some along.
-    kept = [text for segment in segments if (text := segment.lstrip("\n"))]
-    for first in range(max(1, len(kept))):
-        rest = _beyond(whole, kept[first:])
-        if rest is not None:
-            return rest
+    kept = _said(segments)
+    for ends in (_exactly, begins):
+        for first in range(max(1, len(kept))):
+            rest = _beyond(whole, kept[first:], ends)
+            if rest is not None:
+                return rest
     return None
 
 
-def _beyond(whole: str, kept: list[str]) -> str | None:
+def untold(whole: str, segments: Sequence[str], *, tail: bool = False) -> str:
+    """What a transcript says beyond the segments that are kept of it; all of it where it is another one.
+
+    All texts are normalised bodies. With `tail` it is but what was said since. Where a segment holds live turns, these
+    are left out turn by turn.
+    """
+    live = [said for text in segments if (said := live_in(text))]
+    if tail:
+        return (
+            ""
+            if whole in segments
+            else normalize(beyond(whole, [turn for said in live for turn in said], leading=True))
+        )
+    # With live turns only all segments together tell that what stands behind them is new.
+    rest = _behind_all(whole, segments) if live else unheard(whole, segments) if segments else whole
+    if rest is not None or not live:
+        return whole if rest is None else rest
+    left = whole
+    for said in live:
+        left = beyond(left, said)
+    bare = [text for segment in segments if (text := normalize(without_live(segment))).strip()]
+    rest = unheard(normalize(left).lstrip("\n"), bare) if bare else left
+    if rest is None or is_cut(whole, rest):
+        # What one says stands in the middle of another: all of it is compared.
+        rest = left
+        for text in bare:
+            rest = beyond(rest, said_in(text))
+    return normalize(rest).lstrip("\n")
+
+
+def _behind_all(whole: str, segments: Sequence[str]) -> str | None:
+    rests = (_beyond(whole, _said(segments), ends) for ends in (_exactly, begins))
+    return next((rest for rest in rests if rest is not None), None)
+
+
+def _said(segments: Sequence[str]) -> list[str]:
+    # Between two segments the cut took away the empty lines; a tail may have brought some along.
+    return [text for segment in segments if (text := segment.lstrip("\n"))]
+
+
+def _beyond(whole: str, kept: list[str], ends: Callable[[str, int, str], int]) -> str | None:
     at = 0
     while kept:
         start = _skipped(whole, at)
-        following = next((segment for segment in kept if whole.startswith(segment, start)), None)
+        found = ((segment, end) for segment in kept if (end := ends(whole, start, segment)) >= 0)
+        following, end = next(found, (None, at))
         if following is None:
-            return "" if _is_less(whole, start, kept) else None
+            return "" if _is_less(whole, start, kept, ends) else None
         kept.remove(following)
-        at = start + len(following)
+        at = end
     if at and whole[at : at + 1] not in ("", "\n"):
         return None
     return whole[_skipped(whole, at) :] if at else whole
 
 
-def _is_less(whole: str, start: int, kept: Sequence[str]) -> bool:
+def _is_less(whole: str, start: int, kept: Sequence[str], ends: Callable[[str, int, str], int]) -> bool:
     """Whether what is left of the whole is nothing, or the first lines of something that is kept."""
     left = whole[start:]
-    return not left or any(s.startswith(left) and s[len(left) : len(left) + 1] in ("", "\n") for s in kept)
+    return not left or any((end := ends(s, 0, left)) >= 0 and s[end : end + 1] in ("", "\n") for s in kept)
 
 
 def _skipped(text: str, at: int) -> int:

@@ -53,7 +53,8 @@ class Job:
 
     `event` is one of `EVENTS`; `at` is ISO 8601 UTC with milliseconds; `agent_id` is ours. `transcript_path` and `cwd`
     are absolute or None; `reason` is the harness's word for why (its `reason`, `source` or `trigger`). `compaction` is
-    the sanitized summary of a compaction where the harness handed one over. `tries`, `retry_at` (seconds since 1970)
+    the sanitized summary of a compaction where the harness handed one over, `prompt` sanitized what the user has just
+    submitted: a hook is told before the harness writes it down. `tries`, `retry_at` (seconds since 1970)
     and `trouble` belong to `retry_later`; `place` and `mark` say which file this was read from, and which state of it.
     """
 
@@ -66,6 +67,7 @@ class Job:
         "harness",
         "mark",
         "place",
+        "prompt",
         "reason",
         "retry_at",
         "session_id",
@@ -86,6 +88,7 @@ class Job:
         cwd: str | None = None,
         reason: str | None = None,
         compaction: str | None = None,
+        prompt: str | None = None,
         tries: int = 0,
         retry_at: float = 0.0,
         trouble: str | None = None,
@@ -101,6 +104,7 @@ class Job:
         self.cwd = cwd
         self.reason = reason
         self.compaction = compaction
+        self.prompt = prompt
         self.tries = tries
         self.retry_at = retry_at
         self.trouble = trouble
@@ -109,7 +113,9 @@ class Job:
 
     def document(self) -> dict[str, object]:
         """What stands in the file."""
-        return {"v": VERSION, **{name: getattr(self, name) for name in _FIELDS}}
+        # Without one it is as versions write and read it that knew of none.
+        prompt = {} if self.prompt is None else {"prompt": self.prompt}
+        return {"v": VERSION, **{name: getattr(self, name) for name in _FIELDS}, **prompt}
 
 
 _FIELDS = (
@@ -216,7 +222,7 @@ def begin(job: Job, now_us: int | None = None) -> bool:
         return True
     now = time.time() if now_us is None else now_us / _SECOND
     if job.tries + 1 >= MOST_TRIES:
-        _put_aside(job.place, "given-up")
+        _give_up(job)
         return False
     job.retry_at = now + _wait(job.tries) if job.tries else 0.0
     job.tries += 1
@@ -229,10 +235,11 @@ def _wait(tries: int) -> float:
     return float(min(60.0 * 4 ** (tries - 1), LONGEST_WAIT))
 
 
-def finish(job: Job) -> None:
-    """Takes a job away for good. Raises `OSError`."""
-    if _unchanged(job) and _unlink(job.place):
-        _sync_folder(os.path.dirname(job.place))
+def finish(*jobs: Job) -> None:
+    """Takes jobs of one spool away for good. Raises `OSError`."""
+    gone = [job for job in jobs if _unchanged(job) and _unlink(job.place)]
+    if gone:
+        _sync_folder(os.path.dirname(gone[0].place))
 
 
 def retry_later(job: Job, reason: str, now_us: int | None = None) -> bool:
@@ -249,7 +256,7 @@ def retry_later(job: Job, reason: str, now_us: int | None = None) -> bool:
     job.retry_at = now + _wait(job.tries)
     _write(job, durable=True)
     if job.tries >= MOST_TRIES or now - _moment(job.at) > MOST_DAYS * _DAY:
-        _put_aside(job.place, "given-up")
+        _give_up(job)
         return False
     return True
 
@@ -267,6 +274,14 @@ def size(folder: str) -> tuple[int, int]:
                 total += status.st_size
                 count += place == folder and name.endswith(_SUFFIX)
     return count, total
+
+
+def marker(folder: str, job: Job) -> Job | None:
+    """The stop marker of a job's session, due or not; None where there is none, or it cannot be read."""
+    try:
+        return _read(os.path.join(folder, _marker_name(job) + _SUFFIX))
+    except (OSError, _Unusable):
+        return None
 
 
 def oldest(folder: str) -> float | None:
@@ -365,9 +380,9 @@ def _read(path: str) -> Job:
 def _is_sound(document: Mapping[str, Any]) -> bool:
     """Whether these are the fields of a job, each of its kind: a file in the state folder may be anybody's."""
     at, tries, retry_at = document.get("at"), document.get("tries"), document.get("retry_at")
-    texts = (document.get(name) for name in ("transcript_path", "cwd", "reason", "compaction", "trouble"))
+    texts = (document.get(name) for name in ("transcript_path", "cwd", "reason", "compaction", "prompt", "trouble"))
     return (
-        document.keys() == set(_FIELDS)
+        document.keys() - {"prompt"} == set(_FIELDS)
         and document["event"] in EVENTS
         and isinstance(document["harness"], str)
         and is_session_id(document["session_id"])
@@ -381,6 +396,17 @@ def _is_sound(document: Mapping[str, Any]) -> bool:
         and isinstance(retry_at, int | float)
         and 0 <= retry_at < _YEAR_5000
     )
+
+
+def _give_up(job: Job) -> None:
+    """Puts a job aside that nobody does any more, without the secrets in its paths: nothing follows them any more."""
+    from signet_sync.contracts.places import storable
+
+    path, cwd = job.transcript_path, job.cwd
+    job.transcript_path, job.cwd = path and storable(path), cwd and storable(cwd)
+    if (path, cwd) != (job.transcript_path, job.cwd):
+        _write(job, durable=True)
+    _put_aside(job.place, "given-up")
 
 
 def _put_aside(path: str, reason: str) -> None:

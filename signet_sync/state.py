@@ -119,8 +119,8 @@ def _refuse_that_of_others(place: str, real: str) -> None:
         )
 
 
-def write_json(path: str, value: object) -> None:
-    """Writes a small JSON file atomically, only if it differs."""
+def write_json(path: str, value: object, *, durable: bool = False) -> None:
+    """Writes a small JSON file atomically, only if it differs; with `durable` a power loss leaves one of the two."""
     data = (json.dumps(value, ensure_ascii=False) + "\n").encode("utf-8", "backslashreplace")
     with suppress(OSError), open(path, "rb") as handle:
         if handle.read() == data:
@@ -130,7 +130,12 @@ def write_json(path: str, value: object) -> None:
     try:
         with open(handle_fd, "wb") as handle:
             handle.write(data)
+            if durable:
+                handle.flush()
+                os.fsync(handle_fd)
         os.replace(temporary, path)
+        if durable:
+            sync_folder(os.path.dirname(path))
     except BaseException:
         with suppress(OSError):
             os.unlink(temporary)
@@ -139,7 +144,7 @@ def write_json(path: str, value: object) -> None:
 
 def sweep(folder: StateFolder) -> None:
     """Removes the temporary files that a crash left in the state folder: those whose owner is dead, or a day old."""
-    for place in (folder.path, folder.backups, folder.journal):
+    for place in (folder.path, folder.backups, folder.journal, folder.live):
         with suppress(OSError):
             for name in os.listdir(place):
                 match = _TEMPORARY.fullmatch(name)
@@ -152,7 +157,7 @@ def sweep(folder: StateFolder) -> None:
 
 def settle(folder: StateFolder) -> None:
     """Makes sure of what was deleted in the state folder: no power loss brings it back. Raises `OSError`."""
-    for place in (folder.path, folder.backups, folder.journal, folder.spool):
+    for place in (folder.path, folder.backups, folder.journal, folder.live, folder.spool):
         with suppress(FileNotFoundError):
             sync_folder(place)
 

@@ -73,6 +73,14 @@ class StateFolder:
         return os.path.join(self.path, "harnesses.json")
 
     @property
+    def live(self) -> str:
+        return os.path.join(self.path, "live")
+
+    @property
+    def settings(self) -> str:
+        return os.path.join(self.path, "settings.json")
+
+    @property
     def spool(self) -> str:
         return os.path.join(self.path, "spool")
 

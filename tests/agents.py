@@ -26,6 +26,7 @@ from signet_sync.agent import connection, daemon, presence, rounds
 from signet_sync.agent.daemon import Daemon, Options
 from signet_sync.agent.rounds import Rounds
 from signet_sync.agent.workspace import Workspace
+from signet_sync.config import Remark
 from signet_sync.contracts.timestamps import instant_of, iso
 
 DEADLINE = 60.0
@@ -102,7 +103,8 @@ def save(path: Path, raw: bytes) -> None:
 def status(vault: Vault) -> dict[str, Any]:
     """The document of `status --json`."""
     answer = vault.call("status", "--json")
-    assert answer.code == 0, answer
+    gone = answer.code == 3 and "no such workspace" in str(answer.json["trouble"])
+    assert answer.code == 0 or gone, answer
     return dict(answer.json)
 
 
@@ -231,7 +233,7 @@ class Inside(Daemon):
         except BaseException as error:  # noqa: BLE001 - shown by the test's thread
             self.failure = error
 
-    def _configure(self) -> list[str]:
+    def _configure(self) -> list[Remark]:
         warnings = super()._configure()
         if self.interval is not None:
             self.settings = replace(self.settings, interval=self.interval, jitter=0.0)

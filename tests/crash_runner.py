@@ -118,7 +118,10 @@ def scenarios(before: Path) -> dict[str, list[list[str]]]:
         "full": [["reindex", "--full", *now]],
         "remove": [["remove", told["remove"], "--reason", "asked for", "--yes", *now]],
         "restore": [["violations", "restore", "--all", "--yes", *now]],
-        "accept": [["violations", "accept", told["accept"], "--reason", "mine", *now]],
+        "accept": [
+            ["violations", "accept", told["accept"], "--reason", "mine", *now],
+            ["violations", "accept", "--vanished", "--reason", "mine", "--yes", *now],
+        ],
     }
 
 
@@ -144,7 +147,7 @@ def artifacts(root: Path) -> dict[str, str]:
     return {
         path.name: sha256(path.read_bytes()).hexdigest()
         for path in (root / "memory").glob("*.md")
-        if not path.name.endswith("--manifest.md")
+        if path.is_file() and not path.name.endswith("--manifest.md")
     }
 
 
@@ -172,7 +175,7 @@ def everything(root: Path, folder: Path) -> dict[str, tuple[object, ...]]:
     return found
 
 
-def recover(root: Path, wanted: dict[str, object], removed: list[str], heal: bool) -> int:
+def recover(root: Path, wanted: dict[str, object], removed: list[str], heal: str) -> int:
     """An ordinary pass after the crash, and all that must hold then. Writes what is wrong to `wrong.json`."""
     wrong: list[str] = []
 
@@ -191,6 +194,7 @@ def recover(root: Path, wanted: dict[str, object], removed: list[str], heal: boo
     folder = Path(state.locate(str(root)).path)
     if heal:
         check("not healed", command(str(root), "violations", "restore", "--all", "--yes", "--now", NOW) == 0)
+        check("what stood there is lost", heal == "accept" or len(list(root.rglob("in-its-place.txt"))) == 1)
     try:
         left = dump(str(folder / "signet-sync.db"))
         scratch = str(root.parent / "scratch.db")
@@ -259,7 +263,7 @@ def main() -> int:
         if removed and not list(root.glob("memory/tombstones/*.md")):
             removed = []
         (folder / "wrong.json").unlink(missing_ok=True)
-        code_after = forked(recover, root, told["artifacts"], removed, name in ("restore", "accept"))
+        code_after = forked(recover, root, told["artifacts"], removed, name if name in ("restore", "accept") else "")
         wrong = json.loads((folder / "wrong.json").read_text()) if code_after == 0 else [f"recovery: {code_after}"]
         for leftover in folder.glob("scratch.db*"):
             leftover.unlink()

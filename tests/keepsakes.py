@@ -13,7 +13,7 @@ from workbench import NOW, Answer, Vault, numbered
 
 from signet_sync.contracts.timestamps import parse_instant
 from signet_sync.contracts.tokens import token_of
-from signet_sync.index import gardens, memories, pins, promotions
+from signet_sync.index import gardens, live, memories, pins, promotions
 from signet_sync.index.database import Database
 from signet_sync.index.schema import BACKED_UP
 from signet_sync.recall.concepts import derive
@@ -104,6 +104,9 @@ def put(database: Database) -> None:
         (os.path.expanduser("~/.claude/projects/a/b.jsonl"), SECOND, NOW),
     )
     database.execute("update seals set packed = x'' where path = ?", (vault_path("transcript", 2),))  # let go
+    said = live.LiveTurn(0, "user", "Where do the herons sleep?", NOW)
+    live.buffer(database, "default", "agent:main:main", [said], session_id="live-1")
+    live.set_filed(database, filed=False)
     database.set_meta("gone:" + "0" * 32, "")
 
 

@@ -19,7 +19,7 @@ from signet_sync.contracts.timestamps import instant_of
 SESSION = "7a1b0c00-0000-4000-8000-000000000001"
 PROJECT = "/home/ada/lantern"
 START = datetime(2026, 3, 20, 10, tzinfo=UTC)
-SECRET = "ghp_0123456789abcdefghijklmnopqrstuvwxYZ"
+SECRET = "ghp_7kQ2mX9vB4nR8tW3yZ6cF1hJ5pL0sD2gA8eK"
 
 
 def at(second: float) -> str:

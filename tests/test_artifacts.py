@@ -186,12 +186,19 @@ def test_lists_may_be_absent_null_empty_or_one_text(kind, field):
         assert getattr(typed(kind, {**WHOLE[kind], field: value}), field) == ()
     absent = {key: value for key, value in WHOLE[kind].items() if key != field}
     assert getattr(typed(kind, absent), field) == ()
-    assert getattr(typed(kind, {**WHOLE[kind], field: "x"}), field) == ("x",)
-    assert getattr(typed(kind, {**WHOLE[kind], field: ["x", "y"]}), field) == ("x", "y")
+    x, y = (LINK.format("summary"), LINK.format("transcript")) if field == "removed_paths" else ("x", "y")
+    assert getattr(typed(kind, {**WHOLE[kind], field: x}), field) == (x,)
+    assert getattr(typed(kind, {**WHOLE[kind], field: [x, y]}), field) == (x, y)
     for value in ({"a": SECRET}, [None], [[SECRET]], [{"a": SECRET}]):
         code, named, message = refusal(kind, **{field: value})
         assert (code, named) == ("field-invalid", field)
         assert SECRET not in message
+
+
+@pytest.mark.parametrize("path", ["../victim", "memory/../victim", "/etc/passwd", "memory/notes.md", "MEMORY.md", "x"])
+def test_a_tombstone_keeps_paths_of_artifacts_alone(path):
+    artifact = LINK.format("summary")
+    assert typed("tombstone", {**TOMBSTONE, "removed_paths": [path, artifact]}).removed_paths == (artifact,)
 
 
 @pytest.mark.parametrize(

@@ -232,7 +232,7 @@ def test_a_sealed_file_replaced_by_none_keeps_its_row(vault, tmp_path, make):
     vault.reindex()
     (vault / PATH).rename(tmp_path / "moved.md")
     make(vault / PATH, tmp_path / "moved.md")
-    assert judged(vault, vault.reindex()) == ("invalid", "not-a-file")
+    assert judged(vault, vault.reindex()) == ("violation", "mutated")
     assert vault.hits("five tries") == [PATH]
 
 
@@ -466,16 +466,27 @@ def test_20000_files_that_came_while_nobody_looked(vault):
     assert document["counts"]["indexed"] == 6
 
 
+def test_a_link_that_is_too_long_for_any_file_is_broken_and_leads_nowhere_else(vault):
+    """Signet makes a link of the harness's name, however long that is."""
+    long = f"memory/{'h' * 5_000}/transcripts/transcript.jsonl"
+    vault.put(made.manifest(harness="h" * 5_000, transcript_path=long))
+    document = vault.reindex()
+    assert vault.problems(document) == {} and document["counts"]["invalid"] == 0
+    assert {note["code"] for note in document["notes"]} == {"link-broken"}
+    assert {note["code"] for note in vault.call("check", "--json").json["notes"]} >= {"link-broken"}
+
+
 def test_a_bad_settings_file_names_the_key(vault):
     (vault / "signet-sync.toml").write_text("[projection]\nbudget_tokens = 'many'\n")
     answer = vault.call("reindex", "--json")
-    assert answer.code == 2 and "projection.budget_tokens" in answer.json["error"]["message"]
+    assert answer.code == 0 and "projection.budget_tokens = 'many' is not a whole number" in answer.err
     (vault / "signet-sync.toml").write_text("[log]\nlevel = 'DEBUG'\n[x]\ny = 1\n")
     answer = vault.call("reindex", "--json")
     assert answer.code == 0 and "log.level ignored" in answer.err and "x.y ignored" in answer.err
     (vault / "signet-sync.toml").unlink()
     os.mkfifo(vault / "signet-sync.toml")
-    assert vault.call("reindex", "--json").code == 2
+    answer = vault.call("reindex", "--json")
+    assert answer.code == 0 and "signet-sync.toml: cannot be read" in answer.err
 
 
 def test_git_programs_of_a_hostile_repository_do_not_run(vault, tmp_path):

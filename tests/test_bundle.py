@@ -220,6 +220,8 @@ def test_a_cut_or_changed_bundle_is_noticed_wherever_it_was_cut(rows: Path) -> N
 HOSTILE: dict[str, Callable[[Lines], Any]] = {
     "another agent's name": lambda lines: of(lines, "pins").update(agent_id="../up"),
     "a path that leaves the vault": lambda lines: of(lines, "seals").update(path="memory/../../x--y--summary.md"),
+    "a removal of what is no artifact": lambda lines: as_removal(of(lines, "pins"), ["memory/../victim"]),
+    "an access to what is no artifact": lambda lines: of(lines, "artifact_telemetry").update(source_path="/etc/passwd"),
     "bytes of another file": lambda lines: of(lines, "seals").update(packed=base64.b64encode(b"x").decode()),
     "no base64": lambda lines: of(lines, "seals").update(packed="§"),
     "words that are not those of the id": lambda lines: of(lines, "memories").update(content="Something else."),
@@ -231,6 +233,12 @@ HOSTILE: dict[str, Callable[[Lines], Any]] = {
     "half a letter": lambda lines: of(lines, "recall_events").update(query="\ud800"),
     "another key of ours": lambda lines: of(lines, "marks").update(key="halted"),
 }
+
+
+def as_removal(line: dict[str, Any], paths: list[str]) -> None:
+    line.clear()
+    line.update(table="memory_artifact_tombstones", agent_id="default", session_token="a" * 16, removed_at=NOW)
+    line.update(reason="asked", removed_paths=paths)
 
 
 def some_secret() -> str:
@@ -275,7 +283,7 @@ def test_an_error_of_a_bundle_reaches_a_person_with_line_and_remedy(vault: Vault
 
 def test_what_a_newer_version_adds_is_told_and_left(vault: Vault, rows: Path) -> None:
     def newer(lines: Lines) -> None:
-        lines[0].update(version=2, colour="blue")
+        lines[0].update(colour="blue")
         of(lines, "pins").update(colour="red")
         lines.append({"table": "dragons", "name": "Smaug"})
 
@@ -285,9 +293,44 @@ def test_what_a_newer_version_adds_is_told_and_left(vault: Vault, rows: Path) ->
     assert "1 row of the table dragons" in said and "1 row of the field pins.colour" in said
 
 
+@pytest.mark.parametrize("version", [2, 99])
+def test_a_bundle_of_a_newer_version_is_refused(vault: Vault, rows: Path, version: int) -> None:
+    vault.reindex()
+    before = kept.native(vault)
+    changed(rows, lambda lines: lines[0].update(version=version))
+    for flags in ((), ("--dry-run",)):
+        answer = vault.call("import-bundle", str(rows), *flags, "--json")
+        assert answer.code == 2 and answer.json["error"]["code"] == "bundle-newer"
+        assert f"version {version}" in answer.json["error"]["message"] and "upgrade" in answer.json["error"]["hint"]
+    assert kept.native(vault) == before
+
+
+def test_a_tombstone_names_artifacts_alone(vault: Vault, rows: Path) -> None:
+    """Neither a bundle, nor a file, nor a row that an older version took in brings another path."""
+    vault.reindex()
+    stone = vault.memory / "tombstones" / "default--aaaaaaaaaaaaaaaa.md"
+    stone.parent.mkdir(exist_ok=True)
+    artifact = "memory/2026-01-01T00-00-00.000Z--aaaaaaaaaaaaaaaa--summary.md"
+    stone.write_text(
+        '---\nkind: "tombstone"\nagent_id: "default"\nsession_token: "aaaaaaaaaaaaaaaa"\n'
+        f'removed_at: "{NOW}"\nreason: "asked"\nremoved_paths:\n  - "../victim"\n  - "{artifact}"\n'
+        "tombstone_version: 1\n---\n\n"
+    )
+    vault.reindex()
+    told = "select removed_paths from memory_artifact_tombstones"
+    assert vault.rows(told) == [(json.dumps([artifact]),)]
+    with vault.database(readonly=False) as database, database.transaction():
+        old = json.dumps(["../victim", artifact])
+        database.execute("update memory_artifact_tombstones set removed_paths = ?", (old,))
+    out = rows.parent / "mine.jsonl"
+    kept.done(vault.call("export", str(out)))
+    assert "victim" not in out.read_text() and artifact in out.read_text()
+
+
 def test_words_pass_the_sanitizer_before_they_reach_a_row(vault: Vault, rows: Path, tmp_path: Path) -> None:
     secret = "ghp_" + some_secret()
     changed(rows, lambda lines: of(lines, "recall_events").update(query=f"what is {secret} for"))
+    changed(rows, lambda lines: of(lines, "captures").update(path=f"~/{secret}/s.jsonl", conversation=secret))
     take_in(vault, rows)
     rows.unlink()
     assert kept.holding(tmp_path, secret) == []

@@ -44,7 +44,7 @@ class Desk:
         return capturing.capture(self.workspace, source, **{"now_us": NOW, **given})
 
     def compact(self, talk: Talk, second: float, text: str, *, final: bool = True) -> Captured:
-        return self.take(talk, end=False, handed=Handed(text, micros(second), final))
+        return self.take(talk, end=False, handed=[Handed(text, micros(second), final)])
 
     def whole(self, talk: Talk) -> str:
         """What the transcript says, all of it, as it would be written."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import re
@@ -14,12 +15,14 @@ import tomllib
 from dataclasses import fields
 
 import artifacts_fixture as made
+import click
 import pytest
 from workbench import NOW, ROOT, Vault, call, contents, numbered, spawn, spawn_ordinary, tree
 
 from signet_sync import __version__
-from signet_sync.cli import COMMANDS
+from signet_sync.cli import COMMANDS, group
 from signet_sync.config import Settings, load
+from signet_sync.contracts import bundles
 
 GROUPS = {
     "violations": ("list", "show", "restore", "accept"),
@@ -92,6 +95,106 @@ def test_a_workspace_that_is_missing_or_a_file(tmp_path):
         error = json_error(call("--workspace", tmp_path / name, "reindex", "--json"), 3)
         assert error["code"] == "workspace-unusable" and error["path"] == str(tmp_path / name)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["file"]
+
+
+# What is asked of a machine or of what is left of a workspace, what makes one, and what waits for one.
+WITHOUT_WORKSPACE = {
+    "init", "demo", "run", "hook", "mcp", "ui", "hooks status", "hooks uninstall", "service install", "service print",
+    "service status", "service uninstall", "doctor", "notify", "completion",
+}  # fmt: skip
+SAID = {"HARNESS": "codex", "--input": "input.json", "FILE": "rows.jsonl"}
+
+
+# What may be named in several ways, and so is required in none.
+EITHER = {
+    "violations restore": ["nothing"],
+    "violations accept": ["nothing"],
+    "redact": ["nothing", "--reason", "nothing"],
+}
+
+
+def with_samples(words, command):
+    """The command line with something for all that it asks for."""
+    line = [*words, *EITHER.get(" ".join(words), ())]
+    for parameter in command.params:
+        names = [parameter.human_readable_name, *parameter.opts]
+        samples = getattr(parameter.type, "choices", None) or [SAID[name] for name in names if name in SAID]
+        if parameter.required:
+            option = [parameter.opts[0]] if isinstance(parameter, click.Option) else []
+            line += [*option, samples[0] if samples else "nothing"]
+    return [*line, *(["--yes"] if any("--yes" in one.opts for one in command.params) else [])]
+
+
+def leaves(command, words=()):
+    if not isinstance(command, click.Group):
+        return [(words, command)]
+    context = click.Context(command)
+    below = [leaves(command.get_command(context, name), (*words, name)) for name in command.list_commands(context)]
+    own = [(words, command)] if command.invoke_without_command and words else []
+    return [*own, *(one for several in below for one in several)]
+
+
+def test_every_command_says_of_a_missing_workspace_that_it_cannot_be_used(tmp_path, monkeypatch):
+    """One exit code for all: 3."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO()))
+    (tmp_path / "rows.jsonl").write_bytes(b"".join(bundles.lines([], "", seals=False)))
+    inputs = {
+        "session end": {"session_id": "s", "transcript": "User: hi"},
+        "session compact": {"session_id": "s", "compaction": "short"},
+        "entity apply": {"op": "append", "id": "x", "section": "y", "text": "z"},
+    }
+    codes = {}
+    for words, command in leaves(group):
+        name = " ".join(words)
+        if name in WITHOUT_WORKSPACE:
+            continue
+        (tmp_path / "input.json").write_text(json.dumps(inputs.get(name)))
+        answer = call("--workspace", tmp_path / "none", *with_samples(words, command))
+        codes[name] = (answer.code, answer.err.strip().rpartition("\n")[2])
+        if answer.code == 3 and "the workspace does not exist" in answer.err:
+            del codes[name]
+    assert codes == {}
+    assert not (tmp_path / "none").exists()
+
+
+@pytest.mark.parametrize("flags", [("--json",), ("--check",), ("--prometheus",), ("--check", "--json")])
+def test_status_of_a_missing_workspace_tells_what_it_knows_and_exits_3(tmp_path, flags):
+    answer = call("--workspace", tmp_path / "none", "status", *flags)
+    assert answer.code == 3 and answer.out
+    if "--json" in flags:
+        assert "no such workspace" in answer.json["trouble"] and answer.err == ""
+
+
+@pytest.mark.parametrize(
+    ("words", "code"),
+    [
+        (("remove", "nothing"), "unknown-session"),
+        (("remove", "nothing", "--undo"), "unknown-tombstone"),
+        (("open", "nothing"), "unknown-session"),
+        (("violations", "accept", "nothing"), "unknown-violation"),
+        (("violations", "show", "nothing"), "unknown-violation"),
+        (("entity", "set", "nothing", "focus"), "unknown-entity"),
+        (("entity", "append", "nothing", "focus"), "unknown-entity"),
+        (("entity", "prune", "nothing", "focus", "1"), "unknown-entity"),
+        (("entity", "deprecate", "nothing"), "unknown-entity"),
+        (("entity", "propose", "nothing", "focus"), "unknown-entity"),
+        (("entity", "resolve", "nothing"), "unknown-entity"),
+        (("history", "restore", "nothing"), "no-repository"),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, tuple) else value,
+)
+def test_what_is_not_there_is_said_before_an_option_is_asked_for(vault, words, code):
+    assert json_error(vault.call(*words, "--json"), 2)["code"] == code
+
+
+def test_what_is_there_still_needs_its_option(vault):
+    path = f"memory/{next(path.name for path in vault.memory.glob('*--summary.md'))}"
+    assert vault.call("entity", "create", "user", "Ada").code == 0
+    for words in (("remove", ID), ("violations", "accept", path), ("entity", "set", "ada", "goals")):
+        error = json_error(vault.call(*words, "--json"), 2)
+        assert error["code"] == "usage" and ("--reason" in error["message"] or "--text" in error["message"])
+    assert len(list(vault.memory.glob("*.md"))) == 9
 
 
 READERS = [
@@ -265,7 +368,7 @@ def keys(document, wanted, extra=()):
 def test_the_shape_of_reindex(vault):
     vault.put({"note.md": b"", made.path_for("summary").removeprefix("memory/"): made.summary(memory_sentence="x.")[1]})
     document = vault.reindex()
-    keys(document, REINDEX, ["held", "trouble"])
+    keys(document, REINDEX, ["held", "trouble", "entity_drift"])
     keys(document["counts"], COUNTS)
     assert all(type(number) is int for number in document["counts"].values())
     assert (document["workspace"], document["database"]) == (str(vault.root), str(vault.db))
@@ -325,7 +428,7 @@ def test_the_shape_of_search_and_open(vault):
 def test_the_shape_of_remove(vault):
     answer = vault.call("remove", numbered(1)["session_id"], "--reason", "x", "--yes", "--json", "--now", NOW)
     settled = ["agent_id", "session_token", "tombstone", "removed_paths", "removed_rows", "git_history", "foreign"]
-    assert set(answer.json) == {*settled, "pending"}
+    assert set(answer.json) == {*settled, "pending", "quoted_in"}
     assert answer.json["git_history"] == "no-repository" and answer.json["removed_rows"] == 3
 
 
@@ -409,7 +512,7 @@ def test_completion_answers():
     answer = spawn(environ=environ)
     assert answer.code == 0
     assert {line.partition(",")[2] for line in answer.out.splitlines()} == {
-        "recall", "reindex", "remember", "remove", "render",
+        "recall", "redact", "reindex", "remember", "remove", "render",
     }  # fmt: skip
 
 
@@ -448,7 +551,7 @@ def test_what_init_proposes_can_be_pasted(tmp_path, monkeypatch):
     [
         ('command = ["/nowhere/program"]', "language model: the program /nowhere/program"),
         ('command = ["sh"]', "language model: command"),
-        ("", "settings: synthesis.provider is command, but synthesis.command is not set"),
+        ("", "synthesis.provider is command, but synthesis.command is not set"),
     ],
 )
 def test_doctor_looks_for_the_program_that_summarizes(vault, tmp_path, monkeypatch, setting, words):

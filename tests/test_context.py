@@ -171,7 +171,7 @@ def test_a_budget_is_in_tokens_and_holds(vault):
 
 
 def test_secrets_and_control_characters_do_not_come_through(vault):
-    (vault / "AGENTS.md").write_text("use ghp_0123456789abcdefghijklmnopqrstuvwxYZ\x1b[31m now\u202e\n")
+    (vault / "AGENTS.md").write_text("use ghp_7kQ2mX9vB4nR8tW3yZ6cF1hJ5pL0sD2gA8eK\x1b[31m now\u202e\n")
     text = vault.call("context").out
     assert "ghp_" not in text
     assert "[REDACTED:" in text
@@ -243,6 +243,14 @@ def test_a_prompt_is_answered_from_memory_with_handle_and_source(told):
     assert "likes tea" not in document["text"] and "Working Memory" not in document["text"]
     assert "number2x" not in at(told, "word number2x lantern")["text"]
     assert told.rows("select count(*) from node_telemetry")[0][0] > 0
+
+
+@pytest.mark.parametrize("prompt", ["lantern", "kestrel", "Ada", "queue.py", "lantern keeps its word number1x"])
+def test_a_prompt_finds_what_recall_finds(told, prompt):
+    found = told.call("recall", prompt, "--json").json["hits"]
+    assert found
+    text = at(told, prompt, "--budget", "5000")["text"]
+    assert [line.split()[-1] for line in text.split("\n")[1:]] == [f"^{hit['id']}" for hit in found]
 
 
 def test_transcripts_only_where_nothing_distilled_answers(told):

@@ -53,9 +53,14 @@ def prepare(folder, scenario):
         path = vault / path_of("summary", 1)
         path.write_bytes(path.read_bytes() + b"edited\n")
         allowed[path.name].append(sha256(path.read_bytes()).hexdigest())
-    if scenario == "restore":
         (vault / path_of("transcript", 2)).unlink()
         del allowed[path_of("transcript", 2).removeprefix("memory/")]
+    if scenario == "restore":
+        replaced = vault / path_of("transcript", 1)
+        replaced.unlink()
+        replaced.mkdir()
+        (replaced / "in-its-place.txt").write_text("mine")
+        del allowed[replaced.name]
     if scenario == "accept":
         vault.reindex()
         document = parse(path.read_bytes())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import random
 import signal
 import subprocess
@@ -26,6 +27,7 @@ from agents import (
 )
 from workbench import Vault, sampled
 
+from signet_sync.agent import signet
 from signet_sync.errors import DatabaseError
 
 Start = Any
@@ -158,6 +160,24 @@ def test_a_signet_daemon_that_comes_later_is_noticed(vault: Vault, sleeper: subp
         new = Session().write(vault)
         until(lambda: vault.hits(new.word), "indexed")
         assert page(vault) == before
+
+
+@pytest.mark.usefixtures("quick")
+def test_a_page_of_a_signet_that_has_gone_is_taken_back_after_a_while(vault: Vault) -> None:
+    session = Session().write(vault)
+    theirs = "<!-- generated 2026-03-29 12:05 -->\n# Working Memory Summary\n- a <!-- signet:end --> b\n- c\n"
+    with Inside(vault) as agent:
+        agent.wait("watching")
+        assert session.sentence in page(vault)
+        (vault / "MEMORY.md").write_text(theirs)
+        agent.wait("held: signet daemon")
+        assert page(vault) == theirs
+        long_ago = time.time() - signet.HOLD - 1
+        os.utime(vault / "MEMORY.md", (long_ago, long_ago))
+        agent.wait("watching")
+        assert session.sentence in page(vault) and "- c" not in page(vault)
+        assert [kept.read_text() for kept in vault.root.glob("MEMORY.signet-*.md")] == [theirs]
+        assert not list(vault.root.glob("MEMORY.user-*.md"))
 
 
 LEAVES = 30 * 86_400  # a session's time in the window, in seconds

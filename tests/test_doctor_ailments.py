@@ -227,7 +227,7 @@ def test_a_broken_hook(vault: Vault, monkeypatch: pytest.MonkeyPatch) -> None:
     assert settings.read_text() == whole
     assert not vault.state.joinpath("spool").exists() and not vault.state.joinpath("logs/hook.log").exists()
 
-    Path(os.environ["SIGNET_CONFIG"]).write_text('[agents]\nprojects = ["/=No Such"]\n')
+    monkeypatch.setenv("SIGNET_AGENT_ID", "No Such")
     assert "its hook fails" in told(vault, "hook-fails", "claude-code")["message"]
 
 

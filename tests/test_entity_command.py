@@ -176,6 +176,8 @@ def test_what_is_proposed_waits_for_a_person(garden: Garden, critic: str) -> Non
         (("prune", "inner-critic", "highlights", "3", "--reason", "R"), "item-unknown"),
         (("set", "inner-critic", "identity", "--text", " "), "text-empty"),
         (("append", "inner-critic", "evidence", "--text", "W", "--evidence", "memory/none.md#1"), None),
+        (("append", "inner-critic", "evidence", "--text", "W"), "evidence-missing"),
+        (("propose", "inner-critic", "evidence", "--text", '"W" — y'), "evidence-missing"),
         (("prune", "inner-critic", "highlights", "1"), "usage"),
         (("create", "planet", "Mars"), "usage"),
         (("schema", "promote", "Colour", "--actor", "agent"), "actor-refused"),
@@ -190,6 +192,30 @@ def test_a_key_is_of_one_request(garden: Garden, critic: str) -> None:
     first = garden.done("set", critic, "role", "--text", "To warn.", "--key", "k")
     assert garden.done("set", critic, "role", "--text", "To warn.", "--key", "k") == {**first, "replayed": True}
     assert garden.refused("set", critic, "role", "--text", "To shout.", "--key", "k") == (2, "idempotency-conflict")
+
+
+def test_garbage_in_a_profile_is_told_wherever_somebody_looks_until_it_is_settled(garden: Garden, critic: str) -> None:
+    garden.session()
+    garden.reindex()
+    assert garden.call("status", "--json").json["entity_drift"] == 0 and "entity drift" not in garden.page()
+    profile = garden / garden.done("show", critic)["path"]
+    profile.write_bytes(b"\x00garbage \xff that is no profile\n")
+    document = garden.reindex()
+    (told,) = document["entity_drift"]
+    assert told["path"] == profile.relative_to(garden.root).as_posix() and told["message"] and told["hint"]
+    for _ in range(2):  # the first pass finds it; every later one and every look tell of it again
+        assert len(garden.reindex()["entity_drift"]) == 1
+        assert "1 entity file is not what was recorded: signet-sync entity drift" in garden.page()
+    assert "signet-sync entity drift" in garden.call("reindex").out
+    assert garden.reindex("--strict", code=1)
+    assert garden.call("status", "--json").json["entity_drift"] == 1
+    assert "1 entity file not as recorded → signet-sync entity drift" in garden.call("status").out
+    assert "signet_sync_entity_drift" in garden.call("status", "--prometheus").out
+    doctor = garden.call("doctor")
+    assert doctor.code == 1 and profile.name in doctor.out and "entity drift" in doctor.out
+    garden.done("resolve", critic, "--keep", "events", "--actor", "maintainer")
+    assert "entity drift" not in garden.page()  # the page follows at once
+    assert garden.reindex()["entity_drift"] == [] and garden.call("status", "--json").json["entity_drift"] == 0
 
 
 # ── evidence ──

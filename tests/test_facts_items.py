@@ -81,7 +81,7 @@ LISTS = {
         "a question over two lines", "another one"],
     "## People\n- Ada knows Bob\n- Ada  knows Bob.\n": ["Ada knows Bob."],
     "## Decisions\n- kept item\n### Details\n- not kept\n": ["kept item"],
-    "## Decisions\n- kept item\n#hashtag of it\n- next item\n": ["kept item #hashtag of it", "next item"],
+    "## Decisions\n- kept item\n#hashtag of it\n- next item\n": ["kept item ＃hashtag of it", "next item"],
     "## Decisions\n> quoted\n| a | table |\n- the item\n": ["the item"],
     "## Decisions\n```sh\n# comment\n- in code\n```\n- after code\n": ["after code"],
     "```md\n## Decisions\n- in code\n```\n": [],

@@ -274,6 +274,17 @@ def test_boundary_and_summary_are_one_entry_and_the_branch_goes_on_before_it():
     assert words(conversation(summary), "compaction") == ["1. Lit."]
 
 
+RAN_OUT = "This session is being continued from a previous conversation that ran out of context."
+HANDED = "Another language model started to solve this problem and produced a summary of it. Here it is"
+
+
+@given(st.text(alphabet="ab \n.#`-").filter(str.strip), st.sampled_from([" ", "\n", "\n\n"]), st.booleans())
+def test_no_word_of_a_summary_is_lost_wherever_it_begins(summary, between, headed):
+    for start in (RAN_OUT, f"{RAN_OUT} The summary below covers the earlier portion of the conversation."):
+        text = f"{start}{between}{'Summary: ' if headed else ''}w{summary}"
+        assert compaction_text(text).split() == f"w{summary}".split()
+
+
 @given(st.text(alphabet="ab \n.#`-"), st.text(alphabet="xyz \n"))
 @example("1. Lit.\n\n\n\n2. Next.", "thinking")
 def test_both_forms_of_a_summary_are_equal(summary, analysis):
@@ -297,6 +308,18 @@ def test_both_forms_of_a_summary_are_equal(summary, analysis):
         ),
         (f"Summary:\n{OPENING}old{CLOSING}new", "new"),
         ("This session is being continued from a previous conversation.\n\nAnalysis:\nhm\n\nSummary:\nok", "ok"),
+        (f"{RAN_OUT} Summary: Lit the lantern.\n2. Next.", "Lit the lantern.\n2. Next."),
+        (f"{RAN_OUT} Summary: Lit.\n\nSummary:\nof the rest", "Lit.\n\nSummary:\nof the rest"),
+        (f"{RAN_OUT}\nSummary: Lit.", "Lit."),
+        (f"{RAN_OUT} We lit the lantern.", "We lit the lantern."),
+        (f"{RAN_OUT}\n\n1. Lit.\n\n2. Next.\n", "1. Lit.\n\n2. Next."),
+        (f"{RAN_OUT} The conversation is summarized below: Lit.", "Lit."),
+        (f"{RAN_OUT} A sentence of 2027.\n\nSummary:\nLit.", "Lit."),
+        (f"{RAN_OUT}\n\nLit.\n\nSummary:\nNext.", "Lit.\n\nSummary:\nNext."),
+        (f"{RAN_OUT} Summary: <summary>Lit.</summary>{AFTERWORD}", "Lit."),
+        (f"{HANDED}: Lit.\nNext:\n- it", "Lit.\nNext:\n- it"),
+        (f"{HANDED}\nLit:\n- it", f"{HANDED}\nLit:\n- it"),
+        ("Summary: Lit.", "Lit."),
     ],
 )
 def test_summaries_of_all_kinds(raw, text):

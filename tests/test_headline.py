@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from signet_sync.contracts.sentences import SessionContext, passes_strict
+from signet_sync.contracts.sentences import SessionContext, passes_signet, passes_strict
 from signet_sync.digest import survey
 from signet_sync.digest.headline import headline, title_of
 
@@ -20,6 +20,7 @@ def told(transcript: str, *, project: str | None = "/home/u/lantern", summary: s
     ]
     said = headline(survey(transcript), contexts, title=title_of(summary) if summary else None)
     assert said is None or all(passes_strict(said, context) for context in contexts)
+    assert said is None or all(passes_signet(said, context.body, context.project) for context in contexts)
     return said
 
 
@@ -48,6 +49,17 @@ def test_it_says_what_was_asked_and_done():
         'In lantern the session of 2026-03-28 was asked "Please trim the wick", edited wick.py and oil.py,'
         " ran 1 command, 1 of them failing, met 1 error, answered 2 requests."
     )
+
+
+@pytest.mark.parametrize("name", ['la"n', "`lantern`", "a b c d e", "x" * 61, "[[x]]", "tab\tbed", ".."])
+def test_where_a_projects_name_cannot_be_said_signet_finds_another_anchor(name):
+    assert told(ASKED, project=f"/home/u/{name}").startswith(
+        'In h7k3n4p9m2x2q7r5--transcript.md the session of 2026-03-28 was asked "Please trim the wick"'
+    )
+
+
+def test_without_a_project_signet_looks_for_what_the_text_names_first():
+    assert told(f"{ASKED}\nSee issue 12.\n", project=None).startswith("In h7k3n4p9m2x2q7r5--transcript.md the session")
 
 
 def test_a_summary_of_somebody_leads():

@@ -150,10 +150,14 @@ def test_what_leads_elsewhere_is_refused_whatever_is_asked(vault, tmp_path, monk
     before = contents(tmp_path, but=[".signet", "state"])
     for adopt in ("false", "true"):
         monkeypatch.setenv("SIGNET_HISTORY_ADOPT", adopt)
-        for command in (*COMMANDS[:3], PURGE):
+        for command in COMMANDS[:3]:
             assert refused(vault, *command) == "unsafe-repository"
+        assert "`.git` is not opened" in done(vault, *PURGE, "--dry-run")["purge"][0]["refused"]
     after = contents(tmp_path, but=[".signet", "state"])
     assert {path: raw for path, raw in after.items() if path in before} == before and traps.fired() == []
+    answer = vault.call(*PURGE)  # the session goes all the same
+    assert answer.code == 1 and "`.git` is not opened" in answer.json["purged"]["refused"], answer
+    assert len(list(vault.memory.glob("*--summary.md"))) == 1 and traps.fired() == []
 
 
 # ── damage ──
@@ -209,13 +213,16 @@ def test_nothing_is_purged_while_git_packs_anew(vault):
     for sign in ("gc.pid", "objects/maintenance.lock"):
         place = vault / ".git" / sign
         place.write_text("1 here\n")
-        assert refused(vault, *PURGE) == "history-busy"
+        answer = vault.call(*PURGE)
+        assert answer.code == 1 and "git tidies it up" in answer.json["purged"]["waiting"], answer
+        vault.reindex()
+        assert SESSION in git(vault.root, "log", "--all", "-p")
         if sign != "gc.pid":
             place.unlink()
         else:
             os.utime(place, (0, 0))  # left behind long ago
-    assert len(list(vault.memory.glob("*--summary.md"))) == 2
-    assert done(vault, *PURGE)["git_history"] == "clean"
+    vault.reindex()
+    assert SESSION not in git(vault.root, "log", "--all", "-p")
 
 
 # ── somebody else, at the very same moment ──

@@ -43,7 +43,7 @@ def vault(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Vault:
 
 def checkpoint(vault: Vault, *words: str) -> Any:
     answer = vault.call("checkpoint", "--json", *words)
-    assert answer.code == 0, answer
+    assert answer.code == (0 if answer.json["ok"] else 2), answer
     return answer.json
 
 
@@ -85,7 +85,7 @@ def test_history_is_off_unless_the_user_turns_it_on(vault, monkeypatch):
     monkeypatch.delenv("SIGNET_HISTORY_ENABLED")
     note(vault, "[history]\nenabled = true\n", "signet-sync.toml")
     answer = vault.call("checkpoint", "--json", "a", "note")
-    assert answer.code == 0
+    assert answer.code == 2
     assert answer.json["ok"] is False and answer.json["skipped"] is True
     assert answer.json["reason"] == "history-disabled" and answer.json["oid"] is None
     assert "history.enabled" in answer.err and "enabled = true" in answer.err.splitlines()[-1]

@@ -185,6 +185,8 @@ def test_opencode_keeps_the_shape_that_its_file_has(home: Path, vault: Vault) ->
 def test_openclaw_edits_its_own_list(home: Path, vault: Vault) -> None:
     out = good(call("hooks", "install", "openclaw", "--mcp")).out
     assert f"""openclaw mcp set signet-sync '{{"command": "{PYTHON}",""" in out
+    assert '"--scope", "shared"' in out  # one server for all chats
+    assert '"--scope", "main"' in good(call("hooks", "install", "openclaw", "--mcp", "--scope", "main")).out
     put(home / ".openclaw/openclaw.json", '{mcp: {servers: {"signet-sync": {args: ["-m", "signet_sync"]}}}} // mine')
     assert "openclaw mcp unset signet-sync" in good(call("hooks", "uninstall", "openclaw")).out
     assert [entry.name for entry in (home / ".openclaw").iterdir()] == ["openclaw.json"]

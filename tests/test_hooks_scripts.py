@@ -37,6 +37,10 @@ const ask = async (sessionID) => {
 }
 await fire("session.created", { info: { id: "ses_1" } })
 await fire("session.created", { info: { id: "ses_2", parentID: "ses_1" } })
+const text = (text, more) => ({ type: "text", text, ...more })
+await hooks["chat.message"]({ sessionID: "ses_1" }, { parts: [text("Why?"), { type: "file" }, text("Really?")] })
+await hooks["chat.message"]({ sessionID: "ses_1" }, { parts: [text("not theirs", { synthetic: true })] })
+await hooks["chat.message"]({ sessionID: "ses_2" }, { parts: [text("of a sub-agent")] })
 await fire("session.idle", { sessionID: "ses_2" })
 await fire("session.compacted", { sessionID: "ses_1" })
 await fire("session.idle", { sessionID: "ses_3" })
@@ -49,8 +53,12 @@ await hooks.dispose()
 OPENCLAW = """
 import handler from "./script.mjs"
 const context = { workspaceDir: "/claw", sessionId: "s1", bootstrapFiles: [] }
-await handler({ type: "agent", action: "bootstrap", context })
-await handler({ type: "agent", action: "bootstrap", context })
+const sessionKey = "agent:main:main"
+await handler({ type: "agent", action: "bootstrap", sessionKey, context })
+await handler({ type: "agent", action: "bootstrap", sessionKey, context })
+const groupEntry = { sessionId: "s1", chatType: "group", groupId: "1@g.us" }
+const crowd = { ...context, sessionEntry: groupEntry, bootstrapFiles: [] }
+await handler({ type: "agent", action: "bootstrap", sessionKey: "agent:main:whatsapp:group:1@g.us", context: crowd })
 const sessionEntry = { sessionId: "s1", sessionFile: "/claw/s1.jsonl" }
 await handler({ type: "session", action: "compact:after", context: { workspaceDir: "/claw", sessionEntry } })
 const next = { workspaceDir: "/claw", previousSessionEntry: sessionEntry }
@@ -58,7 +66,7 @@ await handler({ type: "command", action: "new", context: next })
 const other = { sessionId: "s2", sessionFile: "db:2" }
 await handler({ type: "session", action: "auto-reset", context: { sessionEntry: other } })
 await handler({ type: "message", action: "received" })
-console.log(JSON.stringify(context.bootstrapFiles))
+console.log(JSON.stringify([context.bootstrapFiles, crowd.bootstrapFiles.length]))
 """
 
 
@@ -103,7 +111,9 @@ def test_opencode(tmp_path: Path, recorder: Program) -> None:
         ("SessionEnd", "ses_3"),
         ("SessionStart", "ses_1"),
         ("Stop", "ses_3"),
+        ("UserPromptSubmit", "ses_1"),
     ]
+    assert [d["prompt"] for d in told if "prompt" in d] == ["Why?\n\nReally?"]
     assert {(d["cwd"], d["transcript_path"]) for d in told} == {
         ("/code/lantern", "/home/mira/.local/share/opencode/opencode.db")
     }
@@ -117,12 +127,21 @@ def test_openclaw(tmp_path: Path, recorder: Program) -> None:
         "content": "what you know",
         "missing": False,
     }
-    assert printed == [memory, memory]
-    told = sorted((d for what, d in calls if what == "openclaw"), key=lambda d: (d["session_id"], d["hook_event_name"]))
+    assert printed == [[memory, memory], 1]  # the other place is asked for anew
+    told = [d for what, d in calls if what == "openclaw"]
+    told.sort(key=lambda d: (d["session_id"], d["hook_event_name"], "chat_type" not in d))
     assert told == [
         {"hook_event_name": "PostCompact", "session_id": "s1", "cwd": "/claw", "transcript_path": "/claw/s1.jsonl"},
         {"hook_event_name": "SessionEnd", "session_id": "s1", "cwd": "/claw", "transcript_path": "/claw/s1.jsonl"},
-        {"hook_event_name": "SessionStart", "session_id": "s1", "cwd": "/claw"},
+        {
+            "hook_event_name": "SessionStart",
+            "session_id": "s1",
+            "cwd": "/claw",
+            "session_key": "agent:main:whatsapp:group:1@g.us",
+            "chat_type": "group",
+            "group_id": "1@g.us",
+        },
+        {"hook_event_name": "SessionStart", "session_id": "s1", "cwd": "/claw", "session_key": "agent:main:main"},
         {"hook_event_name": "SessionEnd", "session_id": "s2"},
     ]
 
@@ -130,10 +149,10 @@ def test_openclaw(tmp_path: Path, recorder: Program) -> None:
 @pytest.mark.parametrize("switch", ["SIGNET_NO_HOOKS", "SIGNET_BYPASS", "SIGNET_SYNC_CHILD"])
 def test_switched_off(tmp_path: Path, recorder: Program, switch: str) -> None:
     assert run(tmp_path, "opencode.js", OPENCODE, recorder, **{switch: "1"}) == ([["before"]] * 4, [])
-    assert run(tmp_path, "openclaw.js", OPENCLAW, recorder, **{switch: "1"}) == ([], [])
+    assert run(tmp_path, "openclaw.js", OPENCLAW, recorder, **{switch: "1"}) == ([[], 0], [])
 
 
 def test_a_program_that_is_gone_harms_nobody(tmp_path: Path) -> None:
     gone = Program(("/gone/python", "-m", "signet_sync"))
     assert run(tmp_path, "opencode.js", OPENCODE, gone) == ([["before"]] * 4, [])
-    assert run(tmp_path, "openclaw.js", OPENCLAW, gone) == ([], [])
+    assert run(tmp_path, "openclaw.js", OPENCLAW, gone) == ([[], 0], [])

@@ -351,3 +351,86 @@ def test_a_very_long_transcript(vault, tmp_path, size, limit, least):
     if size > 100_000_000:  # a child's figure is never below that of the process which started it
         peak = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss // 1024
         assert peak < 150 + 6 * size // 1_000_000, peak
+
+
+# --- names that nobody should give -----------------------------------------------------------------------------------
+
+NAME = "tab\tnl\nnel\x85ls\u2028\x1b[31mX\u202eb\u200b\x7f [[x]] <!-- signet:end -->"
+NAMES = {
+    "every kind of character": (NAME, f"/home/u/{NAME}", (NAME, f"/home/u/{NAME}")),
+    "half a character": ("a\ud800", "/home/u/\udcff", ("a\ufffd", "/home/u/\ufffd")),
+    "NUL": ("a\0b", "/a\0b", ("a\ufffdb", "/a\ufffdb")),
+    "long": ("x" * 20_000, "/" + "y" * 20_000, (None, "/" + "y" * 15_999)),
+    "blank": ("\n", "\t", ("12345678-0000-4000-8000-000000000000", None)),
+    "a secret": (SECRET, f"/home/{SECRET}/x", (None, "/home/[REDACTED:github]/x")),
+}
+FILES = {
+    "claude-code": "12345678-0000-4000-8000-000000000000",
+    "codex": "rollout-2026-03-28T10-00-00-12345678-0000-4000-8000-000000000000",
+    "gemini": "session-2026-03-28T10-00-12345678",
+    "openclaw": "12345678-0000-4000-8000-000000000000",
+}
+
+
+def spoken(harness: str, session: str, cwd: str) -> str:
+    """A transcript of two turns as a harness writes it."""
+    at, later = "2026-03-28T10:00:00.000Z", "2026-03-28T10:00:01.000Z"
+    asked, said = "why does it never drain", "because of zebrafish"
+    if harness == "claude-code":
+        common = {"sessionId": session, "cwd": cwd}
+        records = [
+            common | {"type": "user", "uuid": "1", "timestamp": at, "message": {"role": "user", "content": asked}},
+            common
+            | {"type": "assistant", "uuid": "2", "parentUuid": "1", "timestamp": later}
+            | {"message": {"role": "assistant", "content": [{"type": "text", "text": said}]}},
+        ]
+    elif harness == "codex":
+        records = [{"type": "session_meta", "timestamp": at, "payload": {"id": session, "timestamp": at, "cwd": cwd}}]
+        for role, kind, text in (("user", "input_text", asked), ("assistant", "output_text", said)):
+            payload = {"type": "message", "role": role, "content": [{"type": kind, "text": text}]}
+            records.append({"type": "response_item", "timestamp": at, "payload": payload})
+    elif harness == "gemini":
+        records = [{"sessionId": session, "startTime": at, "lastUpdated": later, "directories": [cwd]}]
+        records += [{"id": "1", "timestamp": at, "type": "user", "content": asked}]
+        records += [{"id": "2", "timestamp": later, "type": "gemini", "content": said}]
+    else:
+        records = [{"type": "session", "id": session, "timestamp": at, "cwd": cwd}]
+        for number, (role, text) in enumerate((("user", asked), ("assistant", said))):
+            message = {"role": role, "content": [{"type": "text", "text": text}]}
+            records.append({"type": "message", "id": str(number), "timestamp": at, "message": message})
+    return "".join(f"{json.dumps(record)}\n" for record in records)
+
+
+@pytest.mark.parametrize("case", NAMES)
+@pytest.mark.parametrize("harness", FILES)
+def test_no_name_in_a_transcript_loses_its_session(vault, tmp_path, harness, case):
+    session, cwd, kept = NAMES[case]
+    path = tmp_path / f"{FILES[harness]}.jsonl"
+    path.write_text(spoken(harness, session, cwd))
+    os.utime(path, (1.7e9, 1.7e9))
+    done = import_(vault, harness, path)
+    assert (done["failed"], done["sessions"]) == ([], 1) and vault.hits("zebrafish")
+    (manifest,) = written(vault, "manifest")
+    head = fields(vault, manifest)
+    if case == "blank":
+        kept = (path.stem, None)
+    assert head["session_id"] == head["session_key"] == (kept[0] or head["session_id"]) and head["project"] == kept[1]
+    assert len(head["session_id"]) <= 16_000 and SECRET not in str(head)
+    again = import_(vault, harness, path, "--again")
+    assert (again["segments"], again["failed"]) == ([], []), "it is known as what it was written as"
+    assert vault.rows("select distinct session_id, project from memory_artifacts") == [(head["session_id"], kept[1])]
+    sound(vault)
+
+
+@pytest.mark.parametrize("name", ["a\tb\n\x1b[31m", "\udcff", "a\x85b\u2028", SECRET])
+def test_no_name_of_a_file_loses_its_session(vault, tmp_path, name):
+    (tmp_path / "old").mkdir()
+    path = tmp_path / "old" / f"{name}.jsonl"
+    path.write_text(spoken("claude-code", "s1", "/home/u/x"))
+    os.utime(path, (1.7e9, 1.7e9))
+    done = import_(vault, "claude-code", tmp_path / "old")
+    assert (done["failed"], done["sessions"]) == ([], 1)
+    answer = vault.call("import", "claude-code", os.fspath(tmp_path / "old"))
+    assert answer.code == 0 and "1 transcript" in answer.out + answer.err
+    assert "\x1b" not in answer.out + answer.err
+    assert import_(vault, "claude-code", tmp_path / "old")["segments"] == []

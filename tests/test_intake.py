@@ -7,7 +7,7 @@ import os
 import signal
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -33,8 +33,8 @@ from talks import (
 )  # fmt: skip
 from workbench import Vault
 
-from signet_sync import spool
-from signet_sync.agent import intake
+from signet_sync import spool, state
+from signet_sync.agent import capture, intake, sessions
 from signet_sync.agent.intake import Intake
 from signet_sync.agent.worker import Worker
 from signet_sync.agent.workspace import Workspace, opened
@@ -162,6 +162,93 @@ def test_the_record_of_this_very_compaction_is_waited_for(vault, talk):
     assert len(rests) == 2
     assert segments(vault, "compaction") == ["The older one.", "The newer one.", "The newest one."]
     assert [fields(vault, path)["captured_at"] for path in written(vault, "compaction")][2] == at(2001)
+
+
+class Counts:
+    """What it costs to take jobs in: transcripts read, passes over the vault, rests, by what they were of."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.reads: list[str] = []
+        self.refreshed = 0
+        self.rests = 0
+        self.held_at_rest = 0
+        real_read, real_refresh = capture.read, sessions.refresh
+
+        def read(source: Any) -> Any:
+            self.reads.append(Path(source.path).stem)
+            return real_read(source)
+
+        def refresh(*given: Any) -> None:
+            self.refreshed += 1
+            real_refresh(*given)
+
+        monkeypatch.setattr(capture, "read", read)
+        monkeypatch.setattr(sessions, "refresh", refresh)
+
+    def take(self, vault: Vault, resting: Callable[[], object] = lambda: None) -> None:
+        def rest(_: float) -> None:
+            self.rests += 1
+            with state.intake_lock(state.locate(str(vault.root))):  # raises where it is held
+                resting()
+
+        with workspace(vault) as found:
+            intake.take(found, now_us=lambda: time.time_ns() // 1000, rest=rest)
+
+
+def test_compactions_without_anything_new_cost_a_look_and_hold_up_nobody(vault, talk, monkeypatch):
+    other = Talk(talk.path.parent, session="7a1b0c00-0000-4000-8000-000000000002")
+    other.exchange(7)
+    for number in range(306):
+        put(vault, talk, "compact", at=at(number))
+    put(vault, other, "end", at=at(400))
+    counts = Counts(monkeypatch)
+    seen = []
+    counts.take(vault, lambda: seen.append(vault.hits("question7word")))
+    assert counts.reads == [talk.session, other.session], "one look at what does not move, whatever it waits for"
+    assert counts.rests == intake.RECORD_LOOKS - 1 and all(seen), "the others do not wait"
+    assert counts.refreshed == 1, "nobody's lock is taken for nothing"
+    assert jobs(vault) == [] and segments(vault, "compaction") == []
+
+
+def test_jobs_of_one_session_are_one_piece_of_work(vault, talk, monkeypatch):
+    """A later one does what an earlier one would; summaries that were handed over are all kept."""
+    for number in range(5):
+        put(vault, talk, "compact", at=at(1000 * number), compaction=f"Summary {number}." if number % 2 else None)
+    put(vault, talk, "end", at=at(9000))
+    put(vault, talk, "end", at=at(9001))
+    counts = Counts(monkeypatch)
+    counts.take(vault)
+    assert counts.reads == [talk.session] and counts.rests == 0
+    assert segments(vault, "compaction") == ["Summary 1.", "Summary 3."] and len(segments(vault)) == 1
+    assert jobs(vault) == []
+    sound(vault)
+
+
+def test_every_session_has_its_turn_before_any_has_a_second_one(vault, talk, monkeypatch):
+    """New work for one session comes with every look at it; the others are not kept waiting."""
+    others = [Talk(talk.path.parent, session=f"7a1b0c00-0000-4000-8000-0000000000{n:02}") for n in range(10, 13)]
+    for number, other in enumerate(others):
+        other.exchange(number + 1)
+        put(vault, other, "end", at=at(500 + number))
+    put(vault, talk, "end", at=at(1))
+    counts = Counts(monkeypatch)
+    real = capture.read
+
+    def read(source: Any) -> Any:
+        if source.path == str(talk.path) and len(counts.reads) < 8:
+            put(vault, talk, "end", at=at(2))
+        return real(source)
+
+    monkeypatch.setattr(capture, "read", read)
+    counts.take(vault)
+    assert counts.reads[:4] == [talk.session, *(other.session for other in others)]
+    assert set(counts.reads[4:]) == {talk.session} and jobs(vault) == []
+
+
+def test_a_compaction_that_is_tried_again_is_not_waited_for_for_ever(vault, talk):
+    put(vault, talk, "compact", at=at(1000), compaction="Handed over.", tries=3, trouble="OSError")
+    take(vault)
+    assert segments(vault, "compaction") == ["Handed over."] and jobs(vault) == []
 
 
 def test_what_a_session_start_printed_is_not_captured_again(vault, talk):
@@ -527,3 +614,76 @@ def test_an_index_only_pass_takes_nothing(vault: Vault, talk: Talk) -> None:
     put(vault, talk)
     assert vault.call("reindex", "--index-only").code == 0
     assert written(vault, "transcript") == [] and jobs(vault) == ["end"]
+
+
+# ── settings that are broken ────────────────────────────────────────────────────────────────────────────────────────
+
+NOTICE = "> [!warning] signet-sync.toml is broken, its last good settings or defaults count: signet-sync doctor"
+
+
+def break_settings(vault: Vault, how: str) -> None:
+    place = vault / "signet-sync.toml"
+    if how == "not TOML":
+        place.write_text("[watch\ndebounce = 1\n")
+    elif how == "not UTF-8":
+        place.write_bytes(b"\xff\xfe")
+    elif how == "a folder":
+        place.mkdir()
+    elif how == "a FIFO":
+        os.mkfifo(place)
+    elif how == "a link":
+        place.symlink_to("/etc/passwd")
+    elif how == "too large":
+        place.write_text("#" * 70_000)
+    else:
+        place.write_text("[reconcile]\ninterval = -1\n")
+
+
+@pytest.mark.parametrize(
+    "how", ["not TOML", "not UTF-8", "a folder", "a FIFO", "a link", "too large", "an impossible value"]
+)
+def test_no_settings_of_a_workspace_stop_a_session(vault: Vault, talk: Talk, how: str) -> None:
+    break_settings(vault, how)
+    put(vault, talk)
+    document = vault.root.parent / "input.json"
+    document.write_text(json.dumps({"session_id": "s1", "transcript": "# Fix the queue\n\nIt never drains."}))
+    assert vault.call("session", "end", "--input", str(document)).code == 0
+    answer = vault.call("reindex", "--json")
+    assert answer.code == 0 and "warning: signet-sync.toml: " in answer.err
+    assert len(written(vault, "transcript")) == 2 and jobs(vault) == []
+    assert NOTICE in page(vault)
+    standing = vault.call("status", "--json").json
+    assert standing["trouble"].startswith("signet-sync.toml: ") and "signet-sync doctor" in standing["trouble"]
+    findings = {f["name"]: f for f in vault.call("doctor", "--json").json["findings"]}
+    assert findings["settings"]["level"] == "problem" and findings["settings"]["remedy"]
+    checked = vault.call("check", "--json")
+    assert [p["code"] for p in checked.json["problems"] if p["path"] == "signet-sync.toml"] == ["config-invalid"]
+
+
+def test_a_running_agent_goes_on_with_broken_settings_says_so_and_takes_the_mended_ones(
+    vault: Vault, talk: Talk, start: Any
+) -> None:
+    (vault / "signet-sync.toml").write_text("[noise]\nprojects = ['/home/u/hidden']\n")
+    agent = start("--interval", "3600", environ=QUIET)
+    agent.passed()
+    (vault / "signet-sync.toml").write_text("[noise\n")
+    found = until(lambda: (now := agents.status(vault))["trouble"] and now, "told")
+    assert found["trouble"].startswith("signet-sync.toml: is not valid TOML") and found["state"] == "watching"
+    put(vault, talk)
+    captured(vault)
+    until(lambda: NOTICE in page(vault), "the page tells")
+    assert "is not valid TOML" in agent.log() and "is not valid TOML" in (vault.state / "logs/intake.log").read_text()
+    (vault / "signet-sync.toml").write_text("")
+    until(lambda: NOTICE not in page(vault) and agents.status(vault)["trouble"] is None, "mended")
+
+
+def test_broken_settings_of_the_person_stop_no_hook_and_no_agent(vault: Vault, talk: Talk, start: Any) -> None:
+    person = Path(os.environ["SIGNET_CONFIG"])
+    person.parent.mkdir(parents=True, exist_ok=True)
+    person.write_text("[extraction]\nprovidre = 'ollama'\n")
+    assert vault.call("reindex").code == 2
+    put(vault, talk)
+    start("--interval", "3600")
+    captured(vault)
+    assert "unknown setting extraction.providre" in agents.status(vault)["trouble"]
+    assert "> [!warning]" not in page(vault), "the page is the same one on all machines of this vault"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -17,23 +18,25 @@ from typing import Any
 import agents
 import pytest
 from agents import until
-from endings import FIRST, compact, end
+from endings import FIRST, body, compact, end, fields, segments, sound
 from hypothesis import given
 from hypothesis import strategies as st
-from talks import SECRET, SESSION, Talk, at, fired, plugged_in, store
+from talks import SECRET, SESSION, START, Talk, at, fired, micros, plugged_in, store
 from test_intake import jobs, put, take
 from workbench import ROOT, Answer, Vault, spawn
 
 from signet_sync import spool
 from signet_sync.agent import capture, following, intake, sessions
+from signet_sync.agent import live as agent_live
 from signet_sync.agent.live import _sanitized
 from signet_sync.agent.workspace import opened
 from signet_sync.cli import transcript as command
 from signet_sync.config import Settings
-from signet_sync.contracts.inputs import session_input
+from signet_sync.contracts.inputs import compaction_input, session_input
 from signet_sync.contracts.sanitizer import sanitize_transcript_v2
 from signet_sync.contracts.timestamps import SECOND, iso
 from signet_sync.contracts.turns import turn_of
+from signet_sync.harness.records import Conversation
 from signet_sync.host import stores
 from signet_sync.index import live
 from signet_sync.index.database import Database
@@ -82,6 +85,10 @@ def turns(vault: Vault, agent: str = "default") -> list[tuple[str, str, int, str
         "select session_key, session_id, turn, content from session_transcripts where agent_id = ? order by 1, 2, 3",
         agent,
     )
+
+
+def live_files(vault: Vault) -> list[Path]:
+    return sorted((vault.state / "live").glob("*"))
 
 
 @contextmanager
@@ -143,7 +150,8 @@ def test_secrets_reach_no_disk(vault: Vault) -> None:
     assert answer["redactions"]["github"] >= 2
     assert found(vault, "key") == ["The key is [REDACTED:github], and [REDACTED:github]."]
     assert not [path for path in vault.state.rglob("*") if path.is_file() and SECRET.encode() in path.read_bytes()]
-    refused(vault, [line(0, "x")], "input-invalid", f"main {SECRET}")
+    assert fed(vault, [line(0, "x")], f"main {SECRET}")["session_key"].startswith("main [REDACTED:github]#")
+    assert not [path for path in vault.state.rglob("*") if path.is_file() and SECRET.encode() in path.read_bytes()]
 
 
 @given(st.lists(st.text(max_size=200), max_size=6))
@@ -189,14 +197,16 @@ def test_four_processes_append_at_once(vault: Vault) -> None:
     assert sum(answer["duplicates"] for answer in answers) == 3 * 20
 
 
-def test_killed_in_between_all_or_nothing_is_kept(vault: Vault) -> None:
+@pytest.mark.parametrize("where", ["buffers._write", "os.fsync", "live._insert"], ids=["torn", "written", "rows"])
+def test_killed_in_between_the_same_call_completes_it(vault: Vault, where: str) -> None:
+    """In the middle of a line, before the file is synced, before its rows are there."""
     fed(vault, [line(0, "one")])
     script = (
-        "import os, signal, sys; from signet_sync.index import live; real = live._insert\n"
-        "def insert(database, *rest):\n"
-        "    real(database, *rest)\n"
-        "    if rest[-1][0].turn == 3: os.kill(os.getpid(), signal.SIGKILL)\n"
-        "live._insert = insert\n"
+        "import os, signal, sys; from signet_sync import buffers; from signet_sync.index import live\n"
+        "def die(*given):\n"
+        "    if given and isinstance(given[-1], bytes): os.write(given[0], given[-1][:-20])\n"
+        "    os.kill(os.getpid(), signal.SIGKILL)\n"
+        f"{where} = die\n"
         "from signet_sync import cli; sys.exit(cli.run(sys.argv[1:]))"
     )
     raw = "".join(json.dumps(line(turn, f"turn {turn}")) + "\n" for turn in range(1, 6)).encode()
@@ -206,8 +216,15 @@ def test_killed_in_between_all_or_nothing_is_kept(vault: Vault) -> None:
     )
     assert done.returncode == -signal.SIGKILL
     assert [turn[3] for turn in turns(vault)] == ["one"]
+    if where == "buffers._write":
+        assert not live_files(vault)[0].read_bytes().endswith(b"\n"), "a line is torn"
+    vault.reindex()
+    assert len(turns(vault)) == (1 if where == "buffers._write" else 6), "all of an append is kept, or nothing"
     assert spawn(*arguments, input=raw).code == 0
     assert len(turns(vault)) == 6
+    lines = live_files(vault)[0].read_text().splitlines()
+    kept = [turn["turn"] for one in lines[1:] for turn in json.loads(one)["turns"]]
+    assert kept == list(range(6)), "no turn twice"
 
 
 @pytest.mark.parametrize(
@@ -249,9 +266,6 @@ def test_a_line_and_all_of_them_are_bounded(vault: Vault, monkeypatch: pytest.Mo
     ("key", "options", "told"),
     [
         (" ", (), "session_key must be"),
-        ("a\nb", (), "session_key holds control"),
-        ("k" * 12_001, (), "session_key is longer"),
-        (KEY, ("--session-id", "a\x01b"), "session_id holds control"),
         (KEY, ("--agent", "No One"), "does not name an agent"),
     ],
 )
@@ -312,20 +326,187 @@ def test_what_is_said_while_an_ending_is_written_stays(vault: Vault) -> None:
     assert [turn[3] for turn in turns(vault)] == ["meanwhile"]
 
 
-def test_a_compaction_takes_no_turns(vault: Vault) -> None:
-    """It holds no transcript: the turns stand nowhere else yet."""
-    fed(vault, [line(0, "one")], KEY, "--session-id", ONE)
-    compact(vault, session_id=ONE, session_key=KEY)
-    assert found(vault, "one") == ["one"]
-    end(vault, session_id=ONE, session_key=KEY)
+def test_what_was_streamed_and_no_transcript_holds_becomes_part_of_the_artifact(vault: Vault) -> None:
+    fed(vault, [line(0, "Where is the heron?"), line(1, "At the pond.", 1, "assistant")], KEY, "--session-id", ONE)
+    fed(vault, [line(2, "And the otter?", 90), line(3, "src/otter.py", 91, "tool")], KEY, "--session-id", ONE)
+    transcript = f"## User · {at(60)}\n\nWhy?\n\n## Assistant · {at(100)}\n\nBecause.\n"
+    answer = end(vault, session_id=ONE, session_key=KEY, transcript=transcript, transcript_is="tail")
+    text = body(vault, answer["transcript"])
+    words = ["heron?", "pond.", "Why?", "otter?", "src/otter.py", "Because."]
+    assert [text.count(word) for word in words] == [1] * 6 and sorted(words, key=text.find) == words
+    assert text.count(" · live") == 4 and f"## User · {at(90)} · live\n\nAnd the otter?" in text
+    assert turns(vault) == [] and live_files(vault) == [] and vault.hits("otter")
+    # Whoever tells the whole again, with the streamed turns in it or without, brings nothing twice.
+    held = f"## User · {at(0)}\n\nWhere is the heron?\n\n{transcript}"
+    for whole in (transcript, held, held.replace("Why?", f"Why?\n\n## User · {at(89)}\n\nAnd the otter?")):
+        assert end(vault, session_id=ONE, session_key=KEY, transcript=whole)["idempotent_replay"]
+    more = end(vault, session_id=ONE, session_key=KEY, transcript=f"{held}\n## User · {at(300)}\n\nAnything else?\n")
+    assert body(vault, more["transcript"]) == f"## User · {at(300)}\n\nAnything else?"
+    sound(vault)
+
+
+def test_turns_alone_make_a_transcript(vault: Vault) -> None:
+    fed(vault, [line(0, "Where is the heron?")], ONE)
+    answer = end(vault, session_id=ONE, transcript="", transcript_is="tail")
+    assert body(vault, answer["transcript"]) == f"## User · {at(0)} · live\n\nWhere is the heron?"
+    assert turns(vault) == [] and vault.hits("heron")
+    refused_end = vault.call("session", "end", "--json", "--input", str(vault.root.parent / "input.json"))
+    assert refused_end.json["idempotent_replay"], "told again it is answered again"
+    sound(vault)
+
+
+def test_a_segment_takes_as_many_turns_as_fit_into_a_file(vault: Vault) -> None:
+    fed(vault, [line(number, f"turn{number} " + "word " * 3000) for number in range(9)], KEY, "--session-id", ONE)
+    settings = Settings(max_file_bytes=60_000)
+    given = compaction_input({"session_id": ONE, "session_key": KEY, "compaction": "Kept."}, now_us=micros(100))
+    with opened(str(vault.root), settings) as workspace:
+        now_us = time.time_ns() // 1000
+        sessions.compact(workspace, given, now_us=now_us)
+    assert [turn[2] for turn in turns(vault)] == list(range(1, 9))
+    end(vault, session_id=ONE, session_key=KEY, transcript="")
+    assert turns(vault) == [] and all(sum(f"turn{n} " in text for text in segments(vault)) == 1 for n in range(9))
+
+
+def test_a_harness_transcript_leaves_out_what_a_compaction_has_written(vault: Vault, talk: Talk) -> None:
+    """Words that were streamed stand once; what the stream said nothing of is not lost for it."""
+    talk.call("ls", 12)
+    fed(vault, [line(0, "Question 1: why does question1word of src/queue.py wait?", 10.2)], SESSION)
+    compact(vault, session_id=SESSION, captured_at=at(100))
+    talk.exchange(2, 200)
+    put(vault, talk, "end")
+    take(vault)
     assert turns(vault) == []
+    texts = segments(vault)
+    assert ["question1word" in text for text in texts] == [True, False]
+    assert "answer1word" in texts[1] and "Bash" in texts[1] and "question2word" in texts[1]
+    sound(vault)
+
+
+def test_what_takes_several_files_is_compared_with_all_of_it(
+    vault: Vault, talk: Talk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(capture, "SEGMENT_BYTES", 300)
+    for number in range(2, 6):
+        talk.exchange(number)
+    fed(vault, [line(0, "Question 5: why does question5word of src/queue.py wait?", 50)], SESSION)
+    fed(vault, [line(1, "Nobody else heard of the heron.", 25)], SESSION)
+    put(vault, talk, "end")
+    take(vault)
+    texts = "\n".join(segments(vault))
+    assert len(segments(vault)) > 2 and texts.count("question5word") == texts.count("heron") == 1
+    assert texts.count(" · live") == 1 and turns(vault) == []
+
+
+def test_what_was_said_is_written_by_the_sanitizer_of_today(vault: Vault, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A session may run while signet-sync is upgraded."""
+    with monkeypatch.context() as patch:
+        patch.setattr(agent_live, "sanitize_counted", lambda text: (text, {}))
+        fed(vault, [line(0, f"The key is {SECRET}.")], KEY, "--session-id", ONE)
+    assert SECRET in turns(vault)[0][3]
+    end(vault, session_id=ONE, session_key=KEY, transcript=f"## User\n\nThe key is {SECRET}.\n")
+    assert segments(vault) == ["## User\n\nThe key is [REDACTED:github]."] and turns(vault) == []
+
+
+# ── files ───────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_turns_outlive_the_database(vault: Vault) -> None:
+    fed(vault, [line(0, "one"), line(1, "two")], KEY, "--session-id", ONE)
+    fed(vault, [line(0, "other")], KEY, "--agent", "scout")
+    assert [oct(path.stat().st_mode)[-3:] for path in (vault.state / "live", *live_files(vault))] == [
+        "700",
+        "600",
+        "600",
+    ]
+    before = turns(vault), turns(vault, "scout")
+    for path in vault.state.glob("signet-sync.db*"):
+        path.unlink()
+    fed(vault, [line(2, "three")], KEY, "--session-id", ONE)
+    vault.reindex()
+    assert (turns(vault)[:-1], turns(vault, "scout")) == before and turns(vault)[-1][3] == "three"
+
+
+def test_rows_of_an_earlier_version_are_written_out(vault: Vault) -> None:
+    vault.reindex()
+    with writing(vault) as database, database.transaction():
+        live.buffer(database, "default", KEY, [LiveTurn(0, "user", "of before", at(0))], session_id=ONE)
+        live.set_filed(database, filed=False)
+    vault.reindex("--full")
+    (path,) = live_files(vault)
+    assert "of before" in path.read_text()
+    for place in vault.state.glob("signet-sync.db*"):
+        place.unlink()
+    vault.reindex()
+    assert [turn[3] for turn in turns(vault)] == ["of before"]
+
+
+def test_a_file_that_cannot_be_read_is_put_aside_and_told(vault: Vault) -> None:
+    fed(vault, [line(0, "one")])
+    vault.reindex()
+    (path,) = live_files(vault)
+    path.write_bytes(b"nonsense\n")
+    assert fed(vault, [line(0, "one"), line(1, "two")])["duplicates"] == 1, "the rows still know"
+    fed(vault, [line(2, "three")])
+    assert sorted(file.suffix for file in live_files(vault)) == [".damaged", ".jsonl"]
+    path.write_bytes(path.read_bytes().replace(b'"one"', b'"one'))
+    vault.reindex()
+    assert [turn[3] for turn in turns(vault)] == ["one", "two", "three"] and b'"one"' in path.read_bytes()
+    (told,) = [one for one in vault.call("doctor", "--json").json["findings"] if one["name"] == "live"]
+    assert told["level"] == "warning" and str(path) in told["remedy"]
+    # Where the database is lost, too, what can be read is kept.
+    path.write_bytes(path.read_bytes().replace(b'"one"', b'"one'))
+    for place in vault.state.glob("signet-sync.db*"):
+        place.unlink()
+    vault.reindex()
+    assert [turn[3] for turn in turns(vault)] == ["two", "three"]
+
+
+def test_an_append_costs_one_fsync_of_its_file(vault: Vault, monkeypatch: pytest.MonkeyPatch) -> None:
+    fed(vault, [line(0, "one")])
+    synced: list[int] = []
+    monkeypatch.setattr(os, "fsync", synced.append)
+    fed(vault, [line(1, "two")])
+    assert len(synced) == 1
+
+
+def test_a_backup_and_a_bundle_carry_the_turns(vault: Vault, tmp_path: Path) -> None:
+    fed(vault, [line(0, "heron of before"), line(1, "pond", 1, "assistant")], KEY, "--session-id", ONE)
+    fed(vault, [line(0, "written meanwhile")], KEY, "--session-id", TWO)
+    vault.reindex()
+    kept, bundle = tmp_path / "kept.db", tmp_path / "kept.jsonl"
+    assert vault.call("backup", "create", str(kept)).code == 0
+    assert vault.call("export", str(bundle)).code == 0
+    before = turns(vault)
+    end(vault, session_id=TWO, session_key=KEY, transcript="")
+    for command_line in (("backup", "restore", str(kept), "--yes"), ("import-bundle", str(bundle), "--yes")):
+        shutil.rmtree(vault.state)
+        assert vault.call(*command_line).code == 0
+        assert turns(vault) == [turn for turn in before if turn[1] == ONE], "what an artifact holds does not come back"
+        assert [b"heron of before" in path.read_bytes() for path in live_files(vault)] == [True]
+
+
+def test_a_compaction_writes_the_turns_so_far_and_the_ending_leaves_them_out(vault: Vault) -> None:
+    fed(vault, [line(0, "Why does the heron wait?"), line(1, "It fishes.", 1, "assistant")], KEY, "--session-id", ONE)
+    answer = compact(vault, session_id=ONE, session_key=KEY, captured_at=at(100))
+    assert turns(vault) == [] and live_files(vault) == []
+    said = [f"## User · {at(0)} · live", "Why does the heron wait?", f"## Assistant · {at(1)} · live", "It fishes."]
+    assert body(vault, answer["transcript"]) == "\n\n".join(said)
+    assert fields(vault, answer["manifest"])["transcript_path"] == answer["transcript"]
+    assert vault.hits("heron")
+    # The same turns again, one of them by another clock, and one more.
+    fed(vault, [line(1, "It fishes.", 1.5, "assistant"), line(2, "For long?", 2)], KEY, "--session-id", ONE)
+    whole = "## User\n\nWhy does the heron wait?\n\n## Assistant\n\nIt  fishes.\n\n- `Bash` ls\n\n"
+    end(vault, session_id=ONE, session_key=KEY, transcript=f"{whole}## User\n\nFor long?\n", captured_at=at(200))
+    assert segments(vault)[1:] == ["## Assistant\n\n- `Bash` ls\n\n## User\n\nFor long?"]
+    assert turns(vault) == [] and live_files(vault) == []
+    sound(vault)
 
 
 # ── removals ────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def removed(vault: Vault, name: str) -> None:
-    answer = vault.call("remove", name, "--reason", "asked", "--yes", "--json")
+    answer = vault.call("remove", name, "--reason", "asked", "--yes", "--quoting", "keep", "--json")
     assert answer.code == 0, answer
 
 
@@ -578,8 +759,111 @@ def test_a_session_of_live_turns_alone_can_be_removed(vault: Vault, name: str) -
     vault.reindex()
     for session_id in ("run-1", "run-2"):
         fed(vault, [line(0, f"The heron of {session_id} lives.")], "agent:main:main", "--session-id", session_id)
-    answer = vault.call("remove", name, "--reason", "asked", "--yes", "--json")
+    answer = vault.call("remove", name, "--reason", "asked", "--yes", "--quoting", "keep", "--json")
     assert answer.code == 0, answer
     left = {row[0] for row in vault.rows("select session_id from session_transcripts")}
     assert left == ({"run-2"} if name == "run-1" else set())
     refused(vault, [line(7, "Again.")], "removed-session", "agent:main:main", "--session-id", "run-1")
+
+
+# ── what is recallable while it is said ─────────────────────────────────────────────────────────────────────────────
+
+
+def recalled(vault: Vault, words: str) -> list[str]:
+    return [hit["text"] for hit in vault.call("recall", "--json", words).json["hits"]]
+
+
+def prompted(vault: Vault, talk: Talk, text: str, event: str = "UserPromptSubmit") -> None:
+    fired(vault, talk, event, prompt=text)
+
+
+def test_the_first_turn_is_recallable_while_it_runs_and_stands_once(vault: Vault) -> None:
+    vault.reindex()
+    talk = Talk(store(Path(os.environ["HOME"])))
+    prompted(vault, talk, f"<signet-memory>old pelican</signet-memory>Where does the heron sleep? {SECRET}")
+    assert not talk.path.exists()
+    assert recalled(vault, "heron") == ["Where does the heron sleep? [REDACTED:github]"] and not recalled(
+        vault, "pelican"
+    )
+    # The harness writes its record, nobody tells of it.
+    now = time.time() - START.timestamp()
+    talk.user(f"Where does the heron sleep? {SECRET}", now)
+    talk.assistant("In the reeds, with the bittern.", now + 0.2)
+    assert len(recalled(vault, "heron")) == len(recalled(vault, "bittern")) == 1
+    assert [turn for turn, _ in said(vault)] == [1, 2]
+    put(vault, talk, "end")
+    take(vault, later=10)
+    (text,) = segments(vault)
+    assert text.count("heron") == 1 and "· live" not in text and said(vault) == []
+    raw = b"".join(path.read_bytes() for path in vault.state.rglob("*") if path.is_file())
+    assert SECRET.encode() not in raw and b"old pelican" not in raw
+
+
+def test_a_killed_session_is_recallable_at_once_whoever_is_alive(vault: Vault, talk: Talk) -> None:
+    vault.reindex()
+    assert recalled(vault, "answer1word")
+    talk.user("And the cormorant?", 100)
+    assert "cormorant" in vault.call("context", "--prompt", "What about the cormorant?").out
+    assert recalled(vault, "cormorant"), "no hook has told of it, no agent is alive"
+    talk.idle()
+    os.utime(talk.path)
+    talk.assistant("It dives for the grebe.", 101)
+    talk.idle(3600)
+    assert recalled(vault, "grebe"), "not even after a quarter of an hour"
+    take(vault)
+    assert said(vault) == [] and len(recalled(vault, "grebe")) == 1
+
+
+def test_whoever_asks_reads_only_what_moved(vault: Vault, talk: Talk, monkeypatch: pytest.MonkeyPatch) -> None:
+    vault.reindex()
+    reads = []
+    real = capture.read
+    monkeypatch.setattr(capture, "read", lambda *given: reads.append(1) or real(*given))
+    for _ in range(3):
+        assert recalled(vault, "answer1word")
+    assert len(reads) == 1
+    talk.exchange(2)
+    assert recalled(vault, "answer2word") and len(reads) == 2
+
+
+def test_what_was_submitted_and_never_written_down_is_part_of_the_artifact(vault: Vault, talk: Talk) -> None:
+    """The harness is killed before its record; once it writes it after all, it does not stand twice."""
+    vault.reindex()
+    prompted(vault, talk, "Why does the heron wait?")
+    put_at = time.time() - START.timestamp()
+    assert recalled(vault, "heron")
+    talk.idle()
+    take(vault, later=10)
+    (text,) = segments(vault)
+    assert text.endswith("· live\n\nWhy does the heron wait?") and "question1word" in text and said(vault) == []
+    talk.user("Why does the heron wait?", put_at)
+    talk.assistant("It fishes.", put_at + 0.001)
+    put(vault, talk, "end")
+    take(vault, later=20)
+    assert sum(text.count("heron") for text in segments(vault)) == 1 and "It fishes." in segments(vault)[1]
+    sound(vault)
+
+
+def test_what_a_harness_keeps_nothing_of_is_not_kept(vault: Vault) -> None:
+    vault.reindex()
+    talk = Talk(store(Path(os.environ["HOME"])))
+    prompted(vault, talk, "Nobody shall keep this heron.")
+    assert recalled(vault, "heron")
+    take(vault, later=3600)
+    assert turns(vault) == [] and jobs(vault) == [] and list(vault.memory.glob("*.md")) == []
+
+
+@pytest.mark.parametrize(
+    ("harness", "prompt", "words"),
+    [
+        ("claude-code", "<system-reminder>x</system-reminder>Why?", "Why?"),
+        ("claude-code", "<task-notification>\n<summary>done</summary>\n</task-notification>", ""),
+        ("codex", "# Context from my IDE setup:\n\nx\n\n## My request for Codex:\nWhy?", "Why?"),
+        ("gemini", "<hook_context>SessionStart</hook_context>\n\nWhy?", "\n\nWhy?".strip()),
+        ("openclaw", "Why?", "Why?"),
+    ],
+)
+def test_a_prompt_is_what_the_transcript_will_say(harness: str, prompt: str, words: str) -> None:
+    job = spool.Job(event="stop", harness=harness, session_id="s", agent_id="default", at=at(0), prompt=prompt)
+    found = capture._heard(Conversation(harness, "s", None, ()), (), job)
+    assert [entry.text for entry in found] == [words][: bool(words)]

@@ -10,13 +10,32 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from signet_sync.projection.markers import BEGIN, Merge, block, is_signets, merge, seal_of, without_block
+from signet_sync.projection.markers import (
+    BEGIN,
+    Merge,
+    block,
+    generated,
+    is_signets,
+    merge,
+    seal_of,
+    without_block,
+    without_lines,
+    without_marks,
+)
 
 OLD, NEW = block("# Old\n\n- row"), block("# New")
 OLD_INNER = b"\n# Old\n\n- row\n"
 OLD_END = OLD[len(BEGIN) + len(OLD_INNER) :].rstrip(b"\n")
 CRLF = OLD.replace(b"\n", b"\r\n")
+QUOTED = b"- one <!-- signet:end --> two\n"
+QUOTING = b"<!-- generated x -->\n# Memory\n" + QUOTED + b"- a <!-- signet:begin --> b\n- " + OLD_END + b"- c\n"
 TYPED = OLD.replace(b"- row", b"- row\n- mine")
+
+
+def test_a_page_of_signet_is_no_block_of_ours_whatever_its_rows_quote():
+    assert is_signets(QUOTING) and generated(QUOTING) is None
+    assert without_block(QUOTING) == without_marks(QUOTING) == QUOTING
+    assert without_lines(QUOTING, lambda line: b"one" in line) == QUOTING.replace(QUOTED, b"")
 
 
 def test_a_block_carries_the_hash_of_what_stands_in_it():
@@ -53,6 +72,7 @@ CASES = {
         NEW,
         ("signet", b"\xef\xbb\xbf\n\n<!-- generated x -->\n"),
     ),
+    "a file of Signet whose rows speak of our markers": (QUOTING, NEW, ("signet", QUOTING)),
     "a note that mentions Signet's line later": (
         b"# Mine\n<!-- generated x -->\n",
         b"# Mine\n<!-- generated x -->\n\n" + NEW,

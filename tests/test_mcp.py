@@ -242,6 +242,7 @@ WRONG: list[tuple[str, dict[str, Any], str]] = [
     ("entity_read", {"id": "../../MEMORY.md"}, "unknown-entity"),
     ("entity_edit", {"op": "prune", "id": "x", "section": "y", "text": "z"}, "arguments-invalid"),
     ("entity_edit", {"op": "erase", "id": "x", "section": "y"}, "arguments-invalid"),
+    ("entity_edit", {"op": "append", "id": "jo", "section": "evidence", "text": "z"}, "evidence-missing"),
 ]
 
 
@@ -272,6 +273,9 @@ def test_an_error_names_no_place_outside_the_workspace(machine: Machine, tmp_pat
 def test_hints_for_agents_name_tools_and_no_flags(machine: Machine) -> None:
     hint = asked(machine.memory(), "session_open", session="nobody").structured_content["error"]["hint"]
     assert hint == "memory_search finds sessions by their words"
+    entity = {"op": "append", "id": "jo", "section": "evidence", "text": "z"}
+    hint = asked(machine.memory(), "entity_edit", **entity).structured_content["error"]["hint"]
+    assert "entity_edit with `evidence` 'memory/" in hint and "--" not in hint.replace("…--transcript", "")
 
 
 def test_what_should_not_happen_is_logged_and_answered_plainly(
@@ -449,6 +453,28 @@ def test_an_agent_that_is_alone_now_reads_no_words_of_one_that_was_there(
     assert vault.call("checkpoint", "the otter note", "--agent", "gone").code == 0
     commits = own_history.listed(Context(str(vault.root)).place(), "default", 10).commits
     assert SOMEBODY in {one.author for one in commits} and not any("otter" in one.subject for one in commits)
+
+
+@pytest.mark.parametrize("name", ["default", "scout", "Ada"])
+@pytest.mark.parametrize("alone", [False, True])
+def test_a_name_in_the_settings_makes_no_agent_the_author_of_another_s_commits(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, alone: bool
+) -> None:
+    config = f'[history]\nenabled = true\nauthor_name = "{name}"\n'
+    (tmp_path / "config.toml").write_text(config)
+    monkeypatch.setenv("SIGNET_CONFIG", str(tmp_path / "config.toml"))
+    vault = Vault(tmp_path / "vault")
+    vault.session(1)
+    if not alone:
+        vault.session(2, agent_id="scout")
+    vault.reindex()
+    for agent in ("default", "scout"):
+        assert vault.call("checkpoint", f"the note of {agent}", "--agent", agent).code == 0
+        (vault / "notes.md").write_text(agent)
+    for agent, other in (("default", "scout"), ("scout", "default")):
+        commits = own_history.listed(Context(str(vault.root)).place(), agent, 10).commits
+        subjects = [one.subject for one in commits]
+        assert f"checkpoint: the note of {agent}" in subjects and f"checkpoint: the note of {other}" not in subjects
 
 
 def test_what_happens_to_another_agent_s_files_on_the_way_is_not_told(

@@ -35,6 +35,7 @@ ALLOWED = {
     "from memory_artifact_tombstones": "removals are few, and every pass must know them",
     "update memory_artifact_tombstones set scrubbed": "after a removal",
     "from violations": "violations are few: a vault that has many is halted",
+    "from garden_drift where agent_id": "files that wait for a maintainer are few",
     "from files where verdict <> 'indexed'": "the index holds only what is not simply indexed",
     "from pins where agent_id = ? order by id limit": "in the order of the key, so many and no more",
     "from dream_sweeps s cross join memory_promotions": "in the order of the key, to as many as a page may show",
@@ -165,8 +166,10 @@ def flows(vault: Vault, asked: Statements) -> None:
     run(vault, asked, "forget", made)
     run(vault, asked, "status")
     run(vault, asked, "reindex")
-    run(vault, asked, "remove", talk(2, "default")["session_id"], "--reason", "asked", "--yes")
-    run(vault, asked, "remove", "agent:main:main", "--reason", "asked", "--yes", "--agent", "scout")
+    run(vault, asked, "remove", talk(2, "default")["session_id"], "--reason", "asked", "--yes", "--quoting", "keep")
+    run(
+        vault, asked, "remove", "agent:main:main", "--reason", "asked", "--yes", "--quoting", "keep", "--agent", "scout"
+    )
     ends(vault, asked, 12, "default")
 
 

@@ -21,6 +21,8 @@ from artifacts_fixture import (
 )
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
+from workbench import NOW as VAULT_NOW
+from workbench import Vault
 
 from signet_sync.contracts.sentences import flatten, flatten_cell
 from signet_sync.contracts.timestamps import DAY, iso, parse_instant
@@ -545,3 +547,27 @@ def test_no_part_of_a_row_forges_a_column_even_unsanitized(name, key, project, s
     assert columns[2] == (flatten_cell(project) if project else "none")
     assert row.sentence == columns[3] == flatten(sentence)
     assert row.tokens == estimate_tokens(row.line)
+
+
+# --- what Obsidian acts on ------------------------------------------------------------------------------------------
+
+
+def test_no_word_of_a_session_or_memory_is_a_tag_on_a_generated_page(tmp_path):
+    vault = Vault(tmp_path / "vault")
+    body = (
+        "# Work #topic\n\n## Decisions\n- We light #urgent things of #12 first.\n\n## People\n"
+        "- Ada #lead keeps $x$ tidy.\n\n## Blockers\n- The ==kiln== is cold %%hidden%% ~~not~~ #a/b.\n"
+        "\n## Next\n- Light the #oven-2.\n"
+    )
+    sentence = "The team lit the #kiln of lantern, closed issue #12 and wrote ==src/queue.py== down for #tomorrow."
+    vault.session(1, session_key="#general", project="/home/u/#lantern", body=body, memory_sentence=sentence)
+    assert vault.call("remember", "Ada prefers #green lanterns", "--now", VAULT_NOW).code == 0
+    assert vault.call("entity", "create", "user", "#Ada", "--now", VAULT_NOW).code == 0
+    vault.reindex()
+    pages = [path for path in vault.root.rglob("*.md") if "signet:begin" in path.read_text()]
+    assert len(pages) >= 3
+    lines = [line for page in pages for line in page.read_text().split("\n") if not re.match("#{1,6} ", line)]
+    acting = re.compile(r"(?<![0-9A-Za-z])#(?![0-9]+(?![\w/-]))[\w/-]|==\S|%%|~~|\$x\$")
+    assert [line for line in lines if acting.search(line)] == []
+    page = vault.page()
+    assert "＃urgent things of #12 first" in page and "session=＃general" in page and "＃green" in page

@@ -174,7 +174,8 @@ def test_a_workspace_says_nothing_of_it(load):
         lines.append(f"{keys[-1]} = {values.get(name, repr('http://evil/v1'))}")
     found, warnings = load(workspace="\n".join(lines))
     assert found == Settings()
-    assert warnings == [f"signet-sync.toml: {key} ignored: a workspace may not set this" for key in keys]
+    ignored = [f"signet-sync.toml: {key} ignored: a workspace may not set this" for key in keys]
+    assert [str(remark) for remark in warnings] == ignored
 
 
 # --- Signet's agent.yaml --------------------------------------------------------------------------------------------

@@ -232,36 +232,121 @@ def test_in_a_repository_of_somebody_else_only_our_ref_is_rewritten(tmp_path):
         assert git(vault.root, "fsck", "--strict", "--full") == b""
 
 
-@pytest.mark.parametrize("trouble", ["none", "existing", "busy", "link", "extra"])
-def test_where_it_is_impossible_nothing_is_removed(tmp_path, trouble):
+TROUBLES = {
+    # name: (exit code, where the reason stands, what it says)
+    "none": (0, "nothing", "no git history"),
+    "existing": (0, "nothing", "not ours"),
+    "existing-holds": (1, "refused", "not ours"),
+    "inside": (0, "nothing", "not ours"),
+    "inside-holds": (1, "refused", "another repository"),
+    "worktree": (1, "refused", "points elsewhere"),
+    "link": (1, "refused", "neither file nor folder"),
+    "empty": (1, "refused", "missing"),
+    "truncated": (1, "refused", "or it is damaged"),
+    "record": (1, "refused", "record of a begun purge"),
+    "shallow": (1, "refused", "shallow clone"),
+    "extra": (1, "refused", "pip install"),
+    "busy": (1, "waiting", "index.lock"),
+}
+
+
+def troubled(vault: Vault, trouble: str, beside: Path) -> None:
+    dot = vault / ".git"
+    if trouble in ("existing", "worktree"):
+        pygit2.init_repository(str(vault.root))
+    if trouble.startswith("inside"):
+        pygit2.init_repository(str(vault.root.parent))
+    if trouble.endswith("-holds"):
+        where = vault.root if trouble.startswith("existing") else vault.root.parent
+        pygit2.init_repository(str(where))
+        git(where, "add", ".")
+        git(where, "commit", "-q", "-m", "mine")
+    if trouble == "worktree":
+        dot.rename(beside / "elsewhere")
+        dot.write_text(f"gitdir: {beside / 'elsewhere'}\n")
+    if trouble in ("link", "empty", "truncated", "record", "shallow", "extra", "busy"):
+        enabled(vault)
+        checkpoint(vault, "first")
+    if trouble == "link":
+        (dot / "refs").rename(beside / "refs")
+        (dot / "refs").symlink_to(beside / "refs")
+    elif trouble == "empty":
+        shutil.rmtree(dot)
+        dot.mkdir()
+    elif trouble == "truncated":
+        for path in (dot / "objects").rglob("*"):
+            if path.is_file() and path.parent.name != "info":
+                path.chmod(0o600)
+                path.write_bytes(path.read_bytes()[:20])
+    elif trouble == "record":
+        (dot / "signet-purge").write_text("nonsense")
+    elif trouble == "shallow":
+        (dot / "shallow").write_text("")
+    elif trouble == "busy":
+        (dot / "index.lock").touch()
+    elif trouble == "extra":
+        (beside / "pygit2.py").write_text("raise ImportError\n")
+
+
+@real_git
+@pytest.mark.parametrize("trouble", TROUBLES)
+def test_where_it_is_impossible_the_session_is_removed_all_the_same(tmp_path, trouble):
     vault = Vault(tmp_path / "vault")
     session = vault.session(1, session_key=KEY)
     vault.reindex()
-    code, more = "no-repository", {}
-    if trouble != "none":
-        pygit2.init_repository(str(vault.root))
-        code = "existing-repository"
-    if trouble in ("busy", "extra"):
-        shutil.rmtree(vault / ".git")
-        enabled(vault)
-        checkpoint(vault, "first")
-    if trouble == "busy":
-        (vault / ".git/index.lock").touch()
-        code = "history-busy"
-    if trouble == "link":
-        (vault / ".git/refs").rename(tmp_path / "refs")
-        (vault / ".git/refs").symlink_to(tmp_path / "refs")
-        code = "unsafe-repository"
+    troubled(vault, trouble, tmp_path)
+    code, place, says = TROUBLES[trouble]
+    run, more = vault.call, {}
     if trouble == "extra":
-        (tmp_path / "pygit2.py").write_text("raise ImportError\n")
-        more = {"environ": {"PYTHONPATH": f"{tmp_path}:{ROOT}"}}
-        code = "extra-missing"
-    run = vault.spawn if more else vault.call
+        run, more = vault.spawn, {"environ": {"PYTHONPATH": f"{tmp_path}:{ROOT}"}}
+    would = vault.call("remove", KEY, "--purge-history", "--dry-run", "--json", "--now", NOW)
+    assert would.code == 0 and all((vault / path).exists() for path in session.values()), would
     answer = run("remove", KEY, "--purge-history", "--reason", "r", "--yes", "--json", "--now", NOW, **more)
-    assert answer.code == 2 and answer.json["error"]["code"] == code, answer
-    assert answer.json["error"]["hint"]
-    assert all((vault / path).exists() for path in session.values())
-    assert not list((vault / "memory").glob("tombstones/*"))
+    assert answer.code == code, answer
+    purged = answer.json["purged"]
+    assert says in purged[place] and [purged[one] for one in ("waiting", "refused", "nothing")].count(None) == 2
+    assert not any((vault / path).exists() for path in session.values())
+    assert len(list((vault / "memory/tombstones").glob("*.md"))) == 1
+    assert vault.rows("select count(*) from memory_artifacts") == [(0,)]
+    if code:
+        assert answer.json["git_history"] in ("contains", "unknown")
+    # It can be asked for again, with the reason still there.
+    again = run("remove", KEY, "--purge-history", "--yes", "--now", NOW, **more)
+    assert again.code == code and "removed earlier" in again.out, again
+    if place == "refused":
+        assert "--purge-history" in again.out
+
+
+def test_what_held_up_a_purge_goes_and_it_is_finished(tmp_path):
+    vault = Vault(tmp_path / "vault")
+    enabled(vault)
+    history(vault)
+    (vault / ".git/index.lock").touch()
+    answer = vault.call("remove", KEY, "--purge-history", "--reason", "r", "--yes", "--json", "--now", NOW)
+    assert answer.code == 1 and answer.json["purged"]["waiting"] and holding(vault.root, CANARY)
+    (vault / ".git/index.lock").unlink()
+    vault.reindex()
+    assert holding(vault.root, CANARY) == []
+    assert not (vault / ".git/signet-purge").exists()
+
+
+def test_a_memory_is_forgotten_where_its_history_cannot_be_purged(tmp_path):
+    vault = Vault(tmp_path / "vault")
+    enabled(vault)
+    vault.session(2)
+    vault.reindex()
+    assert vault.call("remember", "Ada calls the zxvcanary lantern her own.", "--now", NOW).code == 0
+    checkpoint(vault, "remembered")
+    ((handle,),) = vault.rows("select id from memories")
+    config = vault / ".git/config"
+    held = config.read_text()
+    config.write_text(held + "[include]\n\tpath = /elsewhere\n")
+    answer = vault.call("forget", handle, "--purge-history", "--json", "--now", NOW)
+    assert answer.code == 1 and answer.json["purged"]["refused"] and answer.json["git_history"] != "clean", answer
+    assert vault.rows("select count(*) from memories") == [(0,)] and CANARY not in (vault / "MEMORY.md").read_bytes()
+    config.write_text(held)
+    answer = vault.call("forget", handle, "--purge-history", "--json", "--now", NOW)
+    assert answer.code == 0 and answer.json["git_history"] == "clean" and holding(vault.root, CANARY) == [], answer
 
 
 def test_a_purge_whose_removal_never_came_about_is_forgotten(tmp_path):
@@ -269,7 +354,8 @@ def test_a_purge_whose_removal_never_came_about_is_forgotten(tmp_path):
     enabled(vault)
     history(vault)
     with opened(str(vault.root), load(vault.root)[0]) as workspace:
-        purging.begin(workspace, purging.Verdicts([CANARY]), purging.note_of_sessions("default", "a" * 16, []))
+        note = purging.note_of_sessions("default", "a" * 16, [])
+        purging.begin(workspace, lambda: purging.Verdicts([CANARY]), note, lambda: "contains")
     assert CANARY not in (vault / ".git/signet-purge").read_bytes()
     tip = commits(vault)[0].id
     vault.reindex()

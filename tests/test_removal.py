@@ -382,14 +382,35 @@ def test_a_persons_words_around_our_block_are_named(vault):
     assert vault.page().startswith(f"I keep {ID} in mind.\n\n<!-- signet:begin -->")
 
 
-def test_a_page_that_is_held_back_is_named(vault):
+def test_while_pages_are_held_back_our_own_lose_what_was_removed(vault):
     (vault / ".daemon").mkdir()
     (vault / ".daemon/pid").write_text(str(os.getppid()))
+    manifests = {path: path.read_bytes() for path in vault.memory.glob("*manifest.md") if TOKEN not in path.name}
+    assert ID in vault.page("ledger/2026/03/28.md") or KEY in vault.page("ledger/2026/03/28.md")
     document = remove(vault)
-    assert {"MEMORY.md", "ledger/2026/03/28.md"} <= set(document["foreign"])
+    assert document["foreign"] == [] and leaks(vault.root, vault.state) == []
+    assert vault.reindex()["held"] and leaks(vault.root, vault.state) == []
+    assert {path: path.read_bytes() for path in manifests} == manifests, "manifests are Signet's, too"
+    page = vault.page()
+    vault.session(7, captured_at="2026-03-27T11:00:00.000Z")
+    vault.session(8, captured_at="2026-01-02T11:00:00.000Z")
+    vault.reindex()
+    assert vault.page() == page, "MEMORY.md follows only in what was removed"
+    assert numbered(7)["session_id"] in vault.page("ledger/2026/03/27.md"), "pages of ours that stand are kept true"
+    assert not (vault / "ledger/2026/01/02.md").exists(), "none is made"
+    before = contents(vault.root)
+    vault.reindex()
+    assert contents(vault.root) == before
     (vault / ".daemon/pid").unlink()
     vault.reindex()
-    assert leaks(vault.root, vault.state) == []
+    assert numbered(7)["session_id"] in vault.page() and (vault / "ledger/2026/01/02.md").exists()
+
+
+def test_a_page_that_signet_wrote_is_named_and_not_touched(vault):
+    theirs = f"<!-- generated 2026-03-29 12:05 -->\n# Working Memory Summary\n- {ID} said <!-- signet:end --> so\n"
+    (vault / "MEMORY.md").write_text(theirs)
+    assert remove(vault)["foreign"] == ["MEMORY.md"]
+    assert vault.page() == theirs and leaks(vault.root, vault.state, but=("MEMORY.md",)) == []
 
 
 def test_a_sentence_that_others_have_too_tells_nothing(vault):

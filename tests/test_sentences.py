@@ -338,6 +338,56 @@ def test_a_limit_cuts_and_says_so(text, limit):
         assert flat.endswith("…")
 
 
+def tags(line):
+    """What Obsidian takes for a tag: not behind a letter or in an address, not digits alone."""
+    outside = re.sub(r"https?://[\w-]+(\.[\w-]+)+\S*", "x", line)
+    found = re.findall(
+        r"(?<![0-9A-Za-z])#+([^\s\u2000-\u206f\u2e00-\u2e7f'!\"#$%&()*+,.:;<=>?@^`{|}~\[\]\\]+)", outside
+    )
+    return [tag for tag in found if not re.fullmatch("[0-9]+", tag)]
+
+
+MARKED = re.compile(
+    r"==[^\s=].*[^\s=]==|(?<!~)~~(?!~).*(?<!~)~~(?!~)|%%|\$\$|(?<!\$)\$(?=\S).*\S\$(?!\d)|\^\[|!\[\[|<[a-zA-Z/]"
+)
+
+
+@given(
+    st.text(alphabet="#$=~%^[!<>/a1é標. …", max_size=24),
+    st.text(alphabet="#$=~%^[a1é ", max_size=12),
+    st.integers(3, 40),
+)
+@example("C##tag", "#1/2", 40)
+@example("$a", "b$", 40)
+def test_what_obsidian_acts_on_is_inert_alone_cut_and_beside_another_field(text, other, limit):
+    for flat in (flatten(text), flatten(text, limit), flatten_cell(text)):
+        assert tags(flat) == []
+        assert not MARKED.search(flat)
+        assert flatten(flat, limit) == flat or len(flat) > limit
+        line = f"session={flatten_cell(other)} | {flat} [[memory/x.md]]"
+        assert tags(line) == []
+        if "==" not in text or "==" not in other:  # between two fields words may at most be highlighted
+            assert not MARKED.search(line)
+
+
+@pytest.mark.parametrize(
+    ("text", "flat"),
+    [
+        ("fix #urgent and (#a/b) #fff #1x", "fix ＃urgent and (＃a/b) ＃fff ＃1x"),
+        ("#12, PR#44, issue #7 and C#sharp", "#12, PR#44, issue #7 and C#sharp"),
+        ("see https://x.dev/a#part, #!/bin/sh # 1", "see https://x.dev/a#part, #!/bin/sh # 1"),
+        ("requests==2.31 where a == b or a === b", "requests==2.31 where a == b or a === b"),
+        ("now ==look== here", "now ＝＝look＝＝ here"),
+        ("$HOME costs $5 and US$6", "$HOME costs $5 and US$6"),
+        ("$HOME/$USER or $x^2$", "$HOME/＄USER or $x^2＄"),
+        ("~~gone~~ ^[note] ~~~", "~ ~gone~ ~ ^ [note] ~~~"),
+        ("標籤 #標籤", "標籤 ＃標籤"),
+    ],
+)
+def test_a_sign_that_obsidian_acts_on_gives_way_and_others_stay(text, flat):
+    assert flatten(text) == flat
+
+
 def test_ordinary_text_is_left_alone():
     for text in (
         "Bounded the retry loop of src/queue.py (PR #44).",

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
+import unicodedata
+from dataclasses import replace
 
+import hypothesis
 import pytest
 from endings import (
     FIRST,
@@ -26,9 +30,15 @@ from endings import (
     sound,
     written,
 )
+from hypothesis import strategies as st
 from workbench import ROOT, Vault, call, sampled, spawn_ordinary
 
-from signet_sync.contracts.bodies import normalize
+from signet_sync.contracts.bodies import HASH_SCOPE, js_trim, normalize, well_formed
+from signet_sync.contracts.frontmatter import open_source, write
+from signet_sync.contracts.inputs import kept, session_input
+from signet_sync.contracts.records import read_record
+from signet_sync.contracts.tokens import derive_token, token_matches
+from signet_sync.vault import manifests
 
 
 @pytest.fixture
@@ -36,28 +46,20 @@ def vault(tmp_path):
     return Vault(tmp_path / "vault")
 
 
-LONG = "x" * 12_001
 REFUSED = [
     ({"session_id": ...}, "session_id"),
     ({"session_id": ""}, "session_id"),
     ({"session_id": " \ufeff\t"}, "session_id"),
     ({"session_id": 7}, "session_id"),
     ({"session_id": None}, "session_id"),
-    ({"session_id": "a\x00b"}, "session_id holds control characters"),
-    ({"session_id": "a\x85b"}, "session_id holds control characters"),
-    ({"session_id": "\ud800"}, "session_id"),
-    ({"session_id": LONG}, "session_id is longer"),
-    ({"session_key": "a\nb"}, "session_key holds control characters"),
-    ({"session_key": "a\u2028b"}, "session_key"),
+    ({"session_id": "a\x00b"}, "session_id holds a NUL character"),
+    ({"session_key": "a\x00b"}, "session_key holds a NUL character"),
+    ({"project": "/a\x00b"}, "project holds a NUL character"),
+    ({"harness": "a\x00b"}, "harness holds a NUL character"),
     ({"session_key": ["main"]}, "session_key"),
-    ({"session_key": LONG}, "session_key is longer"),
-    ({"session_key": "a" + "\ufeff" * 11_000 + "a"}, "session_key"),
-    ({"session_key": '"' * 12_000, "session_id": "\\" * 12_000, "project": '"' * 4_000}, "session_key"),
     ({"project": {"path": "/"}}, "project"),
-    ({"project": "/a\x1b[31m"}, "project"),
     ({"harness": True}, "harness"),
     ({"idempotency_key": 1}, "idempotency_key"),
-    ({"idempotency_key": "k" * 4_001}, "idempotency_key"),
     ({"captured_at": "garbage"}, "captured_at is not an ISO 8601"),
     ({"captured_at": "2026-13-01T00:00:00Z"}, "captured_at"),
     ({"captured_at": "2026-03-20"}, "captured_at"),
@@ -144,7 +146,11 @@ FINE = [
     {"transcript": "word " * 300_000},
     {"memory_sentence": "\ud800\x00"},
     {"memory_sentence": "x" * 100_000},
-    {"idempotency_key": "k" * 4_000},
+    {"idempotency_key": "k" * 4_000 + "\n\ud800\x01"},
+    {"project": "/home/u/tab\tnew\nline\x85nel\u2028ls\u2029ps \u202ebidi\u200b\x1b[31m\x7f"},
+    {"project": "/" + "x" * 15_999, "session_key": "k" * 16_000, "harness": "h\th\r\n"},
+    {"session_id": "a\nb\x85\u2028\t", "session_key": "\x01---\n\u2029"},
+    {"project": "  /home/u/two  blanks  "},
 ]
 
 
@@ -160,6 +166,60 @@ def test_odd_but_fine(vault, given):
         head = fields(vault, answer[kind])
         for name in ("session_id", "session_key", "project", "harness"):
             assert head[name] == (document(**given).get(name) or None)
+
+
+def test_what_is_too_long_is_cut_and_two_sessions_never_become_one(vault):
+    long = "x" * 100_000
+    one, other = (end(vault, session_id=long + tail, project=f"/{long}", harness=long) for tail in ("a", "b"))
+    assert one["session_token"] != other["session_token"]
+    head = fields(vault, one["transcript"])
+    assert head["project"] == f"/{long}"[:16_000] and head["harness"] == long[:16_000]
+    assert len(head["session_id"]) == 16_000 and head["session_id"] == one["session_id"]
+    again = end(vault, session_id=long + "a", project="/elsewhere", transcript="# Next\n\nsrc/next.py")
+    assert again["session_token"] == one["session_token"] and again["manifest"] == one["manifest"]
+    assert len(vault.page()) < 10_000 and vault.call("check", "--json").json["ok"]
+
+
+ODD = st.text(
+    st.sampled_from('ab/\\"# \t\n\r\x01\x1b\x7f\x85\u2028\ufeff\ud83d\udc00\u202e\u200bé🦉'), min_size=1, max_size=12
+)
+LENGTHS = st.sampled_from([1, 1, 1_000, 3_000, 20_000])
+
+
+@hypothesis.settings(max_examples=25, deadline=None)
+@hypothesis.given(*[st.builds(lambda text, times: (text * times)[:60_000], ODD, LENGTHS)] * 4)
+def test_whatever_is_written_is_read_again_with_equal_values(session_id, session_key, project, harness):
+    values = {"session_key": session_key, "project": project, "harness": harness, "transcript": "x"}
+    said = session_input({"session_id": f"s{session_id}", **values}, now_us=0)
+    names = kept(said)
+    assert kept(replace(said, **names)) == names, "what is kept is kept as it is"
+    moment = "2026-03-28T10:00:00.000Z"
+    token = derive_token("default", names["session_key"], names["session_id"])
+    manifest = f"memory/2026-03-28T10-00-00.000Z--{token}--manifest.md"
+    common = {"agent_id": "a" * 64, **names, "captured_at": moment, "started_at": None, "ended_at": moment}
+    sentence = "\ufeff" * 1_988 + " a" * 11 + "."
+    told = {
+        "manifest_path": manifest, "source_node_id": None, "content_sha256": "0" * 64, "hash_scope": HASH_SCOPE,
+        "memory_sentence": sentence, "memory_sentence_version": "memory_sentence_v1", "memory_sentence_quality": "ok",
+        "memory_sentence_generated_at": moment, "sanitizer_version": "sanitize_transcript_v1",
+    }  # fmt: skip
+    source = open_source(write({"kind": "transcript", **common, **told}, "said"))
+    record = read_record("transcript", source.head)
+    found = {name: getattr(record, name) for name in names}
+    assert found == {name: text if text and js_trim(text) else None for name, text in names.items()}
+    assert record.memory_sentence == sentence and token_matches(token, "default", record.session_key, record.session_id)
+    links = {
+        "summary_path": manifest,
+        "transcript_path": manifest,
+        "compaction_path": manifest,
+        "memory_md_refs": ["x" * 80],
+    }
+    raw = manifests.text_of({"kind": "manifest", **common, **links, "updated_at": moment, "revision": 10**14}, "")
+    assert {name: read_record("manifest", open_source(raw).head)._asdict()[name] for name in names} == found
+    if max(map(len, (project, harness))) < 500:
+        assert [names["project"], names["harness"]] == [
+            well_formed(t) if js_trim(t) else None for t in (project, harness)
+        ]
 
 
 def test_a_time_without_zone_is_utc_and_another_zone_is_converted(vault):
@@ -363,3 +423,51 @@ def test_65_megabytes_are_kept_below_the_limit_of_a_file(vault):
     assert body(vault, written(vault, "transcript")[-1]) == "## User\n\nOne more."
     assert fields(vault, written(vault, "manifest")[0])["session_id"] == WHO["session_id"]
     sound(vault)
+
+
+# ── names that nobody should give, from the first command to the last ──
+
+NAME = "tab\tnl\nnel\x85ls\u2028\x1b[31mX\u202eb\u200b\x7f [[x]] <!-- signet:end -->"
+
+
+def printed(vault: Vault, *words: str) -> str:
+    """What a command tells a person: of what is in a name nothing moves a cursor, hides or turns a line around."""
+    answer = vault.call(*words)
+    assert answer.code == 0, answer
+    kinds = ("Cc", "Cf", "Zl", "Zp", "Cs")
+    odd = {c for c in answer.out + answer.err if c != "\n" and unicodedata.category(c) in kinds}
+    assert not odd, (words, odd, answer)
+    return answer.out + answer.err
+
+
+def test_a_name_of_any_characters_is_kept_exactly_and_shown_cleaned(vault):
+    who = {"session_id": NAME, "session_key": f"k{NAME}", "project": f"/home/u/{NAME}", "harness": NAME}
+    answer = end(vault, **who, transcript="# Zebrafish\n\nsrc/zebra.py")
+    head = fields(vault, answer["manifest"])
+    assert {name: head[name] for name in who} == who
+    assert vault.call("open", NAME, "--json").json["session_key"] == who["session_key"]
+    token = answer["session_token"]
+    for words in (["open", NAME], ["expand", token], ["search", "zebrafish"], ["recall", "zebrafish"], ["graph"]):
+        assert printed(vault, *words)
+    for words in (["status"], ["context"], ["render"], ["check"], ["doctor"], ["telemetry", "show"]):
+        printed(vault, *words)
+    printed(vault, "remove", NAME, "--reason", "private", "--yes")
+    assert not vault.hits("zebrafish")
+    refuse(vault, "removed-session", **who, transcript="# Zebrafish")
+    printed(vault, "remove", "--undo", NAME, "--yes")
+    end(vault, **who, transcript="# Zebrafish\n\nsrc/zebra.py")
+    sound(vault)
+
+
+def test_a_removal_of_some_sessions_never_becomes_one_of_all(vault):
+    """A tombstone that nobody could read would cover every session of its token."""
+    names = [f"{number}{'x' * 15_000}" for number in range(6)]
+    for number, name in enumerate(names):
+        end(vault, session_id=name, session_key="main", transcript=f"# Zebra{number}fish\n\nsrc/zebra.py")
+    for name in names[:4]:
+        assert vault.call("remove", name, "--reason", "private", "--yes").code == 0
+    answer = vault.call("remove", names[4], "--reason", "private", "--yes")
+    assert answer.code == 2 and "too long for one tombstone" in answer.err
+    shutil.rmtree(vault.state)
+    vault.reindex()
+    assert [number for number in range(6) if vault.hits(f"zebra{number}fish")] == [4, 5]

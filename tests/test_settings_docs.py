@@ -18,6 +18,14 @@ Every setting with its default, generated from `signet_sync.config.Settings`. Or
 `SIGNET_CONFIG`), the workspace's `signet-sync.toml`, defaults. A workspace may set everything but what is marked: it
 may come from a checkout, and can therefore run nothing, send nothing and write nowhere else.
 
+It can stop nothing either. Where `signet-sync.toml`, or a value in it, cannot be used, the last good value counts (it
+is kept in the state folder), else the default, and `status`, `doctor`, the log and a line in MEMORY.md say so. So a
+slip in it neither shows on a page what `noise.*` keeps off, nor gives an agent's sessions to another one. Only where
+no good one was ever read on this machine are the defaults all there is. What is wrong with your own file or the
+environment is an error of the command that you type; hooks, the agent, `session …`, `transcript …` and the MCP server
+go on with what of it can be used, and until it is mended ask no language model, write no history and let nothing go
+that is kept.
+
 Besides these, `SIGNET_WORKSPACE` (or `--workspace`) names the workspace, `SIGNET_DB` (or `--db`) the database and
 `SIGNET_STATE` the folder that holds the state of all workspaces.
 

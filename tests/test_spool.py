@@ -105,6 +105,16 @@ def test_a_job_that_fails_waits_longer_each_time_and_is_given_up(folder):
     assert (document["tries"], document["trouble"]) == (8, "the transcript cannot be read")
 
 
+def test_a_secret_in_a_path_is_not_kept_with_a_job_that_is_given_up(folder):
+    secret = "ghp_7kQ2mX9vB4nR8tW3yZ6cF1hJ5pL0sD2gA8eK"
+    spool.put(folder, a_job(transcript_path=f"/t/{secret}/s.jsonl", cwd=f"/code/{secret}"))
+    (job,) = spool.jobs(folder, NOW)
+    assert job.transcript_path == f"/t/{secret}/s.jsonl"  # where else is it to be found
+    assert not spool.retry_later(job, "still not there", NOW + 8 * 86_400 * SECOND)
+    raw = Path(folder, "bad", names(f"{folder}/bad")[0]).read_text()
+    assert secret not in raw and "[REDACTED:" in raw and "s.jsonl" in raw
+
+
 def test_a_job_of_last_week_is_tried_once_more_and_not_again(folder):
     spool.put(folder, a_job())
     (job,) = spool.jobs(folder, NOW + 8 * 86_400 * SECOND)
@@ -127,11 +137,14 @@ HOSTILE = {
     "deep": (b"[" * 100_000, "damaged"),
     "version": (json.dumps(SOUND | {"v": "2"}).encode(), "unknown-version"),
     "no version": (json.dumps({k: v for k, v in SOUND.items() if k != "v"}).encode(), "unknown-version"),
-    "more": (json.dumps(SOUND | {"prompt": "secret"}).encode(), "damaged"),
+    "more": (json.dumps(SOUND | {"last_assistant_message": "secret"}).encode(), "damaged"),
+    "prompt": (json.dumps(SOUND | {"prompt": 7}).encode(), "damaged"),
     "less": (json.dumps({k: v for k, v in SOUND.items() if k != "cwd"}).encode(), "damaged"),
     "agent": (json.dumps(SOUND | {"agent_id": "../x"}).encode(), "damaged"),
     "event": (json.dumps(SOUND | {"event": "format"}).encode(), "damaged"),
-    "control": (json.dumps(SOUND | {"session_id": "a\nb"}).encode(), "damaged"),
+    "a NUL": (json.dumps(SOUND | {"session_id": "a\0b"}).encode(), "damaged"),
+    "half a character": (json.dumps(SOUND | {"session_id": "a\ud800"}).encode(), "damaged"),
+    "blank": (json.dumps(SOUND | {"session_id": "\n"}).encode(), "damaged"),
     "kind": (json.dumps(SOUND | {"compaction": 5}).encode(), "damaged"),
     "bytes": (b"\xff\xfe{}", "damaged"),
 }

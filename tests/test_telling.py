@@ -197,7 +197,7 @@ def test_a_workspace_cannot_have_anything_told(vault: Vault) -> None:
     (vault / "signet-sync.toml").write_text('[notify]\ndesktop = true\ncommand = ["sh", "-c", "true"]\n')
     settings, warnings = config.load(str(vault.root))
     assert not settings.notify_desktop and settings.notify_command == ()
-    assert len(warnings) == 2 and "a workspace may not set this" in warnings[0]
+    assert len(warnings) == 2 and "a workspace may not set this" in warnings[0].message
     assert config.notices() == (False, ())
 
 

@@ -167,6 +167,40 @@ def test_transcripts_are_named_while_they_are_there_and_then_forgotten(vault):
         assert captures.mark_of(database, "codex", str(other), "") == Mark(3, 4, "default", "written", "another")
 
 
+def test_a_secret_in_a_path_stands_in_no_row(vault):
+    """Nor does it keep the transcript from being known again, named on removal, and forgotten."""
+    secret = "ghp_7kQ2mX9vB4nR8tW3yZ6cF1hJ5pL0sD2gA8eK"
+    path = vault.root.parent / secret / "s.jsonl"
+    path.parent.mkdir()
+    path.write_text("{}\n")
+    seen = Mark(3, 4, "default", "written", ID)
+    with vault.database(readonly=False) as database:
+        database.execute(  # as an older version kept it
+            "insert into captures(harness, path, session_id, size, mtime_ns, agent_id, outcome, conversation, at)"
+            " values('codex', ?, ?, 1, 1, 'default', 'x', '', '')",
+            (str(path), secret),
+        )
+        assert captures.mark_of(database, "codex", str(path), secret) == Mark(1, 1, "default", "x")
+        with database.transaction():
+            captures.redact(database)
+        assert captures.mark_of(database, "codex", str(path), secret) == Mark(1, 1, "default", "x")
+        captures.mark(database, "codex", str(path), secret, seen, NOW)
+        captures.mark(
+            database, "codex", str(path.with_name("t.jsonl")), secret, seen._replace(conversation=secret), NOW
+        )
+        assert captures.mark_of(database, "codex", str(path), secret) == seen
+        assert database.value("select count(*) from captures") == 2
+        with database.transaction():
+            rows = list(database.execute("select * from captures"))
+            captures.redact(database)
+            assert list(database.execute("select * from captures")) == rows
+    assert secret.encode() not in bytes_of(vault)
+    (named,) = remove(vault)["foreign"]
+    assert "[REDACTED:" in named and secret not in named
+    with vault.database() as database:
+        assert captures.mark_of(database, "codex", str(path), secret) == Mark(3, 4, "", captures.REMOVED)
+
+
 # ── what is known by another name ──
 
 

@@ -62,7 +62,7 @@ def test_what_one_save_changed_stands_together_and_its_commands_heal_it(vault: V
     (save,) = data["saves"]
     assert [one.violation.code for one in save.files] == ["vanished", "mutated", "mutated"]
     assert [[way.command.split(" ")[3:5] for way in one.healing] for one in save.files] == [
-        [["violations", "restore"], ["remove", paths(vault)[2]["transcript"] and save.files[0].violation.session_id]],
+        [["violations", "restore"], ["violations", "accept"], ["remove", save.files[0].violation.session_id]],
         [["violations", "restore"], ["violations", "accept"]],
         [["violations", "restore"], ["violations", "accept"]],
     ]
@@ -70,6 +70,21 @@ def test_what_one_save_changed_stands_together_and_its_commands_heal_it(vault: V
     assert run(vault, save.files[1].healing[1].command, words="it is right so").code == 0
     (left,) = views.violations(asked(vault.root)).data["saves"][0].files
     assert left.violation.path == save.files[2].violation.path
+
+
+def test_a_batch_is_one_card_whose_commands_settle_all_of_it(vault: Vault) -> None:
+    (save,) = views.violations(asked(vault.root)).data["saves"]
+    assert save.in_all == 3 and save.healing == []  # one of another agent was found with them
+    assert (
+        run(vault, views.violations(asked(vault.root, "scout")).data["saves"][0].files[0].healing[0].command).code == 0
+    )
+    (save,) = views.violations(asked(vault.root)).data["saves"]
+    page = visitor(vault.root).get("/violations").text
+    assert page.count('class="card bad"') - page.count("hash-mismatch") == 1 and "--batch" in page
+    restore, accept = save.healing
+    assert "--batch" in restore.command and "--batch" in accept.command
+    assert run(vault, f"{accept.command} --yes", words="all is well").code == 0
+    assert views.violations(asked(vault.root)).data["saves"] == []
 
 
 def test_other_files_are_told_by_code_with_what_to_do_and_the_rest_page_by_page(vault: Vault) -> None:
@@ -113,7 +128,10 @@ def test_of_a_file_that_went_all_that_it_held_is_shown_and_of_lost_bytes_nothing
         database.execute("update seals set packed = x'' where path = ?", (path,))
     data = views.show(asked(vault.root, path=path)).data
     assert data["differing"] is None and "not there any more" in data["why_not"]
-    assert [way.command.split(" ")[3] for way in data["healing"]] == ["remove"]
+    assert [way.command.split(" ")[3:5][way.command.split(" ")[3] == "violations"] for way in data["healing"]] == [
+        "accept",
+        "remove",
+    ]
 
 
 def test_no_secret_is_shown_and_a_change_of_nothing_else_is_said_to_be_one(vault: Vault) -> None:

@@ -172,9 +172,10 @@ def test_pipes_sockets_and_folders_never_block(root, monkeypatch):
     with socket.socket(socket.AF_UNIX) as listening:
         listening.bind("socket.md")
         started = time.monotonic()
-        for name in ("pipe.md", "folder.md", "socket.md"):
+        kinds = {"pipe.md": "a named pipe", "folder.md": "a folder", "socket.md": "not a regular file"}
+        for name, kind in kinds.items():
             found = files.read(str(root), f"memory/{name}", LIMIT)
-            assert (found.code, found.message) == ("not-a-file", "it is not a regular file"), name
+            assert (found.code, found.message) == ("not-a-file", f"it is {kind}"), name
             with pytest.raises(WorkspaceError):
                 files.replace(str(root), f"memory/{name}", NEW, None)
     with pytest.raises(WorkspaceError, match="a file stands where a folder should be"):

@@ -19,6 +19,9 @@ if TYPE_CHECKING:
     from signet_sync.state import StateFolder
 
 _PATIENCE = 10.0  # seconds that whoever asks waits for a removal
+# Transcripts of running sessions that are longer than this together are left to the agent beside.
+_MOST_READ = 64 * 1024 * 1024  # bytes
+_MOMENT_MS = 500
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,6 +120,42 @@ def require_index(place: Place) -> None:
     require_root(place.root)
     with reading(place):
         pass
+
+
+def catch_up(place: Place, agent_id: str) -> None:
+    """Reads what an agent's running sessions have said since they were last read, so that it is found now.
+
+    Whether an agent is alive or not, and also of a session that was killed a moment ago. Where nothing moved nothing is
+    opened to write; what cannot be read or written now is left to the agent beside.
+    """
+    from signet_sync import spool
+
+    folder = place.state()
+    if not spool.markers(folder.spool):
+        return
+    import apsw
+
+    from signet_sync.agent import worker
+    from signet_sync.agent.projection import now_us
+    from signet_sync.agent.workspace import Workspace
+    from signet_sync.errors import SignetSyncError
+
+    instant = now_us()
+    with suppress(SignetSyncError, OSError, apsw.Error):
+        with reading(place) as database:
+            seen = Workspace(place.root, place.settings(), folder, database, touch_nothing=True)
+            moved = [(job, shape) for job, shape in worker.unheard(seen, instant) if job.agent_id == agent_id]
+        if not moved:
+            return
+        from signet_sync.agent import intake
+
+        left = _MOST_READ
+        with place.opened() as workspace:
+            workspace.database.connection.set_busy_timeout(_MOMENT_MS)
+            for job, shape in sorted(moved, key=lambda one: one[0].at, reverse=True):
+                left -= intake.length(job)
+                if left >= 0:
+                    intake.look(workspace, job, shape, instant)
 
 
 @contextmanager

@@ -4,32 +4,42 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from signet_sync.agent import sessions
 from signet_sync.agent.workspace import Workspace
+from signet_sync.contracts.alike import alike
 from signet_sync.contracts.bodies import utf8
-from signet_sync.contracts.identities import agent_for
+from signet_sync.contracts.identities import agent_for, is_session_id, session_name, session_value
 from signet_sync.contracts.inputs import CompactionInput, SessionInput, compaction_input, session_input
 from signet_sync.contracts.sanitizer import sanitize_transcript_v2
-from signet_sync.contracts.timestamps import SECOND, iso
+from signet_sync.contracts.timestamps import SECOND, iso, parse_instant
 from signet_sync.contracts.tokens import derive_token
 from signet_sync.harness import claude_code, codex, gemini, openclaw, opencode
 from signet_sync.harness.compactions import compaction_text
-from signet_sync.harness.markdown import render, since
+from signet_sync.harness.live import Said, held_entries, is_live, is_same, live_in, with_live
+from signet_sync.harness.markdown import render, since, words_of
 from signet_sync.harness.records import Conversation, Entry
+from signet_sync.harness.texts import file_stem, prompt_of
 from signet_sync.host import stores
 from signet_sync.host.stores import Source
 from signet_sync.index import artifacts, captures
 from signet_sync.index.captures import Mark
 from signet_sync.reconcile import Row
 from signet_sync.sessions import Propose
+from signet_sync.spool import Job
 
 READERS: Mapping[str, Callable[..., Conversation]] = {
     module.NAME: module.read for module in (claude_code, codex, gemini, openclaw)
 }
 # A note of more words than that is none that a person opens; each one that is written is read again whole.
 SEGMENT_BYTES = 8 * 1024 * 1024
+# How what the user has just submitted stands in a transcript later, where a harness has its own way.
+PROMPTS: Mapping[str, Callable[[str], str]] = {
+    claude_code.NAME: claude_code.prompt_of, codex.NAME: codex.prompt_of,
+}  # fmt: skip
+# Its record may be timed a little before the hook that tells of it.
+PROMPT_LEAD_US = 2 * SECOND
 # A record so near to the hook's time is the record of the compaction that the hook told of.
 SAME_COMPACTION_US = 120 * SECOND
 
@@ -50,7 +60,7 @@ class Handed:
 class Captured:
     """What became of one transcript: paths of what was written, or why nothing was (`remark`).
 
-    `recorded` says that the transcript holds the compaction that a hook handed over.
+    `recorded` says that the transcript holds all compactions that hooks handed over.
     """
 
     source: Source
@@ -69,10 +79,17 @@ class Captured:
 
 
 def read(source: Source) -> Conversation:
-    """A transcript, read as its harness wrote it. Raises `HarnessError`."""
+    """A transcript, read as its harness wrote it; its session is named as it is kept. Raises `HarnessError`."""
     if source.harness == opencode.NAME:
-        return opencode.read(*stores.opencode_session(source.path, source.session_id))
-    return READERS[source.harness](stores.lines(source.path), file_name=os.path.basename(source.path))
+        found = opencode.read(*stores.opencode_session(source.path, source.session_id))
+    else:
+        found = READERS[source.harness](stores.lines(source.path), file_name=os.path.basename(source.path))
+    if not found.session_id:
+        return found
+    named = session_name(found.session_id)
+    if not is_session_id(named):  # blank: its file has a name
+        named = session_name(file_stem(source.path))
+    return replace(found, session_id=named)
 
 
 def capture(
@@ -83,26 +100,28 @@ def capture(
     agent_id: str | None = None,
     propose: Propose | None = None,
     end: bool = True,
-    handed: Handed | None = None,
+    handed: Sequence[Handed] = (),
+    prompt: Job | None = None,
     environ: Mapping[str, str] = os.environ,
 ) -> Captured:
     """Writes what a transcript says since its last segment, and each of its compactions once.
 
-    With `end` false the session goes on: its compactions alone are written, `handed` among them. The names follow the
-    records' own times, so that two machines which read the same transcript write the same files. Raises `HarnessError`,
+    With `end` false the session goes on: its compactions alone are written, `handed` among them. `prompt` is the marker
+    of what the user submitted last, which goes along where the transcript lacks it. The names follow the records' own
+    times, so that two machines which read the same transcript write the same files. Raises `HarnessError`,
     and what `sessions.end` raises.
     """
     conversation = read(source)
     done = Captured(source, conversation.session_id)
-    done.remark = _nothing_in(conversation)
+    done.remark = _nothing_in(conversation, prompt)
     if not done.remark:
         done.agent_id = agent_id or agent_for(conversation.project, environ, workspace.settings.agents_projects)
-        _write(workspace, conversation, done, now_us, propose, end=end, handed=handed)
+        _write(workspace, conversation, done, now_us, propose, end=end, handed=handed, prompt=prompt)
     if end or done.wrote:
         outcome = done.remark or ("written" if done.wrote else "nothing new")
         size = source.size if end else captures.UNREAD
         seen = Mark(size, source.mtime_ns, done.agent_id, outcome, conversation.session_id)
-        captures.mark(workspace.database, source.harness, source.path, source.session_id, seen, iso(now_us))
+        captures.mark(workspace.database, source.harness, source.place, source.session_id, seen, iso(now_us))
     return done
 
 
@@ -114,11 +133,43 @@ def unwritten(workspace: Workspace, conversation: Conversation, agent_id: str) -
     return _fresh(conversation, artifacts.session_rows(workspace.database, agent_id, token, conversation.session_id))
 
 
-def _nothing_in(conversation: Conversation) -> str:
+def heard_in(workspace: Workspace, conversation: Conversation, agent_id: str, job: Job) -> tuple[Entry, ...]:
+    """What the user has just submitted, as an entry, where neither the transcript nor a segment holds it yet."""
+    if job.prompt is None:
+        return ()
+    token = derive_token(agent_id, conversation.session_id, conversation.session_id)
+    rows = artifacts.session_rows(workspace.database, agent_id, token, conversation.session_id)
+    return _heard(conversation, rows, job)
+
+
+def _heard(conversation: Conversation, rows: Sequence[Row], job: Job | None) -> tuple[Entry, ...]:
+    if job is None or job.prompt is None:
+        return ()
+    text, at_us = PROMPTS.get(job.harness, prompt_of)(job.prompt), parse_instant(job.at) or 0
+    said = Said("user", sanitize_transcript_v2(words_of(text)), job.at)
+    known = (turn for row in rows if row.source_kind == "transcript" for turn in live_in(row.content))
+    if (
+        not text.strip()
+        or _is_past(conversation, at_us)
+        or any(is_same(said, turn) for turn in known if turn.at == said.at)
+    ):
+        return ()
+    return (Entry("user", at_us, text),)
+
+
+def _is_past(conversation: Conversation, at_us: int) -> bool:
+    """Whether a transcript tells of what came of something that the user submitted, in whatever words."""
+    return any(
+        entry.at > at_us - (PROMPT_LEAD_US if entry.kind in ("user", "event", "compaction") else 0)
+        for entry in conversation.entries
+    )
+
+
+def _nothing_in(conversation: Conversation, prompt: Job | None = None) -> str:
     """Why nothing of a transcript is kept; empty where it is worth keeping."""
     if conversation.parent is not None:
         return "a sub-agent's transcript: it is part of another session"
-    if not conversation.turns:
+    if not conversation.turns and not _heard(conversation, (), prompt):
         return conversation.remark or "no words of a user or an assistant in it"
     if not conversation.session_id:
         return "it names no session"
@@ -133,12 +184,18 @@ def _write(
     propose: Propose | None,
     *,
     end: bool,
-    handed: Handed | None,
+    handed: Sequence[Handed],
+    prompt: Job | None,
 ) -> None:
+    unrecorded = [one for one in handed if not _is_recorded(conversation, one)]
+    done.recorded = not unrecorded
+    compactions = [*_compactions(conversation), *(_entry(one) for one in unrecorded if one.final)]
+    if not end and all(_is_kept(entry, _indexed(workspace, conversation, done.agent_id)) for entry in compactions):
+        # Nobody is held up for that.
+        done.remark = "no compaction in it that was not kept before"
+        return
     rows = _rows(workspace, conversation, done.agent_id)
-    done.recorded = handed is not None and _is_recorded(conversation, handed)
-    unrecorded = [_entry(handed)] if handed is not None and handed.final and not done.recorded else []
-    for entry in (*_compactions(conversation), *unrecorded):
+    for entry in compactions:
         if not _is_kept(entry, rows):
             kept = _compaction(conversation, entry, done, now_us)
             _add(done, sessions.compact(workspace, kept, now_us=now_us, propose=propose))
@@ -146,17 +203,22 @@ def _write(
         done.remark = "" if done.compactions else "no compaction in it that was not kept before"
         return
     fresh = _fresh(conversation, rows)
-    if not fresh:
+    heard = _heard(conversation, rows, prompt)
+    if not fresh and not heard:
         done.remark = "" if done.compactions else "nothing new since it was captured"
         return
     after = _after(rows)
     room = _room(workspace.settings.max_file_bytes)
-    for chunk in _chunks(fresh, room):
+    chunks = [*_chunks(fresh, room)] if fresh else [heard]
+    for chunk in chunks:
         text = render(chunk)
+        if chunk is chunks[-1] and heard:
+            said = [Said("user", sanitize_transcript_v2(entry.text), iso(entry.at)) for entry in heard]
+            text = with_live(sanitize_transcript_v2(text) if fresh else "", said, range(len(said)))
         # One turn may be longer than a file: its parts are named by the milliseconds before the last one's.
         moment = max(chunk[-1].at, after + 2000 * (len(utf8(text)) // room))
         after = moment // 1000 * 1000 + 1000
-        given = _segment(conversation, chunk, text, moment, done, now_us)
+        given = replace(_segment(conversation, chunk, text, moment, done, now_us), more=chunk is not chunks[-1])
         _add(done, sessions.end(workspace, given, now_us=now_us, propose=propose))
 
 
@@ -194,28 +256,52 @@ def _is_recorded(conversation: Conversation, handed: Handed) -> bool:
 
 
 def _rows(workspace: Workspace, conversation: Conversation, agent_id: str) -> list[Row]:
+    sessions.refresh(workspace, agent_id, derive_token(agent_id, conversation.session_id, conversation.session_id))
+    return _indexed(workspace, conversation, agent_id)
+
+
+def _indexed(workspace: Workspace, conversation: Conversation, agent_id: str) -> list[Row]:
     token = derive_token(agent_id, conversation.session_id, conversation.session_id)
-    sessions.refresh(workspace, agent_id, token)
     return artifacts.session_rows(workspace.database, agent_id, token, conversation.session_id)
 
 
 def _fresh(conversation: Conversation, rows: Sequence[Row]) -> tuple[Entry, ...]:
-    """The entries that no segment holds yet; none where they are nobody's words and no work."""
-    kept = [row for row in rows if row.source_kind == "transcript"]
-    if not kept:
-        return conversation.entries
-    boundary = max(row.membership_us for row in kept)
-    # Where a clock was set back, segments end in the same millisecond.
-    last = "\n\n".join(row.content for row in kept if row.membership_us == boundary)
-    fresh = since(conversation.entries, boundary, last)
+    """The entries that no segment holds yet; none where they are nobody's words and no work.
+
+    A segment of live turns alone holds some words and says nothing of what else happened until then.
+    """
+    transcripts = [row for row in rows if row.source_kind == "transcript"]
+    said = [turn for row in transcripts for turn in live_in(row.content)]
+    kept = [row for row in transcripts if not said or not is_live(row.content)]
+    fresh = conversation.entries
+    if kept:
+        boundary = max(row.membership_us for row in kept)
+        # Where a clock was set back, segments end in the same millisecond.
+        last = "\n\n".join(row.content for row in kept if row.membership_us == boundary)
+        fresh = since(fresh, boundary, last)
+    fresh = _without_held(fresh, said)
     told = any(entry.kind not in ("event", "compaction") and entry.text.strip() for entry in fresh)
-    return fresh if told else ()
+    return fresh if told or not transcripts else ()
+
+
+def _without_held(entries: tuple[Entry, ...], said: Sequence[Said]) -> tuple[Entry, ...]:
+    """The entries without those words that stand in a segment as live turns."""
+    if not said:
+        return entries
+    spoken = [place for place, entry in enumerate(entries) if entry.kind in ("user", "assistant")]
+    words = [
+        (entries[place].kind, sanitize_transcript_v2(words_of(entries[place].text)), entries[place].at)
+        for place in spoken
+    ]
+    gone = {spoken[place] for place in held_entries(words, said)}
+    return tuple(entry for place, entry in enumerate(entries) if place not in gone)
 
 
 def _is_kept(entry: Entry, rows: Sequence[Row]) -> bool:
     moment = entry.at // 1000 * 1000
     text = sanitize_transcript_v2(entry.text)
-    return any(row.source_kind == "compaction" and (row.captured_us == moment or row.content == text) for row in rows)
+    kept = (row for row in rows if row.source_kind == "compaction")
+    return any(row.captured_us == moment or alike(row.content, text) for row in kept)
 
 
 def _after(rows: Sequence[Row]) -> int:
@@ -256,7 +342,7 @@ def _identity(conversation: Conversation, done: Captured) -> dict[str, object]:
         "agent_id": done.agent_id,
         "session_id": conversation.session_id,
         "session_key": conversation.session_id,
-        "project": conversation.project,
+        "project": session_value(conversation.project or ""),
         "harness": conversation.harness,
     }
 

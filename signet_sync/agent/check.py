@@ -20,7 +20,7 @@ from signet_sync.contracts.places import MEMORY, SETTINGS, TOMBSTONES, display, 
 from signet_sync.contracts.sentences import flatten
 from signet_sync.contracts.timestamps import iso
 from signet_sync.errors import ConfigError, SignetSyncError, WorkspaceError
-from signet_sync.index import artifacts, tombstones
+from signet_sync.index import artifacts, tombstones, violations
 from signet_sync.index.database import Database
 from signet_sync.projection import faults
 from signet_sync.reconcile import Bench, CliffRule, Judgement, Known, Seal, Tombstones
@@ -79,7 +79,9 @@ def check(
         held = database
         seal_of = lambda path: artifacts.seal_of(held, path)  # noqa: E731
     noise = NoiseRule.extended(settings.noise_projects, settings.noise_sessions)
-    bench = Bench(stones, noise, seal_of, iso(now_us), settings.max_file_bytes)
+    accepted = () if database is None else violations.accepted_gone(database)
+    gone_for_good = frozenset(one.path for one in accepted)
+    bench = Bench(stones, noise, seal_of, iso(now_us), settings.max_file_bytes, gone_for_good)
     plan = desk.survey(snapshot, {}, stones, rule=CliffRule())
     checked.judgements = [*plan.judged, *stone_judgements]
     past = Since(root, since, snapshot, bench) if since is not None else None
@@ -93,7 +95,7 @@ def check(
     elif past is not None and past.is_blind:
         _excuse(checked, MEMORY, "unchecked", "git ignores memory/, so nothing in it was compared")
     if database is not None:
-        checked.judgements += _vanished(database, snapshot.files.keys(), bench)
+        checked.judgements += _vanished(database, snapshot.files.keys() | snapshot.odd.keys(), bench)
     if past is not None:
         seen = {judgement.path for judgement in checked.judgements}
         gone = [path for path in sorted(past.changed) if path not in snapshot.files and path not in seen]
@@ -156,21 +158,24 @@ def _counts(checked: Checked, *, scanned: int, read: int) -> dict[str, int]:
 
 
 def _settings(root: str, checked: Checked) -> Settings:
-    """The settings; what is wrong with the workspace's own is a problem of its file, and then they are left out.
+    """The settings; what is wrong with the workspace's own is a problem of its file.
 
     Raises `ConfigError` for those of the person who asks.
     """
-    try:
-        settings, ignored = config.load(root)
-    except ConfigError as refused:
-        settings, _ = config.load(root, workspace_file=False)
-        found = files.read(root, SETTINGS, config.FILE_LIMIT)
-        line = faults.line_of_setting(found.raw if isinstance(found, Found) else b"", refused.message)
-        told = {"path": SETTINGS, "verdict": "invalid", "code": refused.code, "message": display(refused.message)}
-        checked.problems.append({**told, "hint": refused.hint, "line": line})
-        return settings
-    for warning in ignored:
-        _excuse(checked, SETTINGS, "setting-ignored", warning.removeprefix(f"{SETTINGS}: "))
+    settings, remarks = config.load(root)
+    for remark in remarks:
+        if remark.broken:
+            found = files.read(root, SETTINGS, config.FILE_LIMIT)
+            line = faults.line_of_setting(found.raw if isinstance(found, Found) else b"", remark.message)
+            told = {
+                "path": SETTINGS,
+                "verdict": "invalid",
+                "code": ConfigError.code,
+                "message": display(remark.message),
+            }
+            checked.problems.append({**told, "hint": remark.hint, "line": line})
+        else:
+            _excuse(checked, SETTINGS, "setting-ignored", remark.message)
     return settings
 
 
@@ -270,7 +275,7 @@ def _stones(
 
 def _vanished(database: Database, present: Any, bench: Bench) -> list[Judgement]:
     found = []
-    for (path,) in database.execute("select path from seals order by path"):
+    for path in violations.sealed_paths(database):
         if path not in present:
             judgement = desk.judge_missing(path, _WAS_INDEXED, bench)
             if judgement is not None:

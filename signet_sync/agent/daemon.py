@@ -24,10 +24,9 @@ from signet_sync.agent.perils import OUT_OF_MEMORY
 from signet_sync.agent.presence import Presence
 from signet_sync.agent.rounds import Rounds, backoff, short
 from signet_sync.agent.upgrade import Upgrade
-from signet_sync.agent.workspace import Workspace, establish, open_workspace
+from signet_sync.agent.workspace import Workspace, establish, keep_settings, open_workspace
 from signet_sync.config import Settings
 from signet_sync.errors import (
-    ConfigError,
     DatabaseCorrupt,
     DatabaseError,
     DatabaseNewer,
@@ -57,7 +56,7 @@ class Options:
 
 
 class Daemon:
-    """Runs until SIGTERM or SIGINT; SIGHUP reloads settings and makes a full pass.
+    """Runs until SIGTERM or SIGINT; SIGHUP reloads settings and makes a full pass, as does a change of their files.
 
     Everything happens in the thread that calls `run`; `stop` may be called from any. With `upgrade`, which needs the
     main thread, it makes way for another signet-sync that is installed meanwhile.
@@ -76,6 +75,7 @@ class Daemon:
         self._told_to_stop = False
         self._reload = False
         self._bad_settings = ""
+        self._settings_files: tuple[object, ...] = ()
         self._failures = 0
         self._home = ""
         self._identity: tuple[int, int] | None = None
@@ -84,7 +84,7 @@ class Daemon:
     def run(self) -> int:
         """The whole life of the agent; gives the exit code.
 
-        Raises `AnotherAgent`, `ConfigError`, and `DatabaseError` or `WorkspaceError` where only a person can help.
+        Raises `AnotherAgent`, `ConfigError` for flags, `DatabaseError` or `WorkspaceError` where a person must help.
         """
         self._catch_signals()
         self._configure()
@@ -158,15 +158,14 @@ class Daemon:
             self._wait_for_root()
         if self._stopping:
             return
-        warnings = self._configure()
+        remarks = self._configure()
         folder = self._patiently(lambda: establish(self.options.root))
         if folder is None:
             return
         stack.enter_context(state.run_lock(folder))
         stack.callback(self._ended)
         self._log_to(folder.logs)
-        for warning in warnings:
-            logger.warning("{}", warning)
+        _log_remarks(remarks)
         self.presence.settle(folder)
         self.presence.say("starting")
         workspace = self._patiently(
@@ -255,7 +254,7 @@ class Daemon:
         if self._stopping:
             return True
         self.notifier.watchdog()
-        if self._reload:
+        if self._reload or config.shapes(self.options.root) != self._settings_files:
             self._reload_settings(work)
         if _identity(self.options.root) is None:
             work.everything = True
@@ -349,11 +348,12 @@ class Daemon:
 
     # ── settings ──
 
-    def _configure(self) -> list[str]:
-        """Reads the settings; gives what was wrong with the workspace's own file. Raises `ConfigError`."""
-        self.settings, warnings = config.load(self.options.root, flags=self.options.flags)
-        self._bad_settings = ""
-        return warnings
+    def _configure(self) -> list[config.Remark]:
+        """Reads the settings; gives what was wrong with them, which stops nothing. Raises `ConfigError` for flags."""
+        self._settings_files = config.shapes(self.options.root)
+        self.settings, remarks = config.load(self.options.root, flags=self.options.flags, anyway=True)
+        self._bad_settings = config.told(remarks)
+        return remarks
 
     def _log_to(self, folder: str | None) -> None:
         settings = self.settings
@@ -368,22 +368,22 @@ class Daemon:
         self._reload = False
         self.notifier.reloading()
         before = self.settings
-        try:
-            warnings = self._configure()
-        except ConfigError as error:
-            self._bad_settings = f"{error.message} [{error.path or ''}]; the old settings stay"
-            logger.error("{} ({})", self._bad_settings, error.hint)
-        else:
-            work.workspace.settings = self.settings
-            if (before.watch_mode, before.poll_interval) != (self.settings.watch_mode, self.settings.poll_interval):
-                work.set_watch()
-            self._log_to(work.workspace.state.logs)
-            for warning in warnings:
-                logger.warning("{}", warning)
-            logger.info("settings reloaded")
+        remarks = self._configure()
+        work.workspace.settings = self.settings
+        keep_settings(work.workspace.root, work.workspace.state)
+        if (before.watch_mode, before.poll_interval) != (self.settings.watch_mode, self.settings.poll_interval):
+            work.set_watch()
+        self._log_to(work.workspace.state.logs)
+        _log_remarks(remarks)
+        logger.info("settings reloaded")
         work.everything = True
         self.presence.write()
         self.notifier.ready()
+
+
+def _log_remarks(remarks: list[config.Remark]) -> None:
+    for remark in remarks:
+        logger.warning("{}", remark)
 
 
 def _close(workspace: Workspace) -> None:

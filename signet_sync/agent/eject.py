@@ -14,7 +14,7 @@ from typing import Literal
 
 import apsw
 
-from signet_sync import spool, state
+from signet_sync import buffers, spool, state
 from signet_sync.agent import hooks, intake, projection, reconcile, signet
 from signet_sync.agent.reconcile import Request
 from signet_sync.agent.worker import due
@@ -265,6 +265,8 @@ def _rewrite(root: str, wanted: str, *, blank: bool) -> tuple[str, Change]:
 
 def _only_here(database: str, folder: state.StateFolder) -> dict[str, int]:
     counts = {**_rows_only_here(database), "given_up": spool.given_up(folder.spool)}
+    # Those of a database that is lost or cannot be read stand in files all the same.
+    counts["running_sessions"] = max(counts.get("running_sessions", 0), len(buffers.names(folder.live)))
     return {name: count for name, count in counts.items() if count}
 
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any, cast
 
 from signet_sync import journal, state
+from signet_sync.agent import live as streamed
 from signet_sync.agent import projection
 from signet_sync.agent.manifests import manifest_body
 from signet_sync.agent.removed import is_removed as is_removed
@@ -21,7 +22,7 @@ from signet_sync.contracts.names import artifact_file_name, artifact_name
 from signet_sync.contracts.observed import Found, Signature
 from signet_sync.contracts.places import MEMORY, artifact_path
 from signet_sync.contracts.records import SENTENCE_VERSION, FieldProblem, manifest_fields
-from signet_sync.contracts.sanitizer import SANITIZER_VERSION
+from signet_sync.contracts.sanitizer import sanitize_line, sanitize_normalized, sanitizer_stamp
 from signet_sync.contracts.sentences import SessionContext, fallback, passes_strict
 from signet_sync.contracts.timestamps import iso, parse_instant, parse_name_stamp
 from signet_sync.contracts.wikilinks import targets, wikilink
@@ -29,13 +30,13 @@ from signet_sync.errors import SignetSyncError, UsageError, WorkspaceError
 from signet_sync.index import flows as results
 from signet_sync.index import live
 from signet_sync.sessions import (
-    ARTIFACTS,
     Facts,
     FlowKind,
     Quality,
     Standing,
     State,
     Step,
+    kinds_of,
     next_step,
     observe,
     refusal_key,
@@ -43,6 +44,8 @@ from signet_sync.sessions import (
 from signet_sync.vault import files, manifests
 
 VERSION = 1
+# Those of journals that do not name any.
+_FIRST_RULES = "sanitize_transcript_v1"
 # A flow has seven steps; who needs more than these goes round in circles.
 _MOST_STEPS = 24
 _LINKS = re.compile(r"(?:\[\[[^\[\]\n]+\]\] *)+")
@@ -83,9 +86,14 @@ class Flow:
         return artifact_path(artifact_file_name(self.document["captured_at"], self.document["token"], kind))
 
     @property
+    def kinds(self) -> tuple[str, ...]:
+        """The artifacts that the flow writes, in their order."""
+        return kinds_of(self.kind, self.document["bodies"])
+
+    @property
     def paths(self) -> list[str]:
         """Every file that the flow writes, the manifest last."""
-        return [*(self.path(kind) for kind in ARTIFACTS[self.kind]), self.document["manifest"]]
+        return [*(self.path(kind) for kind in self.kinds), self.document["manifest"]]
 
     def answer(self) -> dict[str, Any]:
         """What the caller is told."""
@@ -94,7 +102,7 @@ class Flow:
             "agent_id": document["agent_id"],
             "session_id": document["session_id"],
             "session_token": document["token"],
-            **{kind: self.path(kind) for kind in reversed(ARTIFACTS[self.kind])},
+            **{kind: self.path(kind) for kind in reversed(self.kinds)},
             "manifest": document["manifest"],
             "sentence": self.sentence or "",
             "sentence_quality": self.quality or "fallback",
@@ -109,9 +117,19 @@ def flow_of(held: journal.Held) -> Flow:
     if not is_sound(document):
         raise ValueError("a journal of another version, or with fields that we did not write")
     flow = Flow(held)
-    flow.bodies = {kind: document["bodies"][kind] for kind in ARTIFACTS[flow.kind]}
+    if document.get("sanitizer") != sanitizer_stamp():
+        _sanitize_anew(document)
+    flow.bodies = {kind: document["bodies"][kind] for kind in flow.kinds}
     flow.generated_at = document["now"]
     return flow
+
+
+def _sanitize_anew(document: dict[str, Any]) -> None:
+    """Has the rules of today look at what was journalled under others: of it, no secret that they know is written."""
+    document["bodies"] = {kind: sanitize_normalized(body) for kind, body in document["bodies"].items()}
+    for name in _NULLABLE:
+        if isinstance(document.get(name), str) and name != "session_key":
+            document[name] = sanitize_line(document[name])
 
 
 def is_sound(document: Mapping[str, Any]) -> bool:
@@ -123,7 +141,7 @@ def is_sound(document: Mapping[str, Any]) -> bool:
 
 
 def _fits(document: Mapping[str, Any]) -> bool:
-    kinds = ARTIFACTS[document["kind"]]
+    kinds = kinds_of(document["kind"], document["bodies"])
     captured_at, token, manifest = document["captured_at"], document["token"], document["manifest"]
     texts = (captured_at, token, manifest, *(document[name] for name in ("session_id", "now", "flow_key", "request")))
     # Those of earlier versions had no headline.
@@ -137,11 +155,19 @@ def _fits(document: Mapping[str, Any]) -> bool:
         and isinstance(document["agent_id"], str)
         and AGENT_ID.fullmatch(document["agent_id"]) is not None
         and isinstance(document["redactions"], dict)
+        and _are_marks(document.get("live", {}))
         and all(name is not None and name.token == token for name in named)
         and parse_instant(captured_at) is not None
         and linked is not None
         and (linked.token, linked.kind) == (token, "manifest")
         and manifest == artifact_path(manifest.rpartition("/")[2])
+    )
+
+
+def _are_marks(live: object) -> bool:
+    """Whether it names live turns; a flow of an earlier version names none, and its turns are left to the next one."""
+    return isinstance(live, dict) and all(
+        isinstance(marks, list) and all(isinstance(mark, str) for mark in marks) for marks in live.values()
     )
 
 
@@ -179,20 +205,20 @@ def advance(workspace: Workspace, flow: Flow) -> State:
     """
     for _ in range(_MOST_STEPS):
         seen = observe(look(workspace, flow))
-        step = next_step(seen, flow.kind)
+        step = next_step(seen, flow.kind, segment="transcript" in flow.kinds)
         if step is Step.NOTHING or (step is Step.RECONCILE and not flow.reconciled):
             return seen
         _do(workspace, flow, step, seen)
         if step is Step.REFUSE or step is Step.FORGET:
             return seen
-    raise SignetSyncError("a write flow does not come to its end", path=flow.path(ARTIFACTS[flow.kind][0]))
+    raise SignetSyncError("a write flow does not come to its end", path=flow.paths[0])
 
 
 def look(workspace: Workspace, flow: Flow) -> Facts:
     """What disk and index say about a flow now."""
     document = flow.document
     answered = results.recorded(workspace.database, document["agent_id"], document["flow_key"]) is not None
-    standing = tuple((kind, _standing(workspace, flow, kind)) for kind in ARTIFACTS[flow.kind])
+    standing = tuple((kind, _standing(workspace, flow, kind)) for kind in flow.kinds)
     indexed = flow.reconciled or _indexed(workspace, flow)
     return Facts(
         flow.kind,
@@ -201,16 +227,34 @@ def look(workspace: Workspace, flow: Flow) -> Facts:
         linked=flow.manifest_tried or _linked(workspace, flow),
         indexed=indexed,
         projected=flow.reconciled or (indexed and projection.is_current(workspace, document["agent_id"])),
-        # A compaction holds no transcript: until the session's ending, its turns stand in the buffer alone.
-        live=flow.kind == "end" and live.is_buffered(workspace.database, _ending(document)),
+        live=_are_buffered(workspace, flow),
         answered=answered,
         journalled=True,
         removed=is_removed(workspace, document["agent_id"], document["token"], document["session_id"]),
     )
 
 
-def _ending(document: dict[str, Any]) -> live.Ending:
-    """What of the live turns the flow's files hold."""
+def _are_buffered(workspace: Workspace, flow: Flow) -> bool:
+    """Whether live turns are buffered that the flow's files hold."""
+    document = flow.document
+    key = document["session_key"] or document["session_id"]
+    # What is read from a harness's transcript stands there until the session's ending.
+    return (flow.kind == "end" and live.is_read(workspace.database, ending_of(document))) or streamed.is_buffered(
+        workspace, document["agent_id"], key, document.get("live", {})
+    )
+
+
+def _reset(workspace: Workspace, flow: Flow) -> None:
+    document = flow.document
+    key = document["session_key"] or document["session_id"]
+    streamed.forget(workspace, document["agent_id"], key, document.get("live", {}))
+    if flow.kind == "end":
+        with workspace.database.transaction(durable=True):
+            live.reset_read(workspace.database, ending_of(document))
+
+
+def ending_of(document: Mapping[str, Any]) -> live.Ending:
+    """Which live turns an ending covers."""
     return live.Ending(
         document["agent_id"],
         document["session_key"] or document["session_id"],
@@ -248,13 +292,26 @@ def _is_ours(flow: Flow, kind: str, raw: bytes) -> bool:
         return False
     document, fields = flow.document, source.fields
     same = all(fields.get(name) == document[name] for name in ("agent_id", "session_id", "session_key"))
-    if not same or fields.get("kind") != kind or normalize(source.body) != flow.bodies[kind]:
+    if not same or fields.get("kind") != kind:
+        return False
+    body = normalize(source.body)
+    # A flow that was begun under older rules may have written this file before they changed.
+    if body != flow.bodies[kind] and sanitize_normalized(body) != flow.bodies[kind]:
         return False
     quality = fields.get("memory_sentence_quality")
     if flow.sentence is None and quality in ("ok", "fallback") and fields.get("memory_sentence"):
         flow.sentence, flow.quality = fields["memory_sentence"], cast(Quality, quality)
         flow.generated_at = fields.get("memory_sentence_generated_at") or flow.generated_at
     return True
+
+
+def rules_of(workspace: Workspace, path: str) -> str:
+    """The sanitizer that a transcript names; empty where it cannot be read."""
+    found = files.read(workspace.root, path, workspace.settings.max_file_bytes)
+    try:
+        return str(parse(found.raw).fields.get("sanitizer_version") or "") if isinstance(found, Found) else ""
+    except FrontmatterProblem:
+        return ""
 
 
 def _linked(workspace: Workspace, flow: Flow) -> bool:
@@ -267,7 +324,7 @@ def _linked(workspace: Workspace, flow: Flow) -> bool:
     except (FrontmatterProblem, FieldProblem):
         return False
     named = set(targets(document.body))
-    return all(flow.path(kind) in named and not _leads(fields, flow, kind) for kind in ARTIFACTS[flow.kind])
+    return all(flow.path(kind) in named and not _leads(fields, flow, kind) for kind in flow.kinds)
 
 
 def _leads(fields: dict[str, Any], flow: Flow, kind: str) -> bool:
@@ -305,8 +362,7 @@ def _do(workspace: Workspace, flow: Flow, step: Step, seen: State) -> None:
         flow.manifest_tried = True
         _write_manifest(workspace, flow)
     elif step is Step.RESET:
-        with workspace.database.transaction(durable=True):
-            live.reset(workspace.database, _ending(flow.document))
+        _reset(workspace, flow)
     elif step is Step.ANSWER:
         _make_sure(workspace, flow)
         _record(workspace, flow, flow.answer(), refused=False)
@@ -318,7 +374,7 @@ def _do(workspace: Workspace, flow: Flow, step: Step, seen: State) -> None:
 
 def sentence(flow: Flow) -> tuple[str, Quality]:
     """The flow's one sentence: the caller's or the model's if it passes the gate, else one made by rules."""
-    contexts = [_context(flow, kind) for kind in ARTIFACTS[flow.kind]]
+    contexts = [_context(flow, kind) for kind in flow.kinds]
     offered = [said for said in (flow.document["proposal"], flow.wording, flow.document.get("headline")) if said]
     passing = (said for said in offered if all(passes_strict(said, context) for context in contexts))
     said = next(passing, None) or fallback(contexts[-1])
@@ -347,7 +403,8 @@ def _write_artifact(workspace: Workspace, flow: Flow, kind: str) -> None:
         "memory_sentence_generated_at": flow.generated_at,
     }
     if kind == "transcript":
-        fields["sanitizer_version"] = SANITIZER_VERSION
+        # The oldest that the words went through: whoever compares them later is told how.
+        fields["sanitizer_version"] = document.get("sanitizer", _FIRST_RULES).partition(" ")[0]
     left = files.look(workspace.root, flow.path(kind))
     if left is not None and not left.st_size:
         files.unlink(workspace.root, flow.path(kind))
@@ -358,13 +415,13 @@ def _write_artifact(workspace: Workspace, flow: Flow, kind: str) -> None:
 
 def _make_sure(workspace: Workspace, flow: Flow) -> None:
     """Syncs the folder of files that were found, not written: who wrote them may have died before its own fsync."""
-    if not flow.published.issuperset(ARTIFACTS[flow.kind]):
+    if not flow.published.issuperset(flow.kinds):
         files.sync_folders(workspace.root, {MEMORY})
 
 
 def _write_manifest(workspace: Workspace, flow: Flow) -> None:
     document = flow.document
-    links = [(kind, flow.path(kind)) for kind in reversed(ARTIFACTS[flow.kind])]
+    links = [(kind, flow.path(kind)) for kind in reversed(flow.kinds)]
     if files.look(workspace.root, document["manifest"]) is None:
         fields: dict[str, Any] = {
             "kind": "manifest",

@@ -31,6 +31,8 @@ DISABLED = "history-disabled"
 REMEDY = "`enabled = true` under [history] in your own config.toml turns it on; it needs pip install 'signet-sync[git]'"
 SHORT = 7  # hex digits
 ADDRESS = "agent@localhost"
+# The committer's: it says that the name is an agent's id, which no setting can.
+AGENTS_ADDRESS = "signet-sync@localhost"
 # A subject has to fit into a list; the rest of a note stands in the body.
 _SUBJECT = 200
 _KEY = 120
@@ -233,12 +235,13 @@ def _written(workspace: Workspace, agent_id: str, subject: str, body: str, now_u
         history.create(root, key, inside=settings.history_adopt)
     limits = Limits(settings.history_max_file_bytes, settings.history_transcripts)
     author = settings.history_author_name or agent_id, settings.history_author_email or ADDRESS
+    agent = agent_id, AGENTS_ADDRESS
     rules = sanitizer_stamp()
     cache = {path: Known(*taken) for path, taken in versions_cache.taken(workspace.database, rules).items()}
     with repository.opened(root, key, adopt=settings.history_adopt) as place:
-        history.begin(place, author=author, now_us=now_us, limits=limits)
+        history.begin(place, author=author, agent=agent, now_us=now_us, limits=limits)
         done = history.commit(
-            place, subject=subject, body=body, author=author, now_us=now_us, limits=limits, cache=cache
+            place, subject=subject, body=body, author=author, agent=agent, now_us=now_us, limits=limits, cache=cache
         )
     # It is there to be quick: where it cannot be written, everything is read once more.
     with suppress(DatabaseError), workspace.database.transaction():

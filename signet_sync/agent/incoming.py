@@ -92,7 +92,7 @@ def _sound(
 
 @contextmanager
 def of_bundle(lines: Iterable[bytes], name: str, places: Places, agent_id: str | None) -> Iterator[Incoming]:
-    """The rows of a bundle, of all agents or of one. Raises `UsageError` (`bundle-invalid`, `bundle-cut`)."""
+    """The rows of a bundle, of all agents or of one. Raises `UsageError` (`bundle-invalid`, `-cut`, `-newer`)."""
     try:
         read = bundles.read(lines)
     except BundleProblem as problem:
@@ -115,6 +115,13 @@ def _refused(problem: BundleProblem, name: str) -> UsageError:
             path=name,
             hint="copy the file again, all of it; nothing was taken in",
             code="bundle-cut",
+        )
+    if problem.newer:
+        return UsageError(
+            problem.message,
+            path=name,
+            hint="upgrade signet-sync, then take it in; nothing was taken in",
+            code="bundle-newer",
         )
     return UsageError(
         f"line {problem.line}: {problem.message}",

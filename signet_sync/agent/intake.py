@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from loguru import logger
@@ -13,12 +13,14 @@ from signet_sync import spool, state
 from signet_sync.agent import capture as capturing
 from signet_sync.agent import following
 from signet_sync.agent.capture import Captured, Handed
+from signet_sync.agent.following import source_of
 from signet_sync.agent.live import refuse_removed
 from signet_sync.agent.proposals import proposer
 from signet_sync.agent.removed import is_removed, removed_session
-from signet_sync.agent.worker import LONGEST_REST, due, running
+from signet_sync.agent.worker import LONGEST_REST, due, running, shape_of
 from signet_sync.agent.workspace import Workspace
 from signet_sync.config import asks_anybody
+from signet_sync.contracts.places import display
 from signet_sync.contracts.timestamps import SECOND, iso, parse_instant
 from signet_sync.contracts.tokens import token_of
 from signet_sync.errors import DatabaseError, HarnessError, SignetSyncError, UsageError, WorkspaceError, reason
@@ -45,6 +47,14 @@ class Intake:
     failed: list[str] = field(default_factory=list)
 
 
+@dataclass(slots=True)
+class _Look:
+    """How often a transcript was looked at for the record of a compaction, and how it looked then."""
+
+    count: int = 0
+    shape: str = ""
+
+
 def take(
     workspace: Workspace,
     *,
@@ -55,20 +65,23 @@ def take(
 ) -> Intake:
     """Works off the jobs that are due; with `sweep`, or where a session has begun, looks for forgotten transcripts.
 
-    Then the turns of sessions that are at work are read, so that they can be asked for before anything is written. One
-    process at a time does this for a workspace; another one finds nothing to do. Trouble with one job never stops the
-    others: it is tried again later, a bounded number of times.
+    Jobs of one session are one piece of work, and each session has its turn before any has a second one. Then the turns
+    of sessions that are at work are read, so that they can be asked for before anything is written. One process at a
+    time does this for a workspace; another one finds nothing to do. Trouble with one job never stops the others: it is
+    tried again later, a bounded number of times.
     """
     done = Intake()
     spool.sweep(workspace.state.spool, now_us())
     propose = proposer(workspace.settings, workspace.root, environ)
+    looks: dict[str, _Look] = {}
     waiting = True
     while waiting:
+        unrecorded = False
         try:
             with state.intake_lock(workspace.state):
-                for job in due(workspace, now_us()):
-                    sweep |= job.event == "session-start"
-                    _job(workspace, job, done, now_us(), propose, environ, rest)
+                for jobs in by_session(due(workspace, now_us())):
+                    sweep |= any(job.event == "session-start" for job in jobs)
+                    unrecorded |= not _jobs(workspace, jobs, done, now_us(), propose, environ, looks)
                 if sweep:
                     _sweep(workspace, done, now_us(), propose, environ)
                     sweep = False
@@ -77,10 +90,21 @@ def take(
             if error.code != "busy":
                 raise
             return done
-        # One that came while we held the lock has found nobody to take it.
+        if unrecorded:
+            # With the lock let go of: whatever comes meanwhile is taken in.
+            rest(RECORD_WAIT)
+        # One that has come while we held the lock has found nobody to take it.
         waiting = any(True for _ in due(workspace, now_us()))
     _enrich(workspace, now_us, environ)
     return done
+
+
+def by_session(jobs: Iterable[Job]) -> list[list[Job]]:
+    """Jobs by session, the one that waits longest first; the jobs of one as they came."""
+    found: dict[tuple[str | None, ...], list[Job]] = {}
+    for job in jobs:
+        found.setdefault((job.agent_id, job.harness, job.session_id, job.transcript_path), []).append(job)
+    return list(found.values())
 
 
 def _enrich(workspace: Workspace, now_us: Callable[[], int], environ: Mapping[str, str]) -> None:
@@ -96,70 +120,119 @@ def _enrich(workspace: Workspace, now_us: Callable[[], int], environ: Mapping[st
     distillation.enrich(workspace, now_us=now_us, environ=environ, waiting=waiting)
 
 
-def _job(
+def _jobs(
     workspace: Workspace,
-    job: Job,
+    jobs: Sequence[Job],
     done: Intake,
     now_us: int,
     propose: Propose | None,
     environ: Mapping[str, str],
-    rest: Callable[[float], None],
-) -> None:
-    if not spool.begin(job, now_us):
-        logger.warning("{} of {} {}: given up", job.event, job.harness, short(job.session_id))
-        return
+    looks: dict[str, _Look],
+) -> bool:
+    """Works off the jobs of one session; False where the record of a compaction is still to be waited for."""
+    left = _superseded(jobs)
+    ends = [job for job in left if job.event in ("stop", "end")]
+    look = looks.setdefault(left[-1].place, _Look())
+    if not ends and look.shape and look.shape == _looks(left[-1]):
+        if look.count < RECORD_LOOKS - 1:
+            look.count += 1
+            return False
+        if all(job.compaction is None for job in left):
+            # It says now what it said at the first look: nothing.
+            spool.finish(*left)
+            return True
+    begun = [job for job in left if look.count or spool.begin(job, now_us)]
+    for job in left:
+        if job not in begun:
+            logger.warning("{} of {} {}: given up", job.event, job.harness, short(job.session_id))
+    if not begun:
+        return True
+    last = begun[-1]
+    look.shape = _looks(last)
+    # One that is tried again has waited long enough.
+    final = bool(ends) or look.count >= RECORD_LOOKS - 1 or last.tries > 1
     try:
-        if is_removed(workspace, job.agent_id, token_of(job.agent_id, job.session_id), job.session_id):
-            raise removed_session(job.session_id)
-        source = _source(job)
+        if is_removed(workspace, last.agent_id, token_of(last.agent_id, last.session_id), last.session_id):
+            raise removed_session(last.session_id)
+        source = None if _is_not_there(last) else source_of(last)
         if source is not None:
-            for look in range(RECORD_LOOKS if job.event == "compact" else 1):
-                captured = capturing.capture(
-                    workspace,
-                    source,
-                    now_us=now_us,
-                    agent_id=job.agent_id,
-                    propose=propose,
-                    end=job.event != "compact",
-                    handed=_handed(job, last=look == RECORD_LOOKS - 1),
-                    environ=environ,
-                )
-                if job.event != "compact" or _is_told(job, captured):
-                    break
-                rest(RECORD_WAIT)
+            captured = capturing.capture(
+                workspace,
+                source,
+                now_us=now_us,
+                agent_id=last.agent_id,
+                propose=propose,
+                end=bool(ends),
+                handed=[one for job in begun if (one := _handed(job, final=final)) is not None],
+                prompt=spool.marker(workspace.state.spool, last) if ends else None,
+                environ=environ,
+            )
+            handed = any(job.compaction is not None for job in begun)
+            if not final and not (captured.recorded if handed else captured.wrote):
+                look.count += 1
+                _add(done, captured, once=True)
+                return False
             _add(done, captured)
-        spool.finish(job)
+        elif last.prompt is not None:
+            # Its harness never wrote a word of it down: it is not to be kept.
+            live.forget_now(workspace.database, last.agent_id, last.session_id)
+        spool.finish(*begun)
     except UsageError as error:
         # Nothing that waits can help: the session was removed, the transcript is none.
-        logger.warning("{} of {} {}: refused, {}", job.event, job.harness, short(job.session_id), error.code)
+        logger.warning("{} of {} {}: refused, {}", last.event, last.harness, short(last.session_id), error.code)
         done.failed.append(error.message)
-        spool.finish(job)
+        spool.finish(*begun)
     except (OSError, SignetSyncError) as error:
-        whose = short(job.session_id)
-        logger.warning("{} of {} {}: {}; tried again later", job.event, job.harness, whose, reason(error))
+        whose = short(last.session_id)
+        logger.warning("{} of {} {}: {}; tried again later", last.event, last.harness, whose, reason(error))
         done.failed.append(str(error))
-        spool.retry_later(job, type(error).__name__, now_us)
+        for job in begun:
+            spool.retry_later(job, type(error).__name__, now_us)
+    return True
+
+
+def _superseded(jobs: Sequence[Job]) -> list[Job]:
+    """The jobs of one session without those that a later one does along; these are taken away.
+
+    A summary that was handed over stands in its job alone.
+    """
+    ends = [job for job in jobs if job.event in ("stop", "end")]
+    last = ends[-1] if ends else jobs[-1]
+    left = [job for job in jobs if job is last or job.compaction is not None]
+    spool.finish(*(job for job in jobs if job not in left))
+    return sorted(left, key=lambda job: job is last)
+
+
+def _looks(job: Job) -> str:
+    """How a job's transcript looks; of a database nobody can say whether it moved."""
+    return "" if job.harness == opencode.NAME else shape_of(job)
+
+
+def _is_not_there(job: Job) -> bool:
+    """Whether a harness has never made the transcript of what a user submitted."""
+    return job.event == "stop" and job.prompt is not None and not os.path.lexists(job.transcript_path or "")
 
 
 def _follow(workspace: Workspace, now_us: int) -> None:
     """Reads the turns of the sessions that are at work; their stop markers and marks of captures stay as they are."""
     try:
         for job, shape in running(workspace, now_us):
-            _look(workspace, job, shape, now_us)
+            look(workspace, job, shape, now_us)
         live.keep_marks(workspace.database, spool.markers(workspace.state.spool))
     except DatabaseError as error:
         logger.debug("running sessions are read later: {}", error.message)
 
 
-def _look(workspace: Workspace, job: Job, shape: str, now_us: int) -> None:
+def look(workspace: Workspace, job: Job, shape: str, now_us: int) -> None:
+    """Reads the turns of one session that is at work. Raises `DatabaseError`."""
     name, began = os.path.basename(job.place), time.monotonic()
     # Before it is read: one that kills whoever reads it must not do so again at once.
-    live.set_mark(workspace.database, name, live.Mark("", job.at, now_us + LONGEST_REST))
+    begun = live.Mark("", job.at, now_us + LONGEST_REST)
+    live.set_mark(workspace.database, name, begun)
     try:
         refuse_removed(workspace, job.agent_id, job.session_id, job.session_id)
-        source = _source(job)
-        if source is not None:
-            following.follow(workspace, source, job.agent_id)
+        # Whoever began to read it later has read more of it.
+        following.follow(workspace, job, lambda: live.mark_of(workspace.database, name) == begun)
     except (OSError, HarnessError, UsageError) as error:
         # As it is it can't be read; its capture will tell.
         logger.debug("a running session of {} {}: {}", job.harness, short(job.session_id), reason(error))
@@ -170,31 +243,19 @@ def _look(workspace: Workspace, job: Job, shape: str, now_us: int) -> None:
     live.set_mark(workspace.database, name, live.Mark(shape, job.at, now_us + rest))
 
 
-def _source(job: Job) -> Source | None:
-    """The transcript of a job; None where the job tells of none. Raises `HarnessError` where it is gone."""
-    path = job.transcript_path
-    if job.event == "session-start" or path is None:
-        return None
-    gone = HarnessError("the transcript is gone", path=path, hint="nothing of it can be captured")
-    # It was a file when the hook looked; a link or a folder in its place may lead to what nobody meant.
-    if os.path.islink(path) or not os.path.isfile(path):
-        raise gone
-    for source in stores.sources(job.harness, where=path):
-        if job.harness != opencode.NAME or source.session_id == job.session_id:
-            return source
-    raise gone
+def length(job: Job) -> int:
+    """How many bytes are read for a job; those of a database are not all of them its session's."""
+    try:
+        return 0 if job.harness == opencode.NAME else os.stat(job.transcript_path or "").st_size
+    except (OSError, ValueError):
+        return 0
 
 
-def _is_told(job: Job, captured: Captured) -> bool:
-    """Whether the transcript holds the compaction that a job tells of."""
-    return captured.recorded if job.compaction is not None else captured.wrote
-
-
-def _handed(job: Job, *, last: bool) -> Handed | None:
-    """The summary that a hook handed over, once no record of it is waited for any more."""
+def _handed(job: Job, *, final: bool) -> Handed | None:
+    """The summary that a hook handed over; `final` once no record of it is waited for any more."""
     if job.compaction is None:
         return None
-    return Handed(job.compaction, parse_instant(job.at) or 0, final=last)
+    return Handed(job.compaction, parse_instant(job.at) or 0, final=final)
 
 
 def _sweep(
@@ -243,14 +304,16 @@ def one(
         # A wrong setting says nothing about the transcript.
         if error.code != "agent-invalid":
             seen = Mark(source.size, source.mtime_ns, agent_id or "", error.code)
-            captures.mark(workspace.database, source.harness, source.path, source.session_id, seen, iso(now_us))
+            captures.mark(workspace.database, source.harness, source.place, source.session_id, seen, iso(now_us))
         return None
     _add(done, captured)
     return captured
 
 
-def _add(done: Intake, captured: Captured) -> None:
-    done.captured.append(captured)
+def _add(done: Intake, captured: Captured, *, once: bool = False) -> None:
+    """Notes what became of a transcript; with `once` only where something was written."""
+    if captured.wrote or not once:
+        done.captured.append(captured)
     if captured.wrote:
         logger.info(
             "{} {}: written, segments {}, compactions {}",
@@ -263,7 +326,7 @@ def _add(done: Intake, captured: Captured) -> None:
 
 def short(session_id: str) -> str:
     """So much of an id as tells it from others: a log outlives the removal of a session."""
-    return session_id if len(session_id) <= 8 else f"{session_id[:8]}…"
+    return display(session_id if len(session_id) <= 8 else f"{session_id[:8]}…")
 
 
 def is_read(workspace: Workspace, source: Source, agent_id: str | None = None) -> bool:
@@ -273,7 +336,7 @@ def is_read(workspace: Workspace, source: Source, agent_id: str | None = None) -
 
 
 def _mark(workspace: Workspace, source: Source) -> Mark | None:
-    return captures.mark_of(workspace.database, source.harness, source.path, source.session_id)
+    return captures.mark_of(workspace.database, source.harness, source.place, source.session_id)
 
 
 def _is_as(mark: Mark, source: Source) -> bool:

@@ -9,7 +9,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 
 from signet_sync import state
-from signet_sync.agent import memories, reconcile
+from signet_sync.agent import live, memories, reconcile
 from signet_sync.agent.incoming import Incoming, sift
 from signet_sync.agent.reconcile import Request
 from signet_sync.agent.workspace import Workspace, back_up, backups
@@ -19,6 +19,7 @@ from signet_sync.contracts.timestamps import iso
 from signet_sync.errors import DatabaseError, UsageError
 from signet_sync.host import outside
 from signet_sync.index import backup, bundle, merging, tombstones
+from signet_sync.index import live as live_rows
 from signet_sync.index.tombstones import Loose
 
 _BUNDLE_HEAD = f'{{"format": "{bundles.FORMAT}"'.encode()
@@ -267,6 +268,8 @@ def bring(workspace: Workspace, incoming: Incoming, now_us: int, *, absent: bool
         with database.transaction(durable=True):
             taken = merging.merge(database, incoming.rows)
         outcome = reconcile.run_locked(workspace, Request(now_us=now_us))
+        if taken["session_transcripts"] and outcome.cliff is None:
+            live.drop_held(workspace, live_rows.handed_over(incoming.rows))
         if incoming.sifted.agents and outcome.cliff is None:
             _drop_loose_marks(workspace, incoming.sifted.agents, taken)
         back_up(workspace, iso(now_us))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import re
 from dataclasses import dataclass, replace
 from typing import Any
@@ -23,6 +24,7 @@ from signet_sync.recall import concepts
 from signet_sync.temporal.ids import HANDLE, ID_LENGTH, LETTERS, handle
 from signet_sync.temporal.memories import cleaned, memory_id, tags_of
 from signet_sync.vault import files, versions
+from signet_sync.vault.git.repository import RepositoryRefused
 
 _SHOWN = 8
 _FULL = re.compile(r"m-[a-z2-7]{12}")
@@ -94,8 +96,8 @@ def remember(
 def forget(workspace: Workspace, agent_id: str, name: str, now_us: int, *, purge_history: bool = False) -> Forgotten:
     """Forgets a memory to the last byte. What a crash leaves of it, the next pass takes away.
 
-    Raises `UsageError` where the name means none, or several; `RepositoryRefused` where the history is to be purged and
-    cannot be; `WorkspaceError`, `DatabaseError`.
+    Where the history is to be purged and cannot be, the memory goes all the same, and the answer says why. Raises
+    `UsageError` where the name means none, or several; `WorkspaceError`, `DatabaseError`.
     """
     require_agent(agent_id)
     with state.workspace_lock(workspace.state):
@@ -126,7 +128,11 @@ def _forget_earlier(
     shown = [line for line in found.raw.split(b"\n") if mark in line] if isinstance(found, Found) else []
     past = bygone.Past(agent_id, memory_id=memory_id)
     if purge_history:
-        bygone.look(workspace, past)
+        try:
+            bygone.look(workspace, past)
+        except RepositoryRefused as refused:
+            if not shown:
+                raise unknown if refused.code == "no-repository" else refused from None
     if not shown and memory_id not in past.memories:
         raise unknown
     past.lines += [line.partition(mark)[0].decode("utf-8", "replace") for line in shown]
@@ -146,8 +152,8 @@ def _take_away(
 ) -> Forgotten:
     """Everything of a memory, known by its id and some words, goes; so do the events of what was `asked`."""
     verdicts, note = purge.Verdicts(words, [memory_id]), purge.note_of_memory(agent_id, memory_id)
-    if purge_history:
-        purge.begin(workspace, verdicts, note)
+    held = functools.partial(versions.holds, workspace.root, [head_page(agent_id), dream_page(agent_id)])
+    begun = purge.begin(workspace, lambda: verdicts, note, held) if purge_history else None
     try:
         # First, for once it is forgotten, nobody knows any more what a crash has left of it there.
         scrub.clean_of_words(workspace, words)
@@ -169,9 +175,8 @@ def _take_away(
     waiting = _waiting(agent_id, outcome)
     # A page that could not be written again still shows it.
     pending = bool(memories.forgotten(workspace.database) or waiting)
-    purged = purge.finish(workspace, verdicts, note) if purge_history else None
-    shown = [head_page(agent_id), dream_page(agent_id)]
-    git = versions.holds(workspace.root, shown) if purged is None else purged.git_history
+    purged = None if begun is None else purge.finish(workspace, begun, note)
+    git = held() if purged is None else purged.history(held)
     return Forgotten(memory_id, None, pending, git, waiting, purged)
 
 

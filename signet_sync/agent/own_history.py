@@ -27,10 +27,12 @@ def listed(place: Place, agent_id: str, limit: int, *, with_diff: bool = False) 
     """
     settings = place.settings()
     with reading(place) as database:
-        authors = {agent_id}
-        # Under a name of the settings all agents commit. Of one that has gone nothing but its commits may be left.
-        if set(overview.agents(database)) <= authors and settings.history_author_name:
-            authors.add(settings.history_author_name)
+        # Commits of before say who by their author alone, and under a name of the settings all agents committed. Of
+        # one that has gone nothing but its commits may be left.
+        agents, named = set(overview.agents(database)) | {agent_id}, settings.history_author_name
+        authors = {agent_id} if not named or named not in agents or len(agents) == 1 else set[str]()
+        if len(agents) == 1 and named:
+            authors.add(named)
         seer = _Seer(database, place.root, agent_id, authors)
         found = history.listed(place.root, settings, limit, with_diff=with_diff, told=seer.patch)
         commits = [seer.commit(commit) for commit in found.commits]
@@ -40,7 +42,7 @@ def listed(place: Place, agent_id: str, limit: int, *, with_diff: bool = False) 
 
 @dataclass(slots=True)
 class _Seer:
-    """What an agent sees of commits and patches; `authors` are the names that its own commits have."""
+    """What an agent sees of commits and patches; `authors` are names of its own commits that no committer tells of."""
 
     database: Database
     root: str
@@ -52,7 +54,8 @@ class _Seer:
     def commit(self, commit: Commit) -> Commit:
         """A commit of this agent with its words, without sessions that are gone or others'; of any other its kind."""
         kind, colon, _ = commit.subject.partition(": ")
-        if commit.author not in self.authors:
+        name, address = commit.committer
+        if name != self.agent_id if address == history.AGENTS_ADDRESS else commit.author not in self.authors:
             return replace(commit, subject=kind if colon else "commit", body="", author=SOMEBODY)
         body = commit.body.partition(_NOT_COMMITTED)[0].strip()
         if kind != "session-close":

@@ -9,6 +9,7 @@ from contextlib import suppress
 
 from signet_sync import state
 from signet_sync.agent.projection import now_us
+from signet_sync.contracts.sanitizer import redact
 from signet_sync.contracts.timestamps import iso
 from signet_sync.host.notify import Notifier
 from signet_sync.state import StateFolder
@@ -57,7 +58,11 @@ class Presence:
             return
         self._written = False
         with suppress(OSError):
-            state.beat(self._folder, {"state": self.state, "since": self.since, **self._facts()})
+            said: dict[str, object] = {"state": self.state, "since": self.since, **self._facts()}
+            for name in ("state", "trouble"):  # they may quote a path or a setting
+                if isinstance(text := said.get(name), str):
+                    said[name] = redact(text)[0]
+            state.beat(self._folder, said)
             self._written = True
             self._touched = time.monotonic()
 

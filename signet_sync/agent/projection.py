@@ -6,6 +6,7 @@ import json
 import os
 import re
 import socket
+import stat
 import time
 import uuid
 from collections.abc import Collection, Iterator
@@ -13,6 +14,7 @@ from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field
 from hashlib import sha256
 
+from signet_sync import config
 from signet_sync.agent import signet
 from signet_sync.agent.manifests import follow_page
 from signet_sync.agent.workspace import Workspace
@@ -21,6 +23,7 @@ from signet_sync.contracts.observed import Found, Signature, Trouble
 from signet_sync.contracts.places import (
     DEFAULT_AGENT,
     MEMORY,
+    SETTINGS,
     agent_folder,
     day_page,
     dream_page,
@@ -30,7 +33,7 @@ from signet_sync.contracts.places import (
 )
 from signet_sync.contracts.timestamps import DAY, instant_of, iso
 from signet_sync.errors import LeaseBusy, SignetSyncError, WorkspaceError, reason
-from signet_sync.index import heads, memories, overview, pages, promotions, tombstones
+from signet_sync.index import gardens, heads, memories, overview, pages, promotions, tombstones
 from signet_sync.index.database import Database
 from signet_sync.index.pages import PageState
 from signet_sync.projection import head, markers
@@ -113,7 +116,8 @@ def project(
             outcome.trouble.append(busy.message)
         except (OSError, SignetSyncError) as error:
             outcome.deferred = True
-            outcome.trouble.append(f"{head_page(agent_id)}: the page could not be written: {reason(error)}")
+            path = (error.path if isinstance(error, SignetSyncError) else None) or head_page(agent_id)
+            outcome.trouble.append(f"{path}: the page could not be written: {reason(error)}")
     return outcome
 
 
@@ -133,16 +137,22 @@ def _agent(
     path = head_page(agent_id)
     held = bool(outcome.held)
     changed = False
-    if not held:
-        if not halted:
-            moved = sorted({day for agent, day in days if agent == agent_id}, reverse=True)
-            _ledger_pages(workspace, agent_id, None if everything else moved, now_us, patient=patient)
-            try:
+    if not halted:
+        moved = sorted({day for agent, day in days if agent == agent_id}, reverse=True)
+        wanted = None if everything else moved
+        blocked = _ledger_pages(workspace, agent_id, wanted, now_us, patient=patient, standing=held)
+        outcome.trouble += blocked
+        outcome.deferred |= bool(blocked)
+        try:
+            if not held or _signature(workspace.root, dream_page(agent_id)) is not None:
                 _diary_page(workspace, agent_id, now_us, patient=patient)
-            except (OSError, SignetSyncError) as error:
-                # MEMORY.md does not wait for it.
-                outcome.deferred = True
-                outcome.trouble.append(f"{dream_page(agent_id)}: the page could not be written: {reason(error)}")
+        except (OSError, SignetSyncError) as error:
+            # MEMORY.md does not wait for it.
+            outcome.deferred = True
+            outcome.trouble.append(f"{dream_page(agent_id)}: the page could not be written: {reason(error)}")
+    if held and not halted and _is_ours_and_tells(workspace, agent_id, path):
+        changed = _write_page(workspace, agent_id, path, rendered.text, next_us, now_us, must_exist=True, patient=False)
+    if not held:
         gone = in_window == 0 and agent_id not in overview.agents(database)
         changed = _write_page(
             workspace,
@@ -229,26 +239,39 @@ def _standing_halt(workspace: Workspace) -> str:
 
 
 def warning(workspace: Workspace, agent_id: str, halted: str = "") -> str:
-    """The one line that tells an agent's reader of a halt or of its open violations; empty when all is well."""
+    """The one line that tells a reader of a halt, of open violations and drifted entities; empty when all is well."""
     count = workspace.database.value(
         "select count(*) from violations v cross join seals s on s.path = v.path where s.agent_id = ?", (agent_id,)
     )
     if halted:
         return f"signet-sync is halted, nothing was dropped ({halted}): signet-sync status"
-    if not count:
-        return ""
-    what = "1 file of this vault was" if count == 1 else f"{count} files of this vault were"
-    return f"{what} changed or lost after being sealed: signet-sync violations list"
+    told = []
+    if count:
+        what = "1 file of this vault was" if count == 1 else f"{count} files of this vault were"
+        told.append(f"{what} changed or lost after being sealed: signet-sync violations list")
+    drifted = len(gardens.drift(workspace.database, agent_id))
+    if drifted:
+        what = "1 entity file is" if drifted == 1 else f"{drifted} entity files are"
+        told.append(f"{what} not what was recorded: signet-sync entity drift")
+    # Of the workspace's file alone: the person's is another one on another machine, and the page one for all.
+    if not told and config.faults(workspace.root):
+        told.append(f"{SETTINGS} is broken, its last good settings or defaults count: signet-sync doctor")
+    return "; ".join(told)
 
 
-def _ledger_pages(workspace: Workspace, agent_id: str, moved: list[str] | None, now_us: int, *, patient: bool) -> None:
+def _ledger_pages(
+    workspace: Workspace, agent_id: str, moved: list[str] | None, now_us: int, *, patient: bool, standing: bool = False
+) -> list[str]:
     """Day pages and their month pages: those whose days moved, or (None) all that are not as we left them.
+
+    With `standing` none is made, and those that stand are kept true.
 
     The transaction that moved a session also marked its pages stale, so that neither a crash nor a hold loses them.
     With `patient` one in which another machine's agent says more than ours would stays: it may have sealed a file that
-    came here damaged.
+    came here damaged. Gives the trouble with pages that are no files any more: the others do not wait for them.
     """
     database = workspace.database
+    blocked: list[str] = []
     if moved is None:
         counts = pages.days(database, agent_id)
         states = pages.page_states(database, agent_id)
@@ -267,7 +290,13 @@ def _ledger_pages(workspace: Workspace, agent_id: str, moved: list[str] | None, 
     written: list[tuple[str, PageState]] = []
 
     def bring(path: str, text: str | None) -> None:
+        status = files.look(workspace.root, path)
+        if status is not None and not stat.S_ISREG(status.st_mode):
+            blocked.append(f"{path}: the page could not be written: a {files.kind_of(status.st_mode)} stands there")
+            return
         state = states.get(path)
+        if standing and _signature(workspace.root, path) is None:
+            return
         _ledger_page(workspace, agent_id, path, text, state, folders, written, now_us, patient=patient)
 
     for day in wanted:
@@ -286,6 +315,7 @@ def _ledger_pages(workspace: Workspace, agent_id: str, moved: list[str] | None, 
         with database.transaction():
             for path, state in written:
                 pages.store_page(database, path, state)
+    return blocked
 
 
 _MEMORY = re.compile(rb"\^(m-[a-z0-9]+)")
@@ -326,7 +356,7 @@ def _diary_page(workspace: Workspace, agent_id: str, now_us: int, *, patient: bo
 def clean_diaries(workspace: Workspace, now_us: int) -> str:
     """Takes what was forgotten out of every DREAMS.md, entries of other machines too.
 
-    Gives why one still tells of it (pages are held back, or it cannot be written now), or nothing.
+    Gives why one still tells of it, where it cannot be written now, or nothing.
     """
     forgotten = memories.forgotten(workspace.database)
     trouble = ""
@@ -335,9 +365,6 @@ def clean_diaries(workspace: Workspace, now_us: int) -> str:
         found = files.read(workspace.root, path, PAGE_LIMIT)
         ids = [memory_id.encode() for agent, memory_id in forgotten if agent == agent_id]
         if not (isinstance(found, Found) and any(memory_id in found.raw for memory_id in ids)):
-            continue
-        if held := signet.holds(workspace, [agent_id]):
-            trouble = f"{path} is held back: {held}"
             continue
         try:
             _diary_page(workspace, agent_id, now_us, patient=False)
@@ -436,11 +463,10 @@ def strays(workspace: Workspace) -> Iterator[tuple[str, str, bytes]]:
         if agent_id in known:
             expected.add(head_page(agent_id))
         found = [path for path in on_disk(workspace.root, agent_id) if path not in expected]
-        if found and not signet.holds(workspace, [agent_id]):
-            for path in found:
-                read = files.read(workspace.root, path, PAGE_LIMIT)
-                if isinstance(read, Found) and markers.BEGIN in read.raw:
-                    yield agent_id, path, read.raw
+        for path in found:
+            read = files.read(workspace.root, path, PAGE_LIMIT)
+            if isinstance(read, Found) and markers.BEGIN in read.raw and not markers.is_signets(read.raw):
+                yield agent_id, path, read.raw
 
 
 def on_disk(root: str, agent_id: str) -> list[str]:
@@ -529,6 +555,14 @@ def _stands(workspace: Workspace, path: str, text: str) -> bool:
     """Whether a page shows this text, not what another machine made of other rows, or by another clock."""
     found = files.read(workspace.root, path, PAGE_LIMIT)
     return isinstance(found, Found) and markers.merge(found.raw, text) == markers.Merge(found.raw)
+
+
+def _is_ours_and_tells(workspace: Workspace, agent_id: str, path: str) -> bool:
+    """Whether a page holds a block of ours that shows what was removed or forgotten."""
+    found = files.read(workspace.root, path, PAGE_LIMIT)
+    if not isinstance(found, Found) or markers.BEGIN not in found.raw or markers.is_signets(found.raw):
+        return False
+    return _tells_of_what_went(workspace, agent_id, found.raw)
 
 
 def _tells_of_what_went(workspace: Workspace, agent_id: str, page: bytes) -> bool:
@@ -633,22 +667,31 @@ def keep_copy(workspace: Workspace, path: str, suffix: str, data: bytes, now_us:
     """Keeps displaced bytes beside a page as `NAME.user-<utc>.md` (Signet's own once, as `NAME.signet-<utc>.md`)."""
     folder, _, name = path.rpartition("/")
     stem = name.removesuffix(".md")
-    stamp = iso(now_us).replace("-", "").replace(":", "").replace(".", "")
     kept = files.listing(workspace.root, folder, f"{stem}.{suffix}-")
     for other in kept:
         found = files.read(workspace.root, f"{folder}/{other}" if folder else other, PAGE_LIMIT)
         if suffix == "signet" or (isinstance(found, Found) and found.raw == data):
             return None
-    for number in range(100):
-        target = f"{stem}.{suffix}-{stamp}{f'-{number}' if number else ''}.md"
-        target = f"{folder}/{target}" if folder else target
+    for target in copy_names(path, suffix, now_us):
         try:
             files.create_once(workspace.root, target, data)
         except FileExistsError:
             continue
         workspace.events.append(f"{path}: what stood there is kept as {target}")
         return target
-    raise SignetSyncError("no free name for a kept copy", path=path, hint="remove old copies beside it")
+    raise no_free_name(path)
+
+
+def copy_names(path: str, suffix: str, now_us: int) -> Iterator[str]:
+    """The paths that a kept copy of a file may have, beside it."""
+    stamp = iso(now_us).replace("-", "").replace(":", "").replace(".", "")
+    for number in range(100):
+        yield f"{path.removesuffix('.md')}.{suffix}-{stamp}{f'-{number}' if number else ''}.md"
+
+
+def no_free_name(path: str) -> SignetSyncError:
+    """Where all the names of `copy_names` are taken."""
+    return SignetSyncError("no free name for a kept copy", path=path, hint="remove old copies beside it")
 
 
 def next_instant(workspace: Workspace) -> int | None:

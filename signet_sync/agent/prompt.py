@@ -44,4 +44,4 @@ def prompted(
 
 
 def _called_for(query: Query, found: Sequence[Candidate]) -> Sequence[Candidate]:
-    return for_prompt(query, found, _MOST_RECALLED)
+    return for_prompt(query, found, _MOST_RECALLED, asked=True)

@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from signet_sync import state
 from signet_sync.agent.traces import Sieve
@@ -16,10 +16,12 @@ from signet_sync.contracts.frontmatter import FrontmatterProblem, parse
 from signet_sync.contracts.gardens import parse_ledger_page, parse_path
 from signet_sync.contracts.names import artifact_name, carried_token
 from signet_sync.contracts.places import KEPT_COPY, MEMORY, TOMBSTONES, display, page_agent
-from signet_sync.errors import SignetSyncError
+from signet_sync.errors import SignetSyncError, WorkspaceError
 from signet_sync.index import memories, tombstones, versions_cache
 from signet_sync.projection.markers import without_lines
 from signet_sync.vault import purge
+from signet_sync.vault.git.repository import RepositoryRefused
+from signet_sync.vault.git.rewriting import Judge
 from signet_sync.vault.purge import Begun
 
 if TYPE_CHECKING:
@@ -29,6 +31,7 @@ REMOVED = b"[removed]"
 _HANDLE = re.compile(rb"\b[skcaetfmx]-[a-z2-7]{12}\b")
 _KEPT = re.compile(r"\.(?:signet|user)-[^/.]+(?=\.md$)")
 _LISTED = 120  # characters of a session's key that a commit names
+_OF_OTHERS = ("existing-repository", "inside-repository")
 _LONG = 8  # characters from which a name means something wherever it stands
 
 IsOfIt = Callable[[str, bytes], bool]
@@ -36,27 +39,47 @@ IsOfIt = Callable[[str, bytes], bool]
 
 @dataclass(frozen=True, slots=True)
 class Done:
-    """What a purge did: commits rewritten, objects deleted; what is `left` and holds text of it; why it is `waiting`.
+    """What a purge did: commits rewritten, objects deleted; what is `left` and holds text of it.
 
     `left` are people's files by their paths (in some version that the history has), and objects and files of `.git`.
+    Where it is not done, the reason stands in one of three: `waiting`, it is begun, and every pass tries again;
+    `refused`, it could not begin, and has to be asked for again; `nothing`, no history of ours holds anything.
     """
 
     commits: int
     objects: int
     left: tuple[str, ...]
     waiting: str = ""
+    refused: str = ""
+    nothing: str = ""
 
     @property
-    def git_history(self) -> str:
-        """`clean` or `contains`."""
+    def is_done(self) -> bool:
+        """Whether nothing is left for anybody to do."""
+        return not (self.waiting or self.refused)
+
+    def history(self, held: Callable[[], str]) -> str:
+        """`clean` or `contains`; where the history was not looked at, what `held` finds out about it."""
+        if self.refused or self.nothing:
+            return held()
         return "contains" if self.left or self.waiting else "clean"
+
+
+class HistoryRules(Judge, Protocol):
+    """What becomes of the history, and what of it has to be left: `left` are paths of people's files."""
+
+    left: set[str]
+
+    def unexpected(self, raw: bytes) -> bool:
+        """Whether an object still tells something, and is not one that was left on purpose."""
 
 
 class Verdicts:
     """What becomes of every file and message of the history: a `Judge` that remembers whose text it has to leave.
 
     `needles` are words and phrases, `handles` ids of facts and the like that stand on pages, `names` the keys and ids
-    under which commits name the sessions; `is_of_it` knows the artifacts that go whole.
+    under which commits name the sessions; `is_of_it` knows the artifacts that go whole; `mend` takes out of others what
+    they quote.
     """
 
     def __init__(
@@ -65,7 +88,9 @@ class Verdicts:
         handles: Iterable[str] = (),
         names: Iterable[str] = (),
         is_of_it: IsOfIt = lambda path, raw: False,
+        mend: Callable[[str, bytes], bytes] = lambda path, raw: raw,
     ) -> None:
+        self._mend = mend
         named = [" ".join(name.split()) for name in names]
         cut = [name[: _LISTED - 1].rstrip() if len(name) > _LISTED else name for name in named]
         long = {name.encode("utf-8", "replace") for name in cut if len(name) >= _LONG}
@@ -85,6 +110,7 @@ class Verdicts:
             return raw
         if self._is_of_it(path, raw):
             return None
+        raw = self._mend(path, raw)
         after = self._cleaned(path, raw) if self._tells(raw) else raw
         if self._tells(after) or self._tells(path.encode("utf-8", "surrogateescape")):
             self._left.add(sha256(after).digest())
@@ -169,24 +195,46 @@ def _is_by(fields: dict[str, object], agent_id: str) -> bool:
 # ── walking ──
 
 
-def preview(workspace: Workspace, verdicts: Verdicts) -> Begun:
-    """What a purge would change. Raises `RepositoryRefused`, `WorkspaceError`."""
-    return purge.preview(workspace.root, workspace.state.key, verdicts)
+def preview(workspace: Workspace, judged: Callable[[], HistoryRules], held: Callable[[], str]) -> Begun | Done:
+    """What a purge would change, or why it would not; as `begin` takes it."""
+    try:
+        return purge.preview(workspace.root, workspace.state.key, judged())
+    except (RepositoryRefused, WorkspaceError, OSError) as error:
+        return _refused(error, held)
 
 
-def begin(workspace: Workspace, verdicts: Verdicts, note: dict[str, str]) -> None:
+def begin(
+    workspace: Workspace, judged: Callable[[], HistoryRules], note: dict[str, str], held: Callable[[], str]
+) -> HistoryRules | Done:
     """Records what has to go from the history, before the rows go that know it.
 
-    Raises `RepositoryRefused`, `WorkspaceError`, `OSError` where the history cannot be purged; then nothing happened.
+    Gives what `judged` gives. Where the history cannot be purged nothing happens to it, and the answer says why: what
+    is removed goes all the same. `held` finds out whether a repository that is not ours holds any of it.
     """
-    resume(workspace)
-    with state.history_lock(workspace.state):
-        purge.begin(workspace.root, workspace.state.key, verdicts, note)
+    try:
+        verdicts = judged()
+        resume(workspace)
+        with state.history_lock(workspace.state):
+            purge.begin(workspace.root, workspace.state.key, verdicts, note)
+    except (RepositoryRefused, WorkspaceError, OSError) as error:
+        return _refused(error, held)
+    return verdicts
 
 
-def finish(workspace: Workspace, verdicts: Verdicts, note: dict[str, str]) -> Done:
+def _refused(error: SignetSyncError | OSError, held: Callable[[], str]) -> Done:
+    code = error.code if isinstance(error, RepositoryRefused) else ""
+    if code == "no-repository":
+        return Done(0, 0, (), nothing="the workspace has no git history")
+    if code in _OF_OTHERS and held() == "clean":
+        return Done(0, 0, (), nothing="the repository is not ours and holds none of it")
+    return Done(0, 0, (), refused=_sentence(error))
+
+
+def finish(workspace: Workspace, begun: HistoryRules | Done, note: dict[str, str]) -> Done:
     """Takes up what was committed since `begin`, rewrites the history, and looks at all that is left of it."""
-    root, key = workspace.root, workspace.state.key
+    if isinstance(begun, Done):
+        return begun
+    root, key, verdicts = workspace.root, workspace.state.key, begun
     try:
         with state.history_lock(workspace.state):
             purge.begin(root, key, verdicts, note)
@@ -244,6 +292,8 @@ def note_of_memory(agent_id: str, memory_id: str) -> dict[str, str]:
 
 
 def _came_about(workspace: Workspace, note: purge.Note) -> bool:
+    if "redacted" in note:
+        return True  # what is a secret goes, whatever became of the files
     agent_id = note.get("agent_id", "")
     if "memory_id" in note:
         return memories.get(workspace.database, agent_id, note["memory_id"]) is None

@@ -26,6 +26,7 @@ from signet_sync.agent import (
     copies,
     flows,
     graph,
+    live,
     projection,
     purge,
     retention,
@@ -46,12 +47,23 @@ from signet_sync.contracts.places import MEMORY, TOMBSTONES
 from signet_sync.contracts.sanitizer import sanitizer_stamp
 from signet_sync.contracts.timestamps import iso
 from signet_sync.contracts.tokens import token_of
-from signet_sync.errors import DatabaseCorrupt, DatabaseError, Interrupted, RevisionConflict, WorkspaceError
-from signet_sync.index import artifacts, captures, events, lines, overview, pages, tombstones
+from signet_sync.errors import DatabaseCorrupt, DatabaseError, Interrupted, RevisionConflict, WorkspaceError, reason
+from signet_sync.index import (
+    artifacts,
+    captures,
+    events,
+    gardens,
+    lines,
+    overview,
+    pages,
+    redactions,
+    tombstones,
+    violations,
+)
 from signet_sync.index.database import is_odd, translate
 from signet_sync.index.schema import native_tables
 from signet_sync.projection.ledger import LedgerRow, compose
-from signet_sync.reconcile import Bench, Cliff, CliffRule, Judgement, Known, Survey, Tombstones
+from signet_sync.reconcile import Bench, Cliff, CliffRule, Judgement, Known, Seal, Survey, Tombstones
 from signet_sync.vault import files, scan
 from signet_sync.vault import tombstones as tombstone_files
 from signet_sync.vault.layout import folder
@@ -150,6 +162,10 @@ def run_locked(workspace: Workspace, request: Request) -> Outcome:
         if waiting := keep_displaced(workspace, request.now_us):
             workspace.events.append(waiting)
         state.sweep(workspace.state)
+    try:
+        live.settle(workspace)
+    except OSError as error:
+        workspace.events.append(f"live turns cannot be read or written now, the next pass tries again: {error}")
     resumes = request.resume and not workspace.touch_nothing
     begun = _resume(workspace, accepted=request.accept_removals) if resumes else []
     if begun and request.paths is not None:
@@ -309,8 +325,8 @@ def _index(workspace: Workspace, request: Request) -> Outcome:
     if request.rebuild:
         # What is ignored for its name is not read again, so that nothing but the survey tells of it.
         known = {path: before for path, before in known.items() if before.verdict != "ignored"}
-    if outcome.full and known and artifacts.sanitizer_of_rows(database) != _rules(workspace):
-        # Another sanitizer or other settings made these rows: each is made anew, though no file changed.
+    if known and artifacts.sanitizer_of_rows(database) != _rules(workspace):
+        # Another sanitizer or other settings made these rows: each that is looked at is made anew, changed or not.
         request = replace(request, reread=request.reread.union(snapshot.files))
     stones, stone_judgements, aliases = _tombstones(
         workspace, snapshot, {} if request.rebuild else known, iso(request.now_us)
@@ -352,6 +368,10 @@ def _index(workspace: Workspace, request: Request) -> Outcome:
         plan.read = sorted(path for path in snapshot.files if _is_artifact(path)) + others
         outcome.unchanged = 0
     bench = _bench(workspace, request, stones)
+    if request.accept_removals and snapshot.everything:
+        present = snapshot.files.keys() | snapshot.odd.keys()
+        gone = [path for path in violations.sealed_paths(database) if path not in present]
+        bench = replace(bench, accepted_gone=bench.accepted_gone | frozenset(gone))
     if stones and not workspace.touch_nothing:
         _enforce(workspace, plan, bench, outcome)
     before = {} if request.rebuild else known
@@ -383,6 +403,8 @@ def _bench(workspace: Workspace, request: Request, stones: Tombstones) -> Bench:
         (lambda path: artifacts.seal_of(database, path)) if sealed else (lambda _: None),
         iso(request.now_us),
         workspace.settings.max_file_bytes,
+        frozenset(one.path for one in violations.accepted_gone(database)) if sealed else frozenset(),
+        redacted=redactions.paths(database),
     )
 
 
@@ -586,6 +608,7 @@ def _apply(
         change.paths.update(dropped, (j.path for j in named))
         artifacts.forget_files(database, dropped)
         artifacts.store_files(database, named, request.now_us)
+        live.forget_removed(workspace, bench.tombstones.stones)
         removed, rows = tombstones.remove_covered(database, bench.tombstones.stones)
         missed = {judgement.path for judgement in vanished}
         artifacts.forget_files(database, [one.path for one in outcome.tombstoned if one.path not in missed])
@@ -601,6 +624,9 @@ def _apply(
         graph.update(database, change.told, whole=whole or stale, alive=lambda: _alive(request, len(plan.read)))
         tombstones.forget_loose_marks(database, loose)
         _links(workspace, change, outcome, whole=whole)
+        if request.accept_removals:
+            gone = [path for path in violations.sealed_paths(database) if path in bench.accepted_gone]
+            violations.accept_gone(database, gone, iso(request.now_us), "reindex --accept-removals")
         change.agents.update(_violations(workspace, request))
         if outcome.full:
             database.execute("delete from meta where key = 'halted'")
@@ -608,6 +634,9 @@ def _apply(
             # A manifest may be missing now; only the next full writing pass looks, after a crash or for CI's pass.
             database.set_meta("manifests", "due")
         if (outcome.full or first) and not unsettled:
+            if artifacts.sanitizer_of_rows(database) != _rules(workspace):
+                gardens.doubt(database)  # their rows follow in this pass, after those of artifacts
+                captures.redact(database)
             artifacts.set_sanitizer_of_rows(database, _rules(workspace))
         elif artifacts.sanitizer_of_rows(database) != _rules(workspace):
             artifacts.set_sanitizer_of_rows(database, "several")  # as many as there were rules
@@ -655,6 +684,8 @@ def _read_and_write(
     # In order of names the files of a session come together, and the folder's index is walked once.
     paths = sorted(paths)
     writer = _Writer(workspace, request, known, outcome.change, threaded=len(paths) > THREADED)
+    writer.look_up(paths[:BATCH])
+    bench = replace(bench, seal_of=writer.seal_of)
     settle_ns = int(request.settle_seconds * 1e9)
     young_ns = request.now_us * 1000 - settle_ns
     # A time far ahead comes from a clock that was set back; such a file would be young for ever.
@@ -681,15 +712,36 @@ def _read_and_write(
                 if settle_ns and young and judgement.verdict in ("invalid", "violation"):
                     unsettled.add(path)
                     continue
+                if judgement.sealed is not None and not workspace.touch_nothing:
+                    judgement = _redacted_again(workspace, judgement, found, bench, outcome)
                 if judgement.unlink and not workspace.touch_nothing and _unlink(workspace, judgement, outcome):
                     judgement = replace(judgement, row=None)
+                if judgement.redacted:
+                    workspace.events.append(f"{path}: it was redacted elsewhere; the old bytes are let go here, too")
                 outcome.read += 1
                 judgements.append(judgement)
-            writer.write(judgements)
+            writer.write(judgements, paths[start + BATCH : start + 2 * BATCH])
             if request.progress is not None:
                 request.progress(min(start + BATCH, len(paths)), len(paths))
         perils.all_read()
         writer.finish()
+
+
+def _redacted_again(
+    workspace: Workspace, judgement: Judgement, found: Found | Trouble, bench: Bench, outcome: Outcome
+) -> Judgement:
+    """Puts the redacted file in the place of the one of before: from another machine, a copy, or a flow cut off."""
+    path, sealed = judgement.path, judgement.sealed
+    assert sealed is not None and isinstance(found, Found)
+    try:
+        replaced = files.replace(workspace.root, path, sealed, found.raw)
+    except (OSError, WorkspaceError) as error:
+        outcome.trouble.append(f"{path}: what was redacted came back, and cannot be taken out now: {reason(error)}")
+        return judgement
+    if replaced.displaced is not None:
+        return judgement  # it was saved again meanwhile: the next pass looks at it
+    workspace.events.append(f"{path}: a version of before its redaction stood there; it is redacted again")
+    return desk.judge(path, Found(sealed, replaced.signature), bench)
 
 
 def _read(descriptor: int | None, path: str, limit: int) -> Found | Trouble:
@@ -707,8 +759,8 @@ class _Writer:
     """Writes batches of judgements into the open transaction.
 
     With many files a helper thread makes the full text of the batch before, while the next one is read: FTS5's one long
-    statement holds no interpreter lock. Everything else stays in this thread, because every short call that gives up
-    the lock would wait for it afterwards.
+    statement holds no interpreter lock. Meanwhile the connection is the helper's alone: what judging the next batch
+    needs of it, the seals, is looked up before.
     """
 
     def __init__(
@@ -729,11 +781,21 @@ class _Writer:
         self._next_id = artifacts.next_row_id(workspace.database)
         self._thread: threading.Thread | None = None
         self._failure: BaseException | None = None
+        self._seals: dict[str, Seal] = {}
+        self._any_seals = artifacts.seals_exist(self._database)
         if threaded:
             artifacts.tune_for_bulk(self._database, bulk=True)
 
-    def write(self, judgements: Sequence[Judgement]) -> None:
-        """Takes one batch."""
+    def look_up(self, paths: Sequence[str]) -> None:
+        """Gets the seals of the batch that is judged next."""
+        self._seals = artifacts.seals_of(self._database, paths) if self._any_seals else {}
+
+    def seal_of(self, path: str) -> Seal | None:
+        """The seal of a path of that batch."""
+        return self._seals.get(path)
+
+    def write(self, judgements: Sequence[Judgement], following: Sequence[str]) -> None:
+        """Takes one batch; `following` are the paths of the next one."""
         self._join()
         database = self._database
         before = artifacts.rows_by_path(database, [j.path for j in judgements if j.path in self._known])
@@ -774,8 +836,14 @@ class _Writer:
             database,
             [j.seal._replace(packed=desk.pack(j.raw)) for j in judgements if j.seal is not None and j.raw is not None],
         )
+        for judgement in judgements:
+            if judgement.redacted and judgement.row is not None:
+                told = f"{iso(self._request.now_us)} redacted on another machine"
+                redactions.record(database, judgement.row.agent_id, [judgement.path], told)
+        self.look_up(following)
         if self._threaded:
             self._thread = threading.Thread(target=self._beside, args=(first, self._next_id), name="full-text")
+            database.lent_to = self._thread
             self._thread.start()
         else:
             artifacts.index_text(database, first, self._next_id)
@@ -791,6 +859,7 @@ class _Writer:
         if self._thread is not None:
             self._thread.join()
             self._thread = None
+            self._database.lent_to = None
 
     def _moved(self, judgement: Judgement) -> bool:
         """Whether the file is another one than before: under a tombstone's token all files are read in every pass."""
@@ -807,9 +876,7 @@ class _Writer:
             self._failure = error
 
     def _join(self) -> None:
-        if self._thread is not None:
-            self._thread.join()
-            self._thread = None
+        self.rest()
         if self._failure is not None:
             failure, self._failure = self._failure, None
             raise failure
@@ -886,10 +953,12 @@ def _violations(workspace: Workspace, request: Request) -> set[str]:
         "insert into violations(path, code, message, found_at, found_sha256, batch)"
         f" select path, code, message, ?, coalesce(found_sha256, ''), ? from files where {_VIOLATED}"
         " on conflict(path) do update set code = excluded.code, message = excluded.message,"
-        " found_sha256 = excluded.found_sha256 where code <> excluded.code or found_sha256 <> excluded.found_sha256",
+        " found_sha256 = excluded.found_sha256 where code <> excluded.code or found_sha256 <> excluded.found_sha256"
+        " or message <> excluded.message",
         (moment, moment),
     )
     database.execute(f"delete from violations where path not in (select path from files where {_VIOLATED})")
+    violations.forget_returned(database)
     return {agent for _, agent in before ^ violations_open(workspace) if agent is not None}
 
 

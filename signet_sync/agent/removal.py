@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 
 from signet_sync import spool, state
 from signet_sync.agent import bygone, projection, purge, reconcile, scrub, traces
+from signet_sync.agent import live as live_turns
 from signet_sync.agent.workspace import Workspace
 from signet_sync.contracts.artifacts import Tombstone, validate_tombstone
 from signet_sync.contracts.frontmatter import FrontmatterProblem, parse
@@ -17,6 +18,7 @@ from signet_sync.contracts.observed import Found
 from signet_sync.contracts.places import MEMORY, TOMBSTONES, display, head_page
 from signet_sync.contracts.records import TOMBSTONE_VERSION
 from signet_sync.contracts.sanitizer import sanitize_line
+from signet_sync.contracts.sentences import flatten_cell
 from signet_sync.contracts.timestamps import iso
 from signet_sync.contracts.tokens import token_of
 from signet_sync.errors import UsageError, WorkspaceError
@@ -28,6 +30,7 @@ from signet_sync.index.traces import used_elsewhere
 from signet_sync.reconcile import judge_tombstone
 from signet_sync.vault import files, versions
 from signet_sync.vault import tombstones as tombstone_files
+from signet_sync.vault.git.repository import RepositoryRefused
 from signet_sync.vault.purge import Begun
 
 
@@ -53,7 +56,8 @@ class Removed:
     `foreign` are files that are not ours and still hold text of the sessions: those of the workspace by their paths in
     it, and by absolute paths the transcripts of harnesses from which the sessions were captured.
 
-    `purged` is what was done to the history where that was asked for. `memories` are ids that pages of the history name
+    `quoted_in` are artifacts of other sessions that say what these said. `purged` is what was done to the history where
+    that was asked for. `memories` are ids that pages of the history name
     and that nobody remembers any more: of sessions removed earlier it is not known which of these came from them.
     """
 
@@ -67,6 +71,14 @@ class Removed:
     foreign: tuple[str, ...]
     purged: purge.Done | None = None
     memories: tuple[str, ...] = ()
+    quoted_in: tuple[str, ...] = ()
+
+
+Mend = Callable[[str, bytes], bytes]
+
+
+def _as_it_is(path: str, raw: bytes) -> bytes:
+    return raw
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,8 +95,9 @@ def plan(workspace: Workspace, agent_id: str, name: str, *, purge_history: bool 
     """What `remove NAME` would cover: an id (or a path) covers its session only, a key or token all of the token's.
 
     With `purge_history` also sessions that were removed earlier, before those that are still there. Raises `UsageError`
-    where the name means nothing, or several sessions by a mere prefix; `RepositoryRefused`, `WorkspaceError`.
+    where the name means nothing, or several sessions by a mere prefix.
     """
+    live_turns.settle(workspace)  # after a lost database no pass need have looked at their files
     earlier = _earlier(workspace, agent_id, name) if purge_history else []
     try:
         return [*earlier, *_present(workspace, agent_id, name)]
@@ -102,10 +115,15 @@ def _earlier(workspace: Workspace, agent_id: str, name: str) -> list[Removal]:
     found = []
     for stone in standing(workspace):
         if stone.agent_id == agent_id and stone.session_token in (name, token_of(agent_id, name)):
-            refs = tuple(SessionRef(agent_id, stone.session_token, one, None) for one in stone.session_ids)
-            paths = tuple(tombstones.gone_paths(workspace.database, stone))
-            found.append(Removal(agent_id, stone.session_token, refs, not refs, paths, earlier=True))
+            found.append(_of_stone(workspace, stone))
     return found
+
+
+def _of_stone(workspace: Workspace, stone: Tombstone) -> Removal:
+    """What a tombstone covers, all of it."""
+    refs = tuple(SessionRef(stone.agent_id, stone.session_token, one, None) for one in stone.session_ids)
+    paths = tuple(tombstones.gone_paths(workspace.database, stone))
+    return Removal(stone.agent_id, stone.session_token, refs, not refs, paths, earlier=True)
 
 
 def _earlier_by_id(workspace: Workspace, agent_id: str, name: str) -> list[Removal]:
@@ -113,12 +131,17 @@ def _earlier_by_id(workspace: Workspace, agent_id: str, name: str) -> list[Remov
     stones = [stone for stone in standing(workspace) if stone.agent_id == agent_id]
     went = {stone.session_token: _removed_with(workspace, stone) for stone in stones}
     past = bygone.Past(agent_id, lambda path, raw: any(one(path, raw) for one in went.values()))
-    found = bygone.look(workspace, past).artifacts if stones else []
+    found: list[tuple[str, bytes]] = []
+    if stones:
+        with suppress(RepositoryRefused, WorkspaceError, OSError):  # then the tombstones alone tell
+            found = bygone.look(workspace, past).artifacts
     removals = []
     for stone in stones:
         told = {(path, bygone.session_of(raw)) for path, raw in found if went[stone.session_token](path, raw)}
         ids = {one for path, one in told if one is not None and name in (path, one)} | {name} & {*stone.session_ids}
-        if ids:
+        if not found and name in stone.removed_paths and len(stone.session_ids) < 2:
+            removals.append(_of_stone(workspace, stone))
+        elif ids:
             paths = tuple(sorted({path for path, one in told if one in ids}))
             refs = tuple(SessionRef(agent_id, stone.session_token, one, None) for one in sorted(ids))
             removals.append(Removal(agent_id, stone.session_token, refs, False, paths, earlier=True))
@@ -216,17 +239,29 @@ def _copied_session(workspace: Workspace, path: str) -> str | None:
     return session_id if isinstance(session_id, str) else None
 
 
-def remove(workspace: Workspace, removal: Removal, reason: str, now_us: int, *, purge_history: bool = False) -> Removed:
+def remove(
+    workspace: Workspace,
+    removal: Removal,
+    reason: str,
+    now_us: int,
+    *,
+    purge_history: bool = False,
+    quoted_in: tuple[str, ...] = (),
+    mend: Mend = _as_it_is,
+) -> Removed:
     """Removes for good. A crash after the tombstone file is durable is finished by the next pass, whoever makes it.
 
-    Raises `RepositoryRefused` where the history is to be purged and cannot be; then nothing was removed.
+    `mend` takes what is quoted of it out of versions that the history has of other files. Where the history is to be
+    purged and cannot be, the session goes all the same, and the answer says why.
     """
     if removal.earlier:
         return _purge_earlier(workspace, removal, now_us)
     needles, transcripts = _needles(workspace, removal), _transcripts(workspace, removal)
-    verdicts, note = (_verdicts(workspace, removal, needles), _note(removal)) if purge_history else (None, {})
-    if verdicts is not None:
-        purge.begin(workspace, verdicts, note)
+    note, begun = _note(removal), None
+    if purge_history:
+        begun = purge.begin(
+            workspace, lambda: _verdicts(workspace, removal, needles, mend), note, _holder(workspace, removal)
+        )
     with state.workspace_lock(workspace.state):
         if workspace.database.meta("halted") is None:
             # What somebody wrote into our part of a page is kept beside it now, while rows tell which lines must go.
@@ -256,7 +291,8 @@ def remove(workspace: Workspace, removal: Removal, reason: str, now_us: int, *, 
         (removal.agent_id, removal.session_token),
     )
     pending = tuple(artifact for artifact in removal.paths if files.look(workspace.root, artifact) is not None)
-    purged = None if verdicts is None else purge.finish(workspace, verdicts, note)
+    purged = None if begun is None else purge.finish(workspace, begun, note)
+    held = _holder(workspace, removal)
     return Removed(
         removal.agent_id,
         removal.session_token,
@@ -264,10 +300,15 @@ def remove(workspace: Workspace, removal: Removal, reason: str, now_us: int, *, 
         tuple(artifact for artifact in removal.paths if artifact not in pending),
         pending,
         before - after,
-        _git_history(workspace, removal) if purged is None else purged.git_history,
+        held() if purged is None else purged.history(held),
         tuple(sorted({*traces.foreign_files(workspace, needles, path), *transcripts})),
         purged,
+        quoted_in=quoted_in,
     )
+
+
+def _holder(workspace: Workspace, removal: Removal) -> Callable[[], str]:
+    return lambda: _git_history(workspace, removal)
 
 
 def _git_history(workspace: Workspace, removal: Removal) -> str:
@@ -286,15 +327,20 @@ def _is_left_out(workspace: Workspace, removal: Removal) -> bool:
 
 
 def _purge_earlier(workspace: Workspace, removal: Removal, now_us: int) -> Removed:
-    """Cleans the history of what was removed earlier. Raises `RepositoryRefused`, `WorkspaceError`, `OSError`."""
-    verdicts, needles, past = _judged_earlier(workspace, removal, now_us)
-    note = _note(removal)
-    purge.begin(workspace, verdicts, note)
-    done = purge.finish(workspace, verdicts, note)
+    """Cleans the history of what was removed earlier."""
+    needles, past = _needles(workspace, removal), bygone.Past(removal.agent_id)
+
+    def judged() -> purge.Verdicts:
+        nonlocal needles, past
+        verdicts, needles, past = _judged_earlier(workspace, removal, now_us)
+        return verdicts
+
+    note, held = _note(removal), _holder(workspace, removal)
+    done = purge.finish(workspace, purge.begin(workspace, judged, note, held), note)
     unknown = bygone.unknown_memories(workspace, past)
     # Without artifacts nothing told their words, which pages may show.
     unsure = unknown or (not past.artifacts and _is_left_out(workspace, removal))
-    stone = tombstone_files.path_of(removal.agent_id, removal.session_token)
+    stone, history = tombstone_files.path_of(removal.agent_id, removal.session_token), done.history(held)
     return Removed(
         removal.agent_id,
         removal.session_token,
@@ -302,7 +348,7 @@ def _purge_earlier(workspace: Workspace, removal: Removal, now_us: int) -> Remov
         (),
         (),
         0,
-        "unknown" if unsure and done.git_history == "clean" else done.git_history,
+        "unknown" if unsure and history == "clean" else history,
         tuple(traces.foreign_files(workspace, needles, stone)),
         done,
         unknown,
@@ -327,14 +373,18 @@ def _judged_earlier(
         return _verdicts(then, seen, needles), needles, past
 
 
-def preview(workspace: Workspace, removal: Removal, now_us: int) -> Begun:
-    """What `--purge-history` would rewrite. Raises `RepositoryRefused`, `WorkspaceError`."""
-    if removal.earlier:
-        return purge.preview(workspace, _judged_earlier(workspace, removal, now_us)[0])
-    return purge.preview(workspace, _verdicts(workspace, removal, _needles(workspace, removal)))
+def preview(workspace: Workspace, removal: Removal, now_us: int) -> Begun | purge.Done:
+    """What `--purge-history` would rewrite, or why it would not."""
+
+    def judged() -> purge.Verdicts:
+        if removal.earlier:
+            return _judged_earlier(workspace, removal, now_us)[0]
+        return _verdicts(workspace, removal, _needles(workspace, removal))
+
+    return purge.preview(workspace, judged, _holder(workspace, removal))
 
 
-def _verdicts(workspace: Workspace, removal: Removal, needles: set[bytes]) -> purge.Verdicts:
+def _verdicts(workspace: Workspace, removal: Removal, needles: set[bytes], mend: Mend = _as_it_is) -> purge.Verdicts:
     """What becomes of the history: taken while the rows are there that know what the sessions said."""
     agent_id, token, ids = removal.agent_id, removal.session_token, sorted(ref.session_id for ref in removal.sessions)
     scopes = [(agent_id, token, tuple(ids))]
@@ -350,6 +400,7 @@ def _verdicts(workspace: Workspace, removal: Removal, needles: set[bytes]) -> pu
         traces_of_rows.handles(workspace.database, scopes),
         names,
         purge.of_sessions(agent_id, token, ids, removal.paths, everyone=everyone),
+        mend,
     )
 
 
@@ -412,6 +463,7 @@ def _needles(workspace: Workspace, removal: Removal) -> set[bytes]:
     if _is_alone(database, removal):
         found.add(removal.session_token)
         found.update(_keys_of_them_alone(database, scope))
+    found |= {flatten_cell(word) for word in found}  # as pages show them
     words = {word.encode("utf-8", "replace") for word in found if len(word) >= 8}
     return words | traces.distinctive(database, [(*scope, tuple(sorted(ids)))])
 
@@ -440,7 +492,8 @@ def _transcripts(workspace: Workspace, removal: Removal) -> list[str]:
     ids = [ref.session_id for ref in removal.sessions]
     token = removal.session_token if removal.all_sessions else None
     places = captures.places(workspace.database, removal.agent_id, ids, token)
-    return [display(place.removeprefix(root)) for place in places if os.path.lexists(place)]
+    # Where a secret was taken out of the path, nothing can look: it is named all the same.
+    return [display(place.removeprefix(root)) for place in places if "[REDACTED:" in place or os.path.lexists(place)]
 
 
 def _drop_jobs(workspace: Workspace, removal: Removal) -> None:

@@ -8,7 +8,7 @@ from signet_sync.agent import copies
 from signet_sync.agent.reconcile import Outcome
 from signet_sync.agent.workspace import Workspace
 from signet_sync.contracts.timestamps import iso
-from signet_sync.index import overview
+from signet_sync.index import gardens, overview
 from signet_sync.reconcile import HINTS
 
 
@@ -88,6 +88,10 @@ def reindexed(
         "halted": halted(outcome),
         "held": outcome.held or None,
         "trouble": [*workspace.events, *outcome.trouble],
+        "entity_drift": [
+            {"path": one.path, "code": one.code, "message": one.message, "hint": one.hint}
+            for one in gardens.drift(database, agent)
+        ],
     }
 
 

@@ -3,27 +3,31 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 
-from signet_sync import journal, spool, state
+from signet_sync import buffers, journal, spool, state
 from signet_sync.agent import copies, flows, projection, traces
 from signet_sync.agent.displaced import keep_displaced
 from signet_sync.agent.entities import tending
 from signet_sync.agent.traces import Sieve
 from signet_sync.agent.workspace import Workspace, back_up
-from signet_sync.contracts.names import artifact_name
+from signet_sync.contracts.names import artifact_name, ignored_code
 from signet_sync.contracts.observed import Found
 from signet_sync.contracts.places import DEFAULT_AGENT, KEPT_COPY, MEMORY, TEMPORARY
+from signet_sync.contracts.redactions import redacts, without_secrets
+from signet_sync.contracts.sentences import flatten_cell
 from signet_sync.contracts.timestamps import parse_instant
 from signet_sync.contracts.tokens import token_of
 from signet_sync.errors import WorkspaceError
 from signet_sync.harness.texts import UUID
-from signet_sync.index import memories, slack, tombstones
+from signet_sync.index import artifacts, memories, redactions, slack, tombstones
 from signet_sync.index.pages import page_states
 from signet_sync.index.traces import names, used_elsewhere
+from signet_sync.reconcile import unpack
 from signet_sync.spool import Job
 from signet_sync.vault import files
 from signet_sync.vault.tombstones import path_of
@@ -31,6 +35,9 @@ from signet_sync.vault.tombstones import path_of
 if TYPE_CHECKING:
     from signet_sync.contracts.artifacts import Tombstone
     from signet_sync.index.database import Database
+
+
+_ARTIFACT = re.compile(r"\d{4}-\d\d-\d\dT[^/]*?--[a-z2-7]{16}--(?:summary|transcript|compaction|manifest)", re.ASCII)
 
 
 def scrub(workspace: Workspace, now_iso: str) -> None:
@@ -48,6 +55,8 @@ def scrub(workspace: Workspace, now_iso: str) -> None:
             projection.withdraw_strays(workspace)
         left = projection.clean_diaries(workspace, parse_instant(now_iso) or 0) or left
         clean_kept_copies(workspace, stones)
+        if redactions.is_due(workspace.database):
+            redact_copies(workspace)
         clean_gardens(workspace, stones, parse_instant(now_iso) or 0)
         back_up(workspace, now_iso, force=True)
         _drop_set_aside(workspace.database.path)
@@ -84,6 +93,7 @@ def _drop_inputs(workspace: Workspace, stones: Sequence[Tombstone]) -> None:
     spool.sweep(workspace.state.spool)
     journal.drop(workspace.state.journal, flow)
     spool.drop(workspace.state.spool, job)
+    buffers.drop(workspace.state.live, lambda identity: tombstones.covers_live(stones, *identity))
 
 
 def is_covered(stones: Sequence[Tombstone], agent_id: str, session_id: str, token: str | None = None) -> bool:
@@ -119,6 +129,37 @@ def clean_kept_copies(workspace: Workspace, stones: Sequence[Tombstone]) -> None
     if (stones or handles) and (kept := kept_copies(workspace.root)):
         lines = tombstones.remembered_lines(workspace.database)
         _take_out(workspace, kept, (_needles(workspace, stones) if stones else set()) | handles, lines)
+
+
+def redact_copies(workspace: Workspace) -> None:
+    """Takes what was redacted out of kept copies and of conflict copies of artifacts.
+
+    A copy of what an artifact was before becomes what it is; in any other, secrets alone are replaced, and a person's
+    words stay. Raises `OSError`, `WorkspaceError`.
+    """
+    for path in (*kept_copies(workspace.root), *_copies_of_artifacts(workspace)):
+        found = files.read(workspace.root, path, 1 << 28)
+        if not isinstance(found, Found):
+            continue
+        original = _ARTIFACT.match(path.rpartition("/")[2])
+        seal = artifacts.seal_of(workspace.database, f"{MEMORY}/{original[0]}.md") if original else None
+        sealed = unpack(seal) if seal is not None else None
+        if sealed is not None and redacts(found.raw, sealed):
+            clean = sealed
+        else:
+            clean = without_secrets(found.raw.decode("utf-8", "surrogateescape")).encode("utf-8", "surrogateescape")
+        if clean != found.raw and files.replace(workspace.root, path, clean, found.raw).displaced is not None:
+            raise WorkspaceError("somebody saved it meanwhile", path=path, hint="it is tried again by itself")
+
+
+def _copies_of_artifacts(workspace: Workspace) -> list[str]:
+    """Conflict copies of artifacts that were redacted."""
+    found = []
+    for name in files.listing(workspace.root, MEMORY, ""):
+        original = _ARTIFACT.match(name) if ignored_code(name) == "conflict-copy" else None
+        if original and redactions.is_redacted(workspace.database, f"{MEMORY}/{original[0]}.md"):
+            found.append(f"{MEMORY}/{name}")
+    return found
 
 
 def lines_of_removed(workspace: Workspace, stones: Sequence[Tombstone]) -> set[str]:
@@ -206,6 +247,7 @@ def _needles(workspace: Workspace, stones: Sequence[Tombstone]) -> set[bytes]:
         words.update(names(workspace.database, scope))
     # What stands on the pages of another agent, whose session has the same id, is not of this one.
     words -= used_elsewhere(workspace.database, scopes, words)
+    words |= {flatten_cell(word) for word in words}  # as pages show them
     told = {word.encode("utf-8", "replace") for word in words if len(word) >= 8}
     return told | traces.distinctive(workspace.database, scopes)
 

@@ -12,20 +12,29 @@ from typing import Any
 
 from signet_sync import journal, state
 from signet_sync.agent import flows, projection, reconcile
+from signet_sync.agent import live as live_turns
 from signet_sync.agent.flows import Flow
 from signet_sync.agent.workspace import Workspace
-from signet_sync.contracts.bodies import body_sha256
-from signet_sync.contracts.inputs import CompactionInput, SessionInput
+from signet_sync.contracts.alike import alike
+from signet_sync.contracts.bodies import body_sha256, normalize, utf8
+from signet_sync.contracts.inputs import CompactionInput, SessionInput, kept
 from signet_sync.contracts.names import artifact_file_name, artifact_name
 from signet_sync.contracts.places import MEMORY, artifact_path
-from signet_sync.contracts.sanitizer import redact, sanitize_counted, sanitize_line_counted
+from signet_sync.contracts.sanitizer import (
+    SANITIZER_VERSION,
+    sanitize_counted,
+    sanitize_line_counted,
+    sanitizer_stamp,
+)
 from signet_sync.contracts.sentences import SessionContext
 from signet_sync.contracts.timestamps import iso, parse_instant
+from signet_sync.contracts.tokens import derive_token
 from signet_sync.errors import Halted, SignetSyncError, UsageError, WorkspaceError
-from signet_sync.index import artifacts, overview, pages
+from signet_sync.harness.live import Said, rendered, with_live
+from signet_sync.index import artifacts, live, overview, pages, redactions
 from signet_sync.index import flows as results
 from signet_sync.reconcile import Row
-from signet_sync.sessions import ARTIFACTS, FlowKind, Proposals, Propose, parts, refusal_key, unheard
+from signet_sync.sessions import ARTIFACTS, FlowKind, Proposals, Propose, kinds_of, parts, refusal_key, untold
 from signet_sync.vault import files, tombstones
 
 # Writers of a busy machine wait for each other; an ending that was begun is not given up because a first index is made.
@@ -51,6 +60,7 @@ class _Request:
     request: str
     redactions: dict[str, int] = field(default_factory=dict)
     captured_us: int | None = None
+    more: bool = False
 
     @property
     def session(self) -> tuple[str, str, str]:
@@ -82,14 +92,8 @@ def _session_request(given: SessionInput) -> _Request:
     counts: dict[str, int] = {}
     transcript = _clean(given.transcript, counts)
     summary = _clean(given.summary, counts) if given.summary is not None else None
-    if not transcript and not summary:
-        raise UsageError(
-            "there is neither a transcript nor a summary to keep",
-            hint="give the session's transcript as text",
-            code="input-invalid",
-        )
     bodies = {"transcript": transcript, "summary": summary or None}
-    return _request("end", given, bodies, given.tail, counts)
+    return replace(_request("end", given, bodies, given.tail, counts), more=given.more)
 
 
 def _compaction_request(given: CompactionInput) -> _Request:
@@ -107,26 +111,23 @@ def _request(
     tail: bool,
     counts: dict[str, int],
 ) -> _Request:
-    for name in ("session_id", "session_key"):
-        if redact(getattr(given, name) or "")[1]:
-            raise UsageError(
-                f"{name} holds what looks like a secret; names and pages would show it",
-                hint="name the session by something else",
-                code="input-invalid",
-            )
-    identity = {name: getattr(given, name) for name in ("agent_id", "session_id", "session_key")}
-    identity |= {name: _clean_line(getattr(given, name), counts) for name in ("project", "harness")}
+    identity: dict[str, Any] = {"agent_id": given.agent_id, **kept(given)}
+    for name in ("session_id", "session_key", "project", "harness"):
+        _clean_line(getattr(given, name), counts)  # what was redacted is told
+    token = derive_token(given.agent_id, identity["session_key"], identity["session_id"])
     identity |= {name: getattr(given, name) for name in ("captured_at", "started_at", "ended_at")}
     proposal = _clean_line(given.memory_sentence, counts)
     hashes = {name: body_sha256(body) if body is not None else None for name, body in bodies.items()}
-    content = _digest([kind, identity, hashes, proposal, tail])
+    # The digest is of sanitized text: it is the same for the same words under the same rules alone.
+    content = f"{_digest([kind, identity, hashes, proposal, tail])} {sanitizer_stamp()}"
     if given.idempotency_key is not None:
         flow_key = _digest(["key", kind, given.agent_id, given.idempotency_key])
     else:
-        flow_key = _digest(["body", kind, given.agent_id, given.session_key, given.session_id, hashes, tail])
+        names = [given.agent_id, identity["session_key"], identity["session_id"]]
+        flow_key = _digest(["body", kind, *names, hashes, tail])
         content = flow_key
     captured = parse_instant(given.captured_at) if given.captured_at else None
-    return _Request(kind, identity, given.token, bodies, proposal, tail, flow_key[:32], content, counts, captured)
+    return _Request(kind, identity, token, bodies, proposal, tail, flow_key[:32], content, counts, captured)
 
 
 def _digest(value: object) -> str:
@@ -175,13 +176,14 @@ def _answered(workspace: Workspace, request: _Request, now_us: int, propose: Pro
     while True:
         with _locked(workspace, held):
             answer = _finish_earlier(workspace, request, now_us) if held is None else None
-            answer = answer or _known_answer(workspace, request)
+            answer = answer or _known_answer(workspace, request, now_us)
             if answer is not None:
                 return answer
             _refresh(workspace, request.identity["agent_id"], request.token, now_us)
             _refuse_removed(workspace, request)
+            live_turns.settle(workspace)
             segments = _segments(workspace, request)
-            new = _news(workspace, request, segments)
+            new = _news(workspace, request, segments, now_us)
             if new is None:
                 return _unchanged(workspace, request, segments)
             if asked:
@@ -194,7 +196,7 @@ def _answered(workspace: Workspace, request: _Request, now_us: int, propose: Pro
             assert propose is not None
             identity = request.identity
             proposals = propose(
-                new,
+                new.words,
                 kind=request.kind,
                 summary=request.bodies.get("summary"),
                 project=identity["project"],
@@ -240,20 +242,55 @@ def _finish_earlier(workspace: Workspace, request: _Request, now_us: int) -> dic
     return answer
 
 
-def _known_answer(workspace: Workspace, request: _Request) -> dict[str, Any] | None:
+def _known_answer(workspace: Workspace, request: _Request, now_us: int) -> dict[str, Any] | None:
     """The recorded answer of this very request. Raises `UsageError` for its refusal, or its key with other content."""
     agent_id = request.identity["agent_id"]
     known = results.recorded(workspace.database, agent_id, request.flow_key)
     if known is None:
         _raise_refusal(workspace, request)
         return None
-    if known.request_sha256 != request.request:
+    if known.request_sha256 != request.request and not _is_kept(workspace, request, known, now_us):
         raise UsageError(
             "this idempotency key was used for other content",
             hint="nothing was written; give every ending a key of its own",
             code="idempotency-conflict",
         )
     return {**known.document, "idempotent_replay": True}
+
+
+def _is_kept(workspace: Workspace, request: _Request, known: results.Answer, now_us: int) -> bool:
+    """Whether an answer that older rules of the sanitizer gave is that of this request, as far as its files can tell.
+
+    Of the request they kept a digest of text as they sanitized it. So the words are compared with those that the
+    answer's files hold: nothing of the request may be new, and no field another one.
+    """
+    told = known.document
+    if known.request_sha256.partition(" ")[2] == sanitizer_stamp() or request.session != (
+        told.get("agent_id"), told.get("session_token"), told.get("session_id"),
+    ):  # fmt: skip
+        return False
+    _refresh(workspace, request.identity["agent_id"], request.token, now_us)
+    rows = _segments(workspace, request)
+    mine = {row.source_kind: row for row in rows if row.source_path in told.values()}
+    if any(kind not in mine for kind in ARTIFACTS[request.kind]):
+        return False
+    transcript = request.bodies.get("transcript")
+    kept = [row.content for row in rows if row.source_kind == "transcript"]
+    given = {kind: request.bodies[kind] for kind in ("summary", "compaction") if request.bodies.get(kind)}
+    return (
+        untold(transcript or "", kept) == ""
+        and all(alike(mine[kind].content, body or "") for kind, body in given.items())
+        and all(_has_same_fields(mine[kind], request.identity) for kind in ARTIFACTS[request.kind])
+    )
+
+
+def _has_same_fields(row: Row, identity: dict[str, Any]) -> bool:
+    """Whether a file's fields are those of a request; a time that was not given was chosen for it."""
+    times = ((identity[name], getattr(row, name)) for name in ("captured_at", "started_at", "ended_at"))
+    names = ((identity[name] or "", getattr(row, name) or "") for name in ("project", "harness"))
+    return all(parse_instant(given) == parse_instant(kept or "") for given, kept in times if given) and all(
+        alike(given, kept) for given, kept in names
+    )
 
 
 def _raise_refusal(workspace: Workspace, request: _Request) -> None:
@@ -305,22 +342,76 @@ def _segments(workspace: Workspace, request: _Request) -> list[Row]:
     return artifacts.session_rows(workspace.database, *request.session)
 
 
-def _news(workspace: Workspace, request: _Request, rows: list[Row]) -> str | None:
-    """The words that are to be written; None where every one of them is kept already."""
+@dataclass(frozen=True, slots=True)
+class _New:
+    """What is to be written: words, and with a compaction live turns as a transcript (`segment`).
+
+    `live` are the marks of the live turns that stand in files then, by the id of their session.
+    """
+
+    words: str
+    segment: str = ""
+    live: Mapping[str, list[str]] = field(default_factory=dict)
+
+
+def _news(workspace: Workspace, request: _Request, rows: list[Row], now_us: int) -> _New | None:
+    """What is to be written; None where every word is kept already, live turns included."""
+    ending = flows.ending_of(_moments(request, now_us))
+    covered = live.covered(workspace.database, ending) if not request.more else []
+    said = [live_turns.said_of(one.turn) for one in covered]
+    kept = [(row.content, row.membership_us) for row in rows if row.source_kind == "transcript"]
+    absent = live_turns.unheld(said, kept, request.bodies.get("transcript") or "")
     if request.kind == "compact":
         body = request.bodies["compaction"] or ""
-        return None if any(row.source_kind == "compaction" and row.content == body for row in rows) else body
-    transcript = request.bodies["transcript"] or ""
-    kept = [row.content for row in rows if row.source_kind == "transcript"]
-    rest = transcript
-    if request.tail:
-        rest = "" if transcript in kept else transcript
-    elif kept:
-        beyond = unheard(transcript, kept)
-        rest = transcript if beyond is None else beyond
-    summary = request.bodies["summary"]
-    told = summary is None or any(row.source_kind == "summary" and row.content == summary for row in rows)
-    return None if kept and not rest and told else rest
+        if any(row.source_kind == "compaction" and alike(row.content, body) for row in rows):
+            return None
+        absent, many = _fitting(workspace, said, absent)
+        return _New(body, rendered(said[place] for place in absent), live_turns.marks_of(covered[:many]))
+    transcript, summary = request.bodies["transcript"] or "", request.bodies["summary"]
+    if not transcript and summary is None and not absent:
+        raise UsageError(
+            "there is neither a transcript nor a summary to keep",
+            hint="give the session's transcript as text",
+            code="input-invalid",
+        )
+    rest = ""
+    if not (request.tail and _is_told_again(workspace, transcript, rows)):
+        rest = untold(transcript, [text for text, _ in kept], tail=request.tail)
+    words = normalize(with_live(rest, said, absent, begins=request.identity["started_at"], tail=request.tail))
+    told = summary is None or any(row.source_kind == "summary" and alike(row.content, summary) for row in rows)
+    marks = live_turns.marks_of(covered)
+    if kept and not words and told:
+        key = request.identity["session_key"] or request.identity["session_id"]
+        live_turns.forget(workspace, request.identity["agent_id"], key, marks)
+        return None
+    return _New(words, live=marks)
+
+
+def _moments(request: _Request, now_us: int) -> dict[str, Any]:
+    """A request's identity with the times by which live turns are covered."""
+    return {**request.identity, "captured_at": request.identity["captured_at"] or iso(now_us), "now": iso(now_us)}
+
+
+def _fitting(workspace: Workspace, said: list[Said], absent: list[int]) -> tuple[list[int], int]:
+    """Which of the absent turns go into one file, and how many turns are done with then; the rest stays buffered."""
+    room = _room(workspace)
+    for number, place in enumerate(absent):
+        room -= len(utf8(rendered([said[place]]))) + 2
+        if room < 0:
+            return absent[:number], place
+    return absent, len(said)
+
+
+def _is_told_again(workspace: Workspace, tail: str, rows: list[Row]) -> bool:
+    """Whether a segment that older rules of the sanitizer wrote, or that was redacted since, is this tail.
+
+    Else the place of a mark is as good as any: what differs there is news.
+    """
+    same = (row.source_path for row in rows if row.source_kind == "transcript" and alike(row.content, tail))
+    return any(
+        flows.rules_of(workspace, path) != SANITIZER_VERSION or redactions.is_redacted(workspace.database, path)
+        for path in same
+    )
 
 
 def _unchanged(workspace: Workspace, request: _Request, rows: list[Row]) -> dict[str, Any]:
@@ -343,27 +434,32 @@ def _unchanged(workspace: Workspace, request: _Request, rows: list[Row]) -> dict
 
 
 def _write(
-    workspace: Workspace, request: _Request, new: str, rows: list[Row], proposals: Proposals, now_us: int
+    workspace: Workspace, request: _Request, new: _New, rows: list[Row], proposals: Proposals, now_us: int
 ) -> dict[str, Any]:
     """Writes what is new, in several segments where it is too long for one file; gives the last one's answer."""
     pieces = _pieces(workspace, new)
     for left, piece in zip(range(len(pieces) - 1, -1, -1), pieces, strict=True):
         last = not left
         one = request if last else _earlier(request, piece, left)
-        if not last and _known_answer(workspace, one) is not None:
+        if not last and _known_answer(workspace, one, now_us) is not None:
             continue
         # Equal parts are as many segments: each has a moment of its own.
         at = now_us - left * 1000
-        flow = flows.flow_of(_begin(workspace, one, piece, rows, at, proposals if last else Proposals()))
+        part = replace(new, words=piece) if last else _New(piece)
+        flow = flows.flow_of(_begin(workspace, one, part, rows, at, proposals if last else Proposals()))
         flow.wording = proposals.sentence if last else None
         answer = _walk(workspace, flow, now_us)
         rows = _segments(workspace, request)
     return answer
 
 
-def _pieces(workspace: Workspace, new: str) -> list[str]:
+def _pieces(workspace: Workspace, new: _New) -> list[str]:
+    return list(parts(new.words, _room(workspace)))
+
+
+def _room(workspace: Workspace) -> int:
     limit = workspace.settings.max_file_bytes
-    return list(parts(new, max(limit - HEADROOM, limit // 2)))
+    return max(limit - HEADROOM, limit // 2)
 
 
 def _earlier(request: _Request, piece: str, left: int) -> _Request:
@@ -377,7 +473,7 @@ def _earlier(request: _Request, piece: str, left: int) -> _Request:
 def _begin(
     workspace: Workspace,
     request: _Request,
-    new: str,
+    new: _New,
     rows: list[Row],
     now_us: int,
     proposals: Proposals | None = None,
@@ -389,11 +485,13 @@ def _begin(
     bodies, headline = _bodies(request, new, summary, captured_at)
     document = {
         "v": flows.VERSION,
+        "sanitizer": sanitizer_stamp(),
         "kind": request.kind,
         **identity,
         "token": request.token,
         "manifest": _manifest_path(workspace, request, captured_at, rows),
         "bodies": bodies,
+        "live": new.live,
         "proposal": request.proposal,
         "headline": headline,
         "now": iso(now_us),
@@ -409,17 +507,17 @@ def _begin(
         ) from None
 
 
-def _bodies(request: _Request, new: str, summary: str | None, captured_at: str) -> tuple[dict[str, str], str | None]:
+def _bodies(request: _Request, new: _New, summary: str | None, captured_at: str) -> tuple[dict[str, str], str | None]:
     """The texts that are written, and the sentence that tells of them where nobody's passes the gate."""
     if request.kind == "compact":
-        return {"compaction": new}, None
+        return {"compaction": new.words, **({"transcript": new.segment} if new.segment else {})}, None
     from signet_sync.digest import survey, told
     from signet_sync.digest.headline import headline, title_of
 
     identity = request.identity
-    found = survey(new)
+    found = survey(new.words)
     made = _clean(summary or told(found, project=identity["project"], harness=identity["harness"]), {})
-    bodies = {"transcript": new, "summary": made}
+    bodies = {"transcript": new.words, "summary": made}
     day = (identity["ended_at"] or captured_at)[:10]
     contexts = [
         SessionContext(body, identity["project"], kind, identity["harness"], day, request.token)
@@ -429,19 +527,20 @@ def _bodies(request: _Request, new: str, summary: str | None, captured_at: str) 
     return bodies, _clean_line(said, {}) if said else None
 
 
-def _free_moment(workspace: Workspace, request: _Request, new: str, now_us: int, rows: list[Row]) -> str:
+def _free_moment(workspace: Workspace, request: _Request, new: _New, now_us: int, rows: list[Row]) -> str:
     """The `captured_at` of what is written: the caller's, else now.
 
     Who was asked first may come through last, and clocks are set back: one that we choose lies behind everything that
     the session has. It moves on by milliseconds until its names are free; the caller's is taken at its word, and the
     flow is refused where other content stands under it.
     """
-    behind = max((row.captured_us + 1000 for row in rows if row.content != new), default=now_us)
+    behind = max((row.captured_us + 1000 for row in rows if row.content != new.words), default=now_us)
     chosen = request.captured_us if request.captured_us is not None else max(now_us, behind)
-    ours = {row.source_path for row in rows if row.content == new}
+    ours = {row.source_path for row in rows if row.content == new.words}
+    kinds = kinds_of(request.kind, {"transcript"} if new.segment else ())
     for move in range(_MOST_MOVES):
         moment = iso(chosen + move * 1000)
-        paths = [artifact_path(artifact_file_name(moment, request.token, kind)) for kind in ARTIFACTS[request.kind]]
+        paths = [artifact_path(artifact_file_name(moment, request.token, kind)) for kind in kinds]
         taken = [path for path in paths if files.look(workspace.root, path) is not None]
         if not taken or request.captured_us is not None or any(path in ours for path in taken):
             return moment

@@ -1,18 +1,29 @@
-"""A live Signet daemon on the same workspace would fight over MEMORY.md: it is noticed, and pages are held back."""
+"""A live Signet daemon on the same workspace would fight over MEMORY.md: it is noticed, and pages are held back.
+
+Held back are MEMORY.md and manifests, which Signet writes too. Pages that are ours alone go on to be kept true where
+they stand, and what was removed leaves a MEMORY.md of ours as well: no decision of a person is needed for that.
+"""
 
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
-from signet_sync.agent.workspace import Workspace
 from signet_sync.contracts.observed import Found
 from signet_sync.contracts.places import head_page
 from signet_sync.index import pages
 from signet_sync.projection import markers
 from signet_sync.vault import files
 
+if TYPE_CHECKING:
+    from signet_sync.agent.workspace import Workspace
+    from signet_sync.index.database import Database
+
 PID_FILE = ".daemon/pid"
+# So long after its last write a daemon that nobody sees counts as gone, in seconds: it may run on another machine.
+HOLD = 3600.0
 
 
 def daemon_pid(root: str) -> int | None:
@@ -39,15 +50,27 @@ def holds(workspace: Workspace, agents: Sequence[str]) -> str:
     pid = daemon_pid(workspace.root)
     if pid is not None:
         return f"a Signet daemon (pid {pid}) is alive on this workspace"
+    path, age = replaced(workspace.root, workspace.database, agents)
+    return f"Signet replaced {path} after signet-sync had written it" if path and age < HOLD else ""
+
+
+def replaced(root: str, database: Database, agents: Sequence[str]) -> tuple[str, float]:
+    """A page that Signet has put in the place of one that we wrote, and how many seconds ago.
+
+    Of several the one that was written last; an empty path where there is none.
+    """
+    found: list[tuple[float, str]] = []
     for agent_id in agents:
         path = head_page(agent_id)
-        if not pages.head_written(workspace.database, agent_id):
+        if not pages.head_written(database, agent_id):
             continue
-        state = pages.page_state(workspace.database, path)
-        status = files.look(workspace.root, path)
+        state = pages.page_state(database, path)
+        status = files.look(root, path)
         if status is None or (state is not None and state.signature == files.signature_of(status)):
             continue
-        found = files.read(workspace.root, path, 1 << 28)
-        if isinstance(found, Found) and markers.is_signets(found.raw):
-            return f"Signet replaced {path} after signet-sync had written it"
-    return ""
+        read = files.read(root, path, 1 << 28)
+        if isinstance(read, Found) and markers.is_signets(read.raw):
+            # One that is dated ahead holds nothing for longer than any other.
+            found.append((abs(time.time() - status.st_mtime), path))
+    age, path = min(found, default=(0.0, ""))
+    return path, age

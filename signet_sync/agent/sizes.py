@@ -24,6 +24,7 @@ def on_disk(database: str, folder: StateFolder) -> dict[str, int]:
         "damaged": sum(map(_size, set_aside_before(database))),
         "backups": _below(folder.backups),
         "logs": _below(folder.logs),
+        "live": _below(folder.live),
         "spool": _below(folder.spool),
         "state": _below(folder.path),
     }

@@ -63,7 +63,7 @@ def standing(place: Place) -> dict[str, Any]:
     life = sign_of_life(place)
     live = life.said
     path = place.database
-    index = _index(path)
+    index = _index(path, place.root)
     return {
         "workspace": place.root,
         "database": path,
@@ -78,6 +78,7 @@ def standing(place: Place) -> dict[str, Any]:
         "counts": index.counts,
         "watch": live.get("watch"),
         "violations": index.violations,
+        "entity_drift": index.drifted,
         "sizes": sizes.on_disk(path, folder) | index.sizes,
         "rows": index.rows,
         "intake": _intake(folder, index.refused),
@@ -101,7 +102,13 @@ def _trouble(root: str, folder: StateFolder, path: str, index: _Index, *, runnin
         return "there is no such workspace: signet-sync init makes it, --workspace names another one"
     if state.is_shut(folder):
         return "the state folder cannot be opened: signet-sync doctor says why"
-    return index.trouble or _log_trouble(path)
+    return index.trouble or _log_trouble(path) or index.held or _settings_trouble(root)
+
+
+def _settings_trouble(root: str) -> str:
+    from signet_sync import config
+
+    return config.told(config.load(root, anyway=True)[1])
 
 
 @dataclass(slots=True)
@@ -112,16 +119,18 @@ class _Index:
         )
     )
     violations: list[str] = field(default_factory=list)
+    drifted: int = 0
     sizes: dict[str, int] = field(default_factory=lambda: dict.fromkeys(("seals", "recall_events", "unused"), 0))
     rows: dict[str, int] = field(
         default_factory=lambda: dict.fromkeys(("seals", "recall_events", "memories", "pins"), 0)
     )
     halt: str = ""
+    held: str = ""
     refused: int = 0
     trouble: str = ""
 
 
-def _index(path: str) -> _Index:
+def _index(path: str, root: str) -> _Index:
     """What the database says; trouble with it is a line of the answer, not the end of it."""
     import apsw
 
@@ -139,6 +148,7 @@ def _index(path: str) -> _Index:
         return found
     try:
         _count(database, found)
+        found.held = _held(database, root)
     except (apsw.Error, DatabaseError) as error:
         told = noted(error, path)
         found.trouble = f"{told.message}: {told.hint}"
@@ -148,7 +158,7 @@ def _index(path: str) -> _Index:
 
 
 def _count(database: Database, found: _Index) -> None:
-    from signet_sync.index import overview
+    from signet_sync.index import gardens, overview
 
     with database.connection:  # one moment for all numbers
         verdicts = overview.verdict_counts(database)
@@ -161,10 +171,23 @@ def _count(database: Database, found: _Index) -> None:
             "invalid": verdicts.get("invalid", 0),
         }
         found.violations = [row[0] for row in database.execute("select path from violations order by path limit 20")]
+        found.drifted = len(gardens.drift(database))
         halt = database.meta("halted")
         found.halt = str(json.loads(halt)["message"]) if halt is not None else ""
         found.refused = database.value("select count(*) from flow_results where refused = 1")
         found.sizes, found.rows = sizes.inside(database)
+
+
+def _held(database: Database, root: str) -> str:
+    """Why pages are held back though no daemon of Signet is seen; the running agent says so itself."""
+    from signet_sync import config
+    from signet_sync.agent.signet import HOLD, replaced
+    from signet_sync.index import overview
+
+    path, age = replaced(root, database, overview.agents(database))
+    if not path or age >= HOLD or config.load(root, anyway=True)[0].takeover:
+        return ""
+    return f"Signet replaced {path}, and pages are held back: signet-sync doctor"
 
 
 def _log_trouble(path: str) -> str:

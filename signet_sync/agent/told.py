@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from typing import Any
 
-from signet_sync.agent.asking import Place, count_nodes, reading
+from signet_sync.agent.asking import Place, catch_up, count_nodes, reading
 from signet_sync.agent.context import Composed, compose
 from signet_sync.contracts.tokencount import estimate_tokens
 from signet_sync.errors import DatabaseError
@@ -41,6 +41,8 @@ def at_prompt(
     """
     from signet_sync.agent.prompt import prompted
 
+    if counted and not shared:
+        catch_up(place, agent_id)
     with reading(place) as database:
         composed = prompted(place.root, database, agent_id, prompt, shared=shared, budget=budget)
     if counted:

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 from signet_sync import spool
 from signet_sync.agent.workspace import Workspace
-from signet_sync.contracts.timestamps import SECOND
+from signet_sync.contracts.timestamps import SECOND, parse_instant
 from signet_sync.harness import opencode
 from signet_sync.index import live
 from signet_sync.spool import Job
@@ -24,7 +24,7 @@ LONGEST_REST = 60 * SECOND
 def due(workspace: Workspace, now_us: int) -> Iterator[Job]:
     """Jobs to be worked off now; a stop marker waits until its transcript has been idle for a while."""
     for job in spool.jobs(workspace.state.spool, now_us):
-        if job.event != "stop" or _idle(workspace, job.transcript_path, now_us):
+        if job.event != "stop" or _idle(workspace, job, now_us):
             yield job
 
 
@@ -41,9 +41,9 @@ def at_work(workspace: Workspace, now_us: int) -> Iterator[tuple[Job, str, int]]
     That is in microseconds. A hook that tells of more ends the rest soon; what is written without a word can wait.
     """
     for job in spool.jobs(workspace.state.spool, now_us):
-        if job.event != "stop" or _idle(workspace, job.transcript_path, now_us):
+        if job.event != "stop" or _idle(workspace, job, now_us):
             continue
-        shape, mark = _shape(job), live.mark_of(workspace.database, os.path.basename(job.place))
+        shape, mark = shape_of(job), live.mark_of(workspace.database, os.path.basename(job.place))
         if not shape or (mark is not None and mark.shape == shape):
             continue
         wait = mark.rests_until - now_us if mark is not None else 0
@@ -53,23 +53,45 @@ def at_work(workspace: Workspace, now_us: int) -> Iterator[tuple[Job, str, int]]
         yield job, shape, wait if told else wait + LONGEST_REST
 
 
-def _shape(job: Job) -> str:
+def unheard(workspace: Workspace, now_us: int) -> Iterator[tuple[Job, str]]:
+    """Stop markers of sessions whose transcripts moved since their turns were read, however little they have rested.
+
+    Those that nobody reads at this moment: one that ends whoever reads it is left to the worker.
+    """
+    for job in spool.jobs(workspace.state.spool, now_us):
+        shape = shape_of(job) if job.event == "stop" else ""
+        mark = live.mark_of(workspace.database, os.path.basename(job.place)) if shape else None
+        if not shape or (mark is not None and (mark.shape == shape or (not mark.shape and mark.rests_until > now_us))):
+            continue
+        yield job, shape
+
+
+def shape_of(job: Job) -> str:
     """What of a transcript moves when something is added to it; empty where there is none."""
+    path = job.transcript_path or ""
+    told = f" {job.at}" if job.harness == opencode.NAME or job.prompt is not None else ""
+    if not (found := _status(path)):
+        return f"none{told}" if job.prompt is not None else ""
+    # What OpenCode adds stands in the log of its database for a while.
+    log = _status(f"{path}-wal") if job.harness == opencode.NAME else ""
+    return f"{found}{log}{told}"
+
+
+def _status(path: str) -> str:
     try:
-        status = os.stat(job.transcript_path or "")
+        status = os.stat(path)
     except (OSError, ValueError):
         return ""
-    # What OpenCode adds stands in the log of its database for a while.
-    told = f" {job.at}" if job.harness == opencode.NAME else ""
-    return f"{status.st_size} {status.st_mtime_ns}{told}"
+    return f"{status.st_size} {status.st_mtime_ns}"
 
 
-def _idle(workspace: Workspace, path: str | None, now_us: int) -> bool:
+def _idle(workspace: Workspace, job: Job, now_us: int) -> bool:
     try:
-        changed_ns = os.stat(path or "").st_mtime_ns
+        changed_us = os.stat(job.transcript_path or "").st_mtime_ns // 1000
     except (OSError, ValueError):
-        return True
-    return now_us - changed_ns // 1000 >= workspace.settings.capture_idle * SECOND
+        # Its harness has yet to make it.
+        changed_us = parse_instant(job.at) or 0 if job.prompt is not None else 0
+    return now_us - changed_us >= workspace.settings.capture_idle * SECOND
 
 
 class Worker:

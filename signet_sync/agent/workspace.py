@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 import apsw
 
-from signet_sync import state
+from signet_sync import config, state
 from signet_sync.config import Settings
 from signet_sync.contracts.noise import NoiseRule
 from signet_sync.contracts.places import MEMORY, WORKSPACE_ID
@@ -105,6 +105,8 @@ def open_workspace(
     """Opens state folder and database; the root must exist. Closing is the caller's."""
     require_root(root)
     folder = state.locate(root) if touch_nothing else establish(root)
+    if not touch_nothing:
+        keep_settings(root, folder)
     place = database or folder.database
     if place != ":memory:":
         place = os.path.abspath(os.path.expanduser(place))
@@ -156,6 +158,15 @@ def establish(root: str) -> state.StateFolder:
             files.replace(root, WORKSPACE_ID, data, None)
 
     return state.establish(root, write_id)
+
+
+def keep_settings(root: str, folder: state.StateFolder) -> None:
+    """Keeps the settings that are good now, for the day on which a file of theirs is broken."""
+    kept = state.read_json(folder.settings) or {}
+    good = config.to_keep(root, kept)
+    if good != kept:
+        with suppress(OSError):  # of a full disk the pass tells
+            state.write_json(folder.settings, good, durable=True)
 
 
 def open_database(place: str, folder: state.StateFolder, own: bool, events: list[str]) -> Database:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import sys
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
@@ -16,7 +17,7 @@ from signet_sync import __version__
 from signet_sync.errors import SignetSyncError, UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
     from signet_sync.agent.asking import Place
     from signet_sync.config import Settings
@@ -39,6 +40,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "graph": ("graph", "Draw the temporal graph: Mermaid, DOT or JSON."),
     "violations": ("violations", "Sealed files that changed or went: show, restore, accept."),
     "remove": ("remove", "Remove a session for good, to the last byte."),
+    "redact": ("redact", "Take secrets out of sealed files, to the last byte."),
     "checkpoint": ("history", "Commit the workspace as it is now."),
     "history": ("history", "What happened to the workspace: list, compare, restore."),
     "hook": ("hook", "Take an event of a harness's hook (harnesses call this)."),
@@ -160,19 +162,25 @@ class Context:
             return chosen or None
         return os.path.abspath(os.path.expanduser(chosen))
 
-    def place(self) -> Place:
-        """Where the workspace and its index are, for what is asked of them."""
+    def place(self, *, anyway: bool = False) -> Place:
+        """Where the workspace and its index are, for what is asked of them; `anyway` as in `settings`."""
+        from functools import partial
+
         from signet_sync.agent.asking import Place
 
-        return Place(self.root, self.chosen_database, self.settings, self.command_line)
+        return Place(self.root, self.chosen_database, partial(self.settings, anyway=anyway), self.command_line)
 
-    def settings(self, **flags: object) -> Settings:
-        """The settings of the workspace; warnings about its own file go to stderr."""
+    def settings(self, *, anyway: bool = False) -> Settings:
+        """The settings; what is wrong with the workspace's own file goes to stderr.
+
+        So does what is wrong with the person's, with `anyway`: for what a program calls, and nobody could call again.
+        Raises `ConfigError` without.
+        """
         from signet_sync import config
 
-        settings, warnings = config.load(self.root, flags=flags)
-        for warning in warnings:
-            self.say(f"warning: {warning}")
+        settings, remarks = config.load(self.root, anyway=anyway)
+        for remark in remarks:
+            self.say(f"warning: {remark}")
         return settings
 
     def log_to_person(self) -> None:
@@ -222,12 +230,19 @@ def run(arguments: list[str]) -> int:
         result = group.main(args=arguments, prog_name="signet-sync", standalone_mode=False)
         return result if isinstance(result, int) else 0
     except SignetSyncError as error:
-        return _fail(error.code, error.message, error.hint, error.path, error.exit_code, wants_json)
+        return _fail(error.code, error.message, error.hint, error.path, error.exit_code, wants_json, error.details)
     except click.exceptions.Exit as error:
         return error.exit_code
     except (click.Abort, KeyboardInterrupt):
         return _fail("interrupted", "interrupted", "", None, 130, wants_json)
     except click.UsageError as error:
+        if isinstance(error, click.MissingParameter):
+            from signet_sync.cli import absent
+
+            try:
+                absent.look(error)
+            except SignetSyncError as first:
+                return _fail(first.code, first.message, first.hint, first.path, first.exit_code, wants_json)
         if error.format_message().startswith("Usage: ") and not wants_json:
             # Of a group without a command click tells all its help.
             click.echo(error.format_message(), err=True)
@@ -274,13 +289,22 @@ def _silence_stdout() -> None:
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
-def _fail(code: str, message: str, hint: str, path: str | None, exit_code: int, wants_json: bool) -> int:
+def _fail(
+    code: str,
+    message: str,
+    hint: str,
+    path: str | None,
+    exit_code: int,
+    wants_json: bool,
+    details: Mapping[str, object] | None = None,
+) -> int:
     from signet_sync.contracts.places import display
 
     with suppress(OSError):  # a full disk may hold stderr too; the exit code still tells
         if wants_json:
-            document = {"error": {"code": code, "message": message, "hint": hint, "path": path}}
-            click.echo(json.dumps(document, ensure_ascii=False).encode("utf-8", "backslashreplace"))
+            told = {"code": code, "message": message, "hint": hint, "path": path}
+            document: dict[str, object] = {"error": told, **(details or {})}
+            click.echo(_json(document))
         else:
             where = f" [{path}]" if path else ""
             remedy = f" — {hint}" if hint else ""
@@ -295,8 +319,16 @@ def counted(number: int, noun: str) -> str:
 
 def emit(document: Any) -> None:
     """One JSON document on stdout."""
-    text = json.dumps(document, ensure_ascii=False, indent=2)
-    click.echo(text.encode("utf-8", "backslashreplace"))
+    click.echo(_json(document, indent=2))
+
+
+# What a terminal obeys, or nobody sees: a value says it exactly, as an escape.
+_OBEYED = re.compile("[\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]")
+
+
+def _json(document: Any, *, indent: int | None = None) -> bytes:
+    text = json.dumps(document, ensure_ascii=False, indent=indent)
+    return _OBEYED.sub(lambda found: f"\\u{ord(found[0]):04x}", text).encode("utf-8", "backslashreplace")
 
 
 def resolve_now(text: str | None) -> int:

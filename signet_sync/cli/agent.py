@@ -17,7 +17,7 @@ from signet_sync.cli import Context, pass_context
 @click.option("--no-watch", is_flag=True, help="No events, full passes only.")
 @pass_context
 def run(context: Context, interval: float | None, debounce: float | None, no_watch: bool) -> int:
-    """Watch the vault and keep index and MEMORY.md true until stopped (SIGTERM); SIGHUP reloads the settings."""
+    """Watch the vault and keep index and MEMORY.md true until stopped (SIGTERM); changed settings are taken up."""
     from signet_sync.agent import telling
     from signet_sync.agent.daemon import Daemon, Options
     from signet_sync.agent.upgrade import Upgrade

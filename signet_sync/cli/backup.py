@@ -27,9 +27,11 @@ _KINDS = {
     "seals": ("seal", "seals"),
     "sealed_bytes": ("seal got its bytes back", "seals got their bytes back"),
     "memory_artifact_tombstones": ("removal", "removals"),
+    "session_transcripts": ("live turn", "live turns"),
 }
 
-_GROUP = """Keep what no file holds: memories, pins, promotions, hits of recall, counters, seals.
+_GROUP = """Keep what no file holds: memories, pins, promotions, hits of recall, counters, seals,
+live turns.
 
 All else is made of the markdown files by signet-sync reindex. The agent writes a backup by itself whenever
 such a row has changed, one a day, into the state folder; backup.keep says how many of them stay.
@@ -93,9 +95,12 @@ def create(context: Context, file: str | None, now: str | None, as_json: bool) -
 def list_(context: Context, as_json: bool) -> int:
     """The backups in the state folder, newest first: when, how large, what is in them, whole or damaged."""
     from signet_sync.agent import keeping
+    from signet_sync.agent.workspace import require_root
 
     folder = context.state()
     found = keeping.listed(folder)
+    if not found:
+        require_root(context.root)
     if as_json:
         emit({"folder": folder.backups, "backups": [_document(one) for one in found]})
         return 0
@@ -133,8 +138,10 @@ def _document(one: Listed) -> dict[str, Any]:
 @pass_context
 def restore(context: Context, source: str | None, yes: bool, now: str | None, as_json: bool) -> int:
     from signet_sync.agent import incoming, keeping
+    from signet_sync.agent.workspace import require_root
 
     instant = resolve_now(now)
+    require_root(context.root)
     path = keeping.chosen(context.state(), source)
     with incoming.of_backup(path, keeping.places(context.root)) as rows, opened(context) as workspace:
         comes = keeping.coming(workspace, rows, instant, absent=True)

@@ -21,6 +21,7 @@ from signet_sync.cli.backup import (
     told_size,
     warn_of_another,
 )
+from signet_sync.contracts.places import display
 from signet_sync.errors import UsageError
 
 if TYPE_CHECKING:
@@ -30,7 +31,8 @@ if TYPE_CHECKING:
 
 _HEAD = 128
 
-_EXPORT = """Write what no file holds as JSON Lines: memories, pins, promotions, hits of recall, counters, seals.
+_EXPORT = """Write what no file holds as JSON Lines: memories, pins, promotions, hits of recall, counters, seals,
+live turns.
 
 FILE is any place outside the workspace, or - for stdout. The first line says what it is, then stands one
 row a line, and the last line holds their number and a checksum. Equal rows make equal bytes.
@@ -159,7 +161,9 @@ def _lines(stream: BinaryIO) -> Iterator[bytes]:
 def _say_unknown(context: Context, rows: Incoming) -> None:
     for name, count in sorted(rows.unknown.items()):
         what = "field" if "." in name else "table"
-        context.say(f"note: {counted(count, 'row')} of the {what} {name} that this version does not know; left out")
+        context.say(
+            f"note: {counted(count, 'row')} of the {what} {display(name)} that this version does not know; left out"
+        )
 
 
 def _dry(file: str, comes: dict[str, int], rows: Incoming, as_json: bool) -> None:

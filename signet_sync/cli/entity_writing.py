@@ -94,7 +94,7 @@ def set_(call: Call, ref: str, section: str, text: str, **grounds: Any) -> None:
 def append(call: Call, ref: str, section: str, text: str, **grounds: Any) -> None:
     """Add a paragraph to a narrative section, an item to a list.
 
-    To Evidence, --text says why it matters, and --evidence which line of an artifact is quoted.
+    An item of Evidence needs --evidence: the line of an artifact that it quotes; --text says why it matters.
 
     \b
     Examples:

@@ -9,6 +9,7 @@ import click
 
 from signet_sync.agent.asking import count_nodes, reading
 from signet_sync.cli import Context, agent_option, counted, emit, json_option, pass_context
+from signet_sync.contracts.places import display
 
 _AROUND = (
     ("parents", "above"),
@@ -59,7 +60,7 @@ def _show(document: dict[str, Any]) -> None:
         click.echo(f"  stated in {source['path']}, line {source['line']}")
     for running in document.get("live", ()):
         key = f"{running['session_key']}#0"
-        click.echo(f"  still running, {counted(running['turns'], 'turn')} so far: expand {shlex.quote(key)}")
+        click.echo(f"  still running, {counted(running['turns'], 'turn')} so far: expand {display(shlex.quote(key))}")
     for key, heading in _AROUND:
         _relatives(heading, document[key], document["labels"])
     if document.get("children_left_out"):
@@ -82,7 +83,7 @@ def _show(document: dict[str, Any]) -> None:
 def _title(node: dict[str, Any]) -> None:
     kind = node.get("level") or node["kind"]
     mark = f"  ^{node['id']}" if node["kind"] != "live" else ""
-    click.echo(click.style(f"{kind} · {node['label']}", bold=True) + click.style(mark, fg="cyan"))
+    click.echo(click.style(f"{kind} · {display(node['label'])}", bold=True) + click.style(mark, fg="cyan"))
     told = [_days(node)] if node["kind"] != "memory" else [*map("#{}".format, node["tags"])]
     told += ["private"] if node.get("private") else []
     told += [node[key] for key in ("status", "path") if node.get(key)]

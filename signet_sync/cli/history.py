@@ -20,7 +20,10 @@ if TYPE_CHECKING:
 @json_option
 @pass_context
 def checkpoint(context: Context, note: tuple[str, ...], agent: str, now: str | None, as_json: bool) -> int:
-    """Commit the workspace as it is now; NOTE says why (else: manual)."""
+    """Commit the workspace as it is now; NOTE says why (else: manual).
+
+    Nothing to commit is fine (exit code 0); a history that is off, or not ours to write to, is not (2).
+    """
     from signet_sync.agent import history as agent_history
     from signet_sync.agent.workspace import opened
 
@@ -35,7 +38,7 @@ def checkpoint(context: Context, note: tuple[str, ...], agent: str, now: str | N
         emit(agent_history.checkpoint_document(done))
     else:
         _tell(done)
-    return 0
+    return 0 if done.ok else 2
 
 
 def _tell(done: Checkpoint) -> None:

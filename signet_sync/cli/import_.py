@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from signet_sync.cli import Context, counted, emit, json_option, pass_context, resolve_now
+from signet_sync.contracts.places import display
 
 if TYPE_CHECKING:
     from signet_sync.agent.intake import Intake
@@ -125,7 +126,7 @@ def _document(harness: str, sources: list[Source], done: Intake, skipped: list[d
 def _tell(document: dict[str, Any], path: str | None) -> None:
     if not document["transcripts"]:
         where = path or f"the folder of {document['harness']}"
-        click.echo(f"No transcripts in {where}.")
+        click.echo(f"No transcripts in {display(where)}.")
         return
     written = f"{counted(len(document['segments']), 'segment')} of {counted(document['sessions'], 'session')}"
     click.echo(
@@ -137,7 +138,7 @@ def _tell(document: dict[str, Any], path: str | None) -> None:
     for reason, number in reasons.most_common():
         click.echo(f"  {number:>5}  {reason}")
     for text in document["failed"][:_SHOWN]:
-        click.echo(f"  failed: {text}", err=True)
+        click.echo(f"  failed: {display(text)}", err=True)
     if len(document["failed"]) > _SHOWN:
         click.echo(f"  … and {len(document['failed']) - _SHOWN} more", err=True)
     if document["redactions"]:

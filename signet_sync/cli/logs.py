@@ -28,6 +28,7 @@ _WRITERS = {
 @pass_context
 def logs(context: Context, log: str, follow: bool, lines: int, as_json: bool) -> int:
     """Where the logs are, and the last lines of one: of the agent, of the intake of transcripts, of failed hooks."""
+    from signet_sync.agent.workspace import require_root
     from signet_sync.errors import UsageError
 
     path = _path(context, log)
@@ -42,6 +43,7 @@ def logs(context: Context, log: str, follow: bool, lines: int, as_json: bool) ->
     try:
         handle = open(path, encoding="utf-8", errors="replace")  # noqa: SIM115 - followed for as long as a person likes
     except FileNotFoundError:
+        require_root(context.root)
         raise UsageError("nothing was logged yet", path=path, hint=_WRITERS[log], code="no-log") from None
     with handle:
         click.echo("".join(deque(handle, maxlen=lines)), nl=False)

@@ -55,7 +55,7 @@ def mcp(context: Context, agent: str, scope: str, read_only: bool, http: bool, p
     from signet_sync.mcp_server.server import made
 
     context.log_to_person()
-    memory = Memory(context.place(), agent, shared=scope == "shared", read_only=read_only)
+    memory = Memory(context.place(anyway=True), agent, shared=scope == "shared", read_only=read_only)
     if http:
         return _over_http(context, memory, port or 0)
     from signet_sync.mcp_server import standard_streams

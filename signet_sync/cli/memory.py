@@ -127,7 +127,7 @@ def forget(context: Context, memory: str, purge_history: bool, agent: str, now: 
     if done.pending:
         click.secho("  some bytes of it could not be deleted yet, every pass tries again", fg="yellow")
     if done.purged is not None:
-        say_purged(done.purged)
+        say_purged(done.purged, f"forget {done.id}")
     elif done.git_history == "contains":
         click.secho("  the workspace's git history has older pages, which may still show it", fg="yellow")
         click.secho(f"  to rewrite it: signet-sync forget {done.id} --purge-history", fg="yellow")

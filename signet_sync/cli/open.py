@@ -9,6 +9,7 @@ import click
 from signet_sync.agent.asking import count_artifacts, reading
 from signet_sync.agent.opening import describe, newest_paths, running
 from signet_sync.cli import Context, agent_option, counted, emit, json_option, pass_context
+from signet_sync.contracts.places import display
 
 
 @click.command("open")
@@ -48,10 +49,10 @@ def open_(context: Context, session: str, wanted: str | None, agent: str, as_jso
 
 
 def _show(document: dict[str, Any]) -> None:
-    click.secho(document["session_key"] or document["session_id"], bold=True)
-    click.echo(f"  {document['sentence']}")
+    click.secho(display(document["session_key"] or document["session_id"]), bold=True)
+    click.echo(f"  {display(document['sentence'])}")
     for label in ("session_id", "session_token", "project", "harness"):
-        click.echo(f"  {label.replace('_', ' ')}: {document[label] or '–'}")
+        click.echo(f"  {label.replace('_', ' ')}: {display(document[label] or '–')}")
     for number, segment in enumerate(document["segments"], 1):
         ended = segment["ended_at"]
         told = f", ended {ended}" if ended and ended != segment["captured_at"] else ""

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from signet_sync.agent.asking import reading
+from signet_sync.agent.asking import catch_up, reading
 from signet_sync.cli import Context, agent_option, emit, json_option, now_option, pass_context, resolve_now
 
 if TYPE_CHECKING:
@@ -31,6 +31,7 @@ def recall(context: Context, query: tuple[str, ...], limit: int, agent: str, now
 
     instant = resolve_now(now)
     words = " ".join(query)
+    catch_up(context.place(), agent)
     with reading(context.place()) as database:
         hits = agent_recall.recall(database, words, agent_id=agent, limit=limit)
     agent_recall.note(context.place(), agent, words, hits, instant)

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 @click.option("--index-only", is_flag=True, help="Touch nothing but the database (CI).")
 @click.option("--agent", metavar="ID", help="Report this agent only.")
 @click.option("--strict", is_flag=True, help="Exit 1 where problems were found.")
-@click.option("--accept-removals", is_flag=True, help="Believe that files are gone for good, however many.")
+@click.option("--accept-removals", is_flag=True, help="Accept that files are gone for good, however many.")
 @now_option
 @json_option
 @pass_context
@@ -56,7 +56,8 @@ def reindex(
     if document["halted"]:
         return 5
     counts = document["counts"]
-    return 1 if strict and (counts["invalid"] or counts["violation"] or counts["tombstoned"]) else 0
+    wrong = counts["invalid"] or counts["violation"] or counts["tombstoned"] or document["entity_drift"]
+    return 1 if strict and wrong else 0
 
 
 def _take_spool(context: Context, workspace: Workspace) -> bool:
@@ -101,6 +102,9 @@ def show(document: dict[str, Any]) -> None:
         click.secho(f"  pages and manifests are held back: {document['held']}", fg="yellow")
         click.echo("    decide with projection.takeover = true in signet-sync.toml, or stop that daemon")
     show_problems(document["problems"], document["notes"])
+    for one in document["entity_drift"]:
+        click.echo("  " + click.style(f"entity {one['code']}", fg="red") + f"  {one['path']}")
+        click.echo(f"    {one['message']} → signet-sync entity drift")
 
 
 def show_problems(problems: list[dict[str, str]], notes: list[dict[str, str]], *, limit: int = 40) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from dataclasses import asdict
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -22,9 +22,12 @@ from signet_sync.cli import (
 from signet_sync.contracts.places import display
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from signet_sync.agent.purge import Done
     from signet_sync.agent.removal import Removal, Removed, Undo
     from signet_sync.agent.workspace import Workspace
+    from signet_sync.errors import UsageError
     from signet_sync.vault.purge import Begun
 
 
@@ -33,6 +36,11 @@ if TYPE_CHECKING:
 @click.option("--reason", help="Why; stands in the tombstone.")
 @click.option("--dry-run", is_flag=True, help="List what would go.")
 @click.option("--yes", is_flag=True, help="Do not ask.")
+@click.option(
+    "--quoting",
+    type=click.Choice(["redact", "keep"]),
+    help="Where other sessions quote it: take the passages out of their files, or leave them.",
+)
 @click.option(
     "--purge-history", is_flag=True, help="Rewrite the workspace's git history, too: no object of it keeps a word."
 )
@@ -49,6 +57,7 @@ def remove(
     reason: str | None,
     dry_run: bool,
     yes: bool,
+    quoting: str | None,
     purge_history: bool,
     undo: bool,
     agent: str,
@@ -57,15 +66,22 @@ def remove(
 ) -> int:
     """Remove a session to the last byte: an id covers that session, a key or token all of its sessions.
 
+    Other sessions of the agent may hold passages of it: words that it said and nobody before. Their files are listed
+    (quoted_in), and nothing is removed until --quoting says what becomes of them: redact puts [REDACTED:removed] in
+    the place of each passage, with a new hash and seal; keep leaves them. Code and what tools gave back do not count,
+    nor does what stands in many sessions.
+
     --purge-history rewrites every commit that holds it, empties the reflogs and deletes every object that nothing
     needs any more; hashes change, and what you pushed or cloned is yours to clean. What people wrote and quotes the
-    session stays, and is named. A session that was removed earlier is purged all the same: give its key, token or id.
+    session stays, and is named. Where the history cannot be rewritten, the session is removed all the same, and the
+    answer says why and what to do. One that was removed earlier is purged all the same: give its key, token or id.
 
     --undo takes the session's name off the list of what must not come back, here and on every machine that the vault is
     synced to. It brings nothing back by itself: put the files into memory/ again (a backup of yours, git, another
     machine), or let the harness's transcript be read again, and they are indexed. An id lifts that session, a key or
     token all of its sessions.
     """
+    from signet_sync.agent import quoting as quotes
     from signet_sync.agent import removal
     from signet_sync.agent.asking import require_index
     from signet_sync.agent.workspace import opened
@@ -73,9 +89,9 @@ def remove(
 
     if undo and (reason is not None or purge_history):
         raise click.UsageError("--undo goes with neither --reason nor --purge-history")
+    if undo and quoting is not None:
+        raise click.UsageError("--undo goes without --quoting")
     reason = sanitize_line(reason or "") or None  # a blank one is none
-    if reason is None and not (dry_run or undo or purge_history):
-        raise click.UsageError(_NO_REASON)
     instant = resolve_now(now)
     if dry_run:
         require_index(context.place())
@@ -83,21 +99,37 @@ def remove(
         if undo:
             return _undo(context, workspace, agent, session, dry_run=dry_run, yes=yes, as_json=as_json)
         if not dry_run:
-            _refresh(workspace, instant)
+            refresh(workspace, instant)
         plans = removal.plan(workspace, agent, session, purge_history=purge_history)
+        quoted = quotes.quoted(workspace, plans)
         if dry_run:
-            _dry(plans, [removal.preview(workspace, plan, instant) for plan in plans] if purge_history else [], as_json)
+            purges = [removal.preview(workspace, plan, instant) for plan in plans] if purge_history else []
+            _dry(plans, quoted.paths, purges, as_json)
             return 0
         if reason is None and not all(plan.earlier for plan in plans):
             raise click.UsageError(_NO_REASON)
-        _ask(plans, yes, as_json)
-        done = [removal.remove(workspace, plan, reason or "", instant, purge_history=purge_history) for plan in plans]
+        if quoted.paths and quoting is None:
+            raise _quoted(quoted.paths)
+        _ask(plans, quoted.paths if quoting == "redact" else (), yes, as_json)
+        mend = quotes.redact(workspace, quoted, reason or "", instant) if quoting == "redact" else None
+        done = [
+            removal.remove(
+                workspace,
+                plan,
+                reason or "",
+                instant,
+                purge_history=purge_history,
+                quoted_in=quoted.paths,
+                **({} if mend is None else {"mend": mend}),
+            )
+            for plan in plans
+        ]
     documents = [_document(one) for one in done]
     if as_json:
         emit(documents[0] if len(documents) == 1 else {"removals": documents})
     else:
         for one, plan in zip(done, plans, strict=True):
-            _tell(one, earlier=plan.earlier)
+            _tell(one, earlier=plan.earlier, redacted=quoting == "redact")
     return 1 if any(one.pending or is_waiting(one.purged) for one in done) else 0
 
 
@@ -111,12 +143,25 @@ def _document(done: Removed) -> dict[str, object]:
         "removed_rows": done.removed_rows,
         "git_history": done.git_history,
         "foreign": list(done.foreign),
+        "quoted_in": list(done.quoted_in),
         **({} if done.purged is None else {"purged": purged_document(done.purged)}),
         **({"memories": list(done.memories)} if done.memories else {}),
     }
 
 
-def _tell(done: Removed, *, earlier: bool) -> None:
+def _quoted(paths: Sequence[str]) -> UsageError:
+    from signet_sync.errors import UsageError
+
+    shown = ", ".join(paths[:4]) + (f" and {len(paths) - 4} more" if len(paths) > 4 else "")
+    return UsageError(
+        f"it is quoted in {counted(len(paths), 'file')} of other sessions: {shown}; nothing was removed",
+        hint="--quoting redact takes the passages out of them, --quoting keep leaves them; --dry-run lists all",
+        code="quoted",
+        details={"quoted_in": list(paths)},
+    )
+
+
+def _tell(done: Removed, *, earlier: bool, redacted: bool) -> None:
     if earlier:
         click.echo(f"{done.session_token} was removed earlier")
     else:
@@ -125,10 +170,15 @@ def _tell(done: Removed, *, earlier: bool) -> None:
     for path in done.pending:
         click.secho(f"  cannot be deleted yet, every pass tries again: {path}", fg="red")
     if done.purged is not None:
-        say_purged(done.purged)
+        say_purged(done.purged, f"remove {done.session_token}")
     elif done.git_history == "contains":
         click.secho("  the workspace's git history still holds the text; to rewrite it:", fg="yellow")
         click.secho(f"    signet-sync remove {done.session_token} --purge-history", fg="yellow")
+    for path in done.quoted_in:
+        if redacted:
+            click.echo(f"  quoted it, redacted: {path}")
+        else:
+            click.secho(f"  of another session, still quotes it: {path}", fg="yellow")
     for path in done.foreign:
         click.secho(f"  not ours, still holds text of it: {path}", fg="yellow")
     if done.memories:
@@ -188,18 +238,32 @@ def _tell_undo(undo: Undo) -> None:
 
 def purged_document(done: Done) -> dict[str, object]:
     """What a purge did, as JSON tells it."""
-    return {"commits": done.commits, "objects": done.objects, "left": list(done.left), "waiting": done.waiting or None}
+    return {
+        "commits": done.commits,
+        "objects": done.objects,
+        "left": list(done.left),
+        "waiting": done.waiting or None,
+        "refused": done.refused or None,
+        "nothing": done.nothing or None,
+    }
 
 
 def is_waiting(done: Done | None) -> bool:
     """Whether a purge was asked for and is not done."""
-    return done is not None and bool(done.waiting)
+    return done is not None and not done.is_done
 
 
-def say_purged(done: Done) -> None:
-    """Tells a person what a purge did."""
+def say_purged(done: Done, again: str) -> None:
+    """Tells a person what a purge did, and where it was refused how to ask for it `again`."""
     if done.waiting:
         click.secho(f"  the git history still holds the text, every pass tries again: {done.waiting}", fg="red")
+        return
+    if done.refused:
+        click.secho(f"  the git history was not purged: {done.refused}", fg="red")
+        click.secho(f"  then: signet-sync {again} --purge-history", fg="red")
+        return
+    if done.nothing:
+        click.echo(f"  nothing to purge: {done.nothing}")
         return
     click.echo(f"  git history: {counted(done.commits, 'commit')} rewritten, {counted(done.objects, 'object')} deleted")
     for path in done.left:
@@ -209,7 +273,7 @@ def say_purged(done: Done) -> None:
 _NO_REASON = "give a --reason; it stands in the tombstone"
 
 
-def _refresh(workspace: Workspace, instant: int) -> None:
+def refresh(workspace: Workspace, instant: int, what: str = "removed") -> None:
     """The index as the disk is now: nobody agrees to yesterday's list. Raises `Halted` where the files are away."""
     from signet_sync.agent.reconcile import Request, run_pass
     from signet_sync.errors import Halted
@@ -217,13 +281,13 @@ def _refresh(workspace: Workspace, instant: int) -> None:
     outcome = run_pass(workspace, Request(now_us=instant, project=False))
     if outcome.cliff is not None:
         raise Halted(
-            f"nothing can be removed while files are away: {outcome.cliff.message}",
+            f"nothing can be {what} while files are away: {outcome.cliff.message}",
             path="memory",
-            hint="bring memory/ back, then remove; or first: signet-sync reindex --accept-removals",
+            hint="bring memory/ back, then try again; or first: signet-sync reindex --accept-removals",
         )
 
 
-def _dry(plans: list[Removal], purges: list[Begun], as_json: bool) -> None:
+def _dry(plans: list[Removal], quoted_in: Sequence[str], purges: list[Begun | Done], as_json: bool) -> None:
     if as_json:
         emit(
             {
@@ -237,32 +301,57 @@ def _dry(plans: list[Removal], purges: list[Begun], as_json: bool) -> None:
                     }
                     for plan in plans
                 ],
-                **({"purge": [asdict(purge) for purge in purges]} if purges else {}),
+                "quoted_in": list(quoted_in),
+                **({"purge": [would(purge) for purge in purges]} if purges else {}),
             }
         )
         return
     _list(plans)
+    for path in quoted_in:
+        click.echo(f"  of another session, quotes it: {path}")
     for purge in purges:
-        click.echo(
-            f"git history: {counted(purge.commits, 'commit')} would be rewritten, for"
-            f" {counted(purge.versions, 'version')} of files and {counted(purge.messages, 'message')}"
-        )
+        say_would(purge)
     click.echo("nothing was removed (--dry-run)")
+
+
+def say_would(purge: Begun | Done) -> None:
+    """Tells a person what a purge would do."""
+    told = would(purge)
+    if told["refused"] or told["nothing"]:
+        click.echo(f"git history: nothing would be rewritten: {told['refused'] or told['nothing']}")
+        return
+    click.echo(
+        f"git history: {counted(told['commits'], 'commit')} would be rewritten, for"
+        f" {counted(told['versions'], 'version')} of files and {counted(told['messages'], 'message')}"
+    )
+
+
+def would(purge: Begun | Done) -> dict[str, Any]:
+    """What a purge would do, as JSON tells it."""
+    from signet_sync.vault.purge import Begun
+
+    found: dict[str, Any] = {"commits": 0, "versions": 0, "messages": 0, "refused": None, "nothing": None}
+    if isinstance(purge, Begun):
+        return {**found, **asdict(purge)}
+    return {**found, "refused": purge.refused or None, "nothing": purge.nothing or None}
 
 
 def _list(plans: list[Removal]) -> None:
     for plan in plans:
         for ref in plan.sessions:
-            click.secho(f"session {ref.session_id} ({ref.session_token})", bold=True, err=True)
+            click.secho(f"session {display(ref.session_id)} ({ref.session_token})", bold=True, err=True)
         for path in plan.paths:
             click.echo(f"  {path}", err=True)
 
 
-def _ask(plans: list[Removal], yes: bool, as_json: bool) -> None:
+def _ask(plans: list[Removal], redacted: Sequence[str], yes: bool, as_json: bool) -> None:
     if not yes and not as_json and sys.stdin.isatty():
         _list(plans)
+        for path in redacted:
+            click.echo(f"  passages of it go from: {path}", err=True)
     count = sum(len(plan.paths) for plan in plans if not plan.earlier)
-    what = f"remove {counted(count, 'file')} for good?"
+    more = f", and passages of them from {len(redacted)} others" if redacted else ""
+    what = f"remove {counted(count, 'file')}{more} for good?"
     if all(plan.earlier for plan in plans):
         what = "rewrite the history of what was removed earlier?"
     agreed(what, yes=yes, as_json=as_json)

@@ -85,12 +85,12 @@ def take_spool(context: Context, sweep: bool) -> None:
     """Work off what hooks have spooled; the agent and the hooks call this."""
     from loguru import logger
 
-    from signet_sync import log
+    from signet_sync import config, log
     from signet_sync.agent import history, intake
     from signet_sync.agent.projection import now_us
     from signet_sync.agent.workspace import opened
 
-    settings = context.settings()
+    settings, remarks = config.load(context.root, anyway=True)
     with opened(context.root, settings, database=context.chosen_database) as workspace:
         log.set_up(
             settings.log_level,
@@ -99,6 +99,8 @@ def take_spool(context: Context, sweep: bool) -> None:
             keep=settings.log_keep,
             name="intake",
         )
+        for remark in remarks:
+            logger.warning("{}", remark)
         intake.take(workspace, now_us=now_us, sweep=sweep)
         told = len(workspace.events)
         history.close_sessions(workspace, now_us())
@@ -120,7 +122,7 @@ def _write(context: Context, source: str, agent: str | None, as_json: bool, *, k
 
     now_us = resolve_now(None)
     given = session_input(document, now_us=now_us) if kind == "end" else compaction_input(document, now_us=now_us)
-    settings = context.settings()
+    settings = context.settings(anyway=True)
     if asks_anybody(settings):
         context.log_to_person()
     with opened(context.root, settings, database=context.chosen_database) as workspace:

@@ -5,7 +5,9 @@ from __future__ import annotations
 import click
 
 from signet_sync.agent.standing import healthy, standing
+from signet_sync.agent.workspace import require_root
 from signet_sync.cli import Context, emit, json_option, pass_context, status_formats
+from signet_sync.errors import WorkspaceError
 
 
 @click.command()
@@ -37,4 +39,12 @@ def status(context: Context, check: bool, watch: bool, every: float | None, prom
     else:
         for line in status_formats.lines(document):
             click.echo(line)
+    if not document["running"]:
+        # What the state folder knows was told all the same; an agent that lives waits for its workspace.
+        try:
+            require_root(context.root)
+        except WorkspaceError as error:
+            if as_json:  # one document is out, and says why
+                return error.exit_code
+            raise
     return 1 if check and not healthy(document) else 0

@@ -73,12 +73,19 @@ def _problems(document: Mapping[str, Any]) -> Iterator[str]:
     found = _found_wrong(document["counts"])
     if found:
         yield _line("problems", f"{found} → signet-sync violations list, signet-sync check", fg="red")
+    if drifted := _drifted(document):
+        yield _line("" if found else "problems", f"{drifted} → signet-sync entity drift", fg="red")
 
 
 def _found_wrong(counts: Mapping[str, int]) -> str:
     if not (counts["violations"] or counts["invalid"]):
         return ""
     return f"{counted(counts['violations'], 'violation')} · {counts['invalid']} invalid"
+
+
+def _drifted(document: Mapping[str, Any]) -> str:
+    count = document["entity_drift"]
+    return f"{counted(count, 'entity file')} not as recorded" if count else ""
 
 
 def _intake(document: Mapping[str, Any]) -> Iterator[str]:
@@ -114,6 +121,7 @@ def summary(document: Mapping[str, Any]) -> str:
         silent,
         _indexed(document["counts"]),
         _found_wrong(document["counts"]),
+        _drifted(document),
         f"{counted(waiting, 'job')} waiting" if waiting else "",
         f"{counted(document['intake']['given_up'], 'job')} given up" if document["intake"]["given_up"] else "",
         display(document["trouble"] or ""),
@@ -169,6 +177,7 @@ def _counts(document: Mapping[str, Any]) -> Iterator[tuple[str, str, Iterable[_S
     yield "tombstones", "Sessions that were removed for good.", _one(counts["tombstones"])
     yield "violations", "Sealed files that changed or went, and nobody has settled.", _one(counts["violations"])
     yield "invalid", "Files that break the contract.", _one(counts["invalid"])
+    yield "entity_drift", "Entity files that wait for a maintainer.", _one(document["entity_drift"])
     rows = [({"part": part}, count) for part, count in document["rows"].items()]
     yield "rows", "What the database keeps besides what is made of files, by part.", rows
     yield "endings_refused", "Endings of sessions that were refused.", _one(document["intake"]["refused"])

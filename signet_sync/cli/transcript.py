@@ -30,8 +30,9 @@ role  who said it: user, assistant, tool …
 text  what was said
 at    when; ISO 8601, UTC where no zone is given
 
-All lines are kept, or none. Secrets are redacted before anything is written. The turns stay until the
-session's end has been written (signet-sync session end).
+All lines are kept, or none; when the answer comes they are on the disk. Secrets are redacted before anything is
+written. The turns stay until a transcript of the session holds them: a compaction writes what was said so far,
+the session's end puts in what its own transcript lacks, marked as live.
 
 \b
 --session-id says which session it is where the harness has one key for many (agent:main:main):
@@ -60,7 +61,7 @@ def append(context: Context, key: str, session_id: str | None, agent: str, as_js
         context.say("reading turns from the keyboard, one line of JSON each; Ctrl-D ends")
     # Read before anything is opened: a harness may take its time.
     turns = [turn_of(line, number, now_us=now_us) for number, line in _lines(sys.stdin.buffer)]
-    with opened(context.root, context.settings(), database=context.chosen_database) as workspace:
+    with opened(context.root, context.settings(anyway=True), database=context.chosen_database) as workspace:
         answer = live.append(workspace, turns, agent_id=agent, session_key=key, session_id=session_id)
         for text in workspace.events:
             context.say(text)

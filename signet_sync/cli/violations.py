@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
 from signet_sync.cli import Context, agreed, counted, emit, json_option, now_option, pass_context, resolve_now
 
 if TYPE_CHECKING:
+    from signet_sync.agent.violations import Chosen
     from signet_sync.agent.workspace import Workspace
     from signet_sync.index.violations import Batch
+
+_Command = TypeVar("_Command", bound=Callable[..., Any])
 
 
 @click.group()
@@ -26,35 +30,52 @@ def _refreshed(workspace: Workspace, instant: int) -> None:
 
 
 @violations.command("list")
+@click.option("--accepted", is_flag=True, help="Those that went and were accepted; their seals can still be restored.")
 @json_option
 @pass_context
-def list_(context: Context, as_json: bool) -> int:
-    """Every open violation; files that one save changed stand together."""
+def list_(context: Context, accepted: bool, as_json: bool) -> int:
+    """Every open violation; files that one save changed stand together, as a batch."""
     from signet_sync.agent.asking import reading
-    from signet_sync.index.violations import batches
+    from signet_sync.index.violations import accepted_gone, batches
 
     with reading(context.place()) as database:
-        found = batches(database)
+        found = [] if accepted else batches(database)
+        gone = accepted_gone(database)
     if as_json:
-        emit({"violations": [_document(batch) for batch in found]})
+        documents = [one._asdict() for one in gone]
+        emit({"accepted": documents} if accepted else {"violations": [_document(batch) for batch in found]})
+        return 0
+    if accepted:
+        for past in gone:
+            kept = "" if past.restorable else "; its sealed bytes are gone, too"
+            click.echo(f"{past.path}\n    accepted {past.at}: {past.reason}{kept}")
+        click.echo(f"{counted(len(gone), 'file')} accepted as gone")
         return 0
     if not found:
         click.echo("no open violations")
     for batch in found:
-        several = f" ({len(batch.files)} files in one save)" if len(batch.files) > 1 else ""
+        several = f" ({len(batch.files)} files in one save) · --batch {batch.id}" if len(batch.files) > 1 else ""
         click.secho(f"found {batch.found_at}{several}", bold=True)
         for one in batch.files:
             click.echo("  " + click.style(one.code, fg="red") + f"  {one.path}\n    {one.message}")
     if found:
-        click.echo("signet-sync violations show PATH · restore PATH (or --all) · accept PATH --reason …")
+        click.echo("signet-sync violations show PATH · restore PATH · accept PATH --reason …")
+        click.echo("several: a pattern in the place of PATH, --batch ID, --vanished, or --all")
     return 0
 
 
 def _document(batch: Batch) -> dict[str, Any]:
     return {
+        "id": batch.id,
         "found_at": batch.found_at,
         "files": [
-            {"path": one.path, "code": one.code, "message": one.message, "restorable": one.restorable}
+            {
+                "path": one.path,
+                "code": one.code,
+                "message": one.message,
+                "restorable": one.restorable,
+                "acceptable": one.acceptable,
+            }
             for one in batch.files
         ],
     }
@@ -81,69 +102,141 @@ def show(context: Context, path: str, as_json: bool) -> int:
     return 0
 
 
+def _which(function: _Command) -> _Command:
+    """Adds the ways to say which violations are meant."""
+    for decorate in (
+        click.option("--yes", is_flag=True, help="Do not ask, where it is about several."),
+        click.option("--batch", metavar="ID", help="Those of one batch; list shows its id."),
+        click.option("--vanished", is_flag=True, help="Those whose files went."),
+        click.option("--all", "everything", is_flag=True, help="Every open violation."),
+        click.argument("paths", metavar="[PATH|PATTERN]...", nargs=-1),
+    ):
+        function = decorate(function)
+    return function
+
+
+def _chosen(
+    paths: tuple[str, ...], everything: bool, vanished: bool, batch: str | None, *, accepted: bool = False
+) -> Chosen:
+    """What the options say. Raises `click.UsageError` where they say nothing, or two things."""
+    from signet_sync.agent.violations import Chosen
+
+    which = Chosen(paths, everything, vanished, batch, accepted)
+    if accepted and (everything or vanished or batch):
+        raise click.UsageError("--accepted goes with no --all, --vanished or --batch")
+    if not (paths or everything or vanished or batch or accepted):
+        raise click.UsageError("give a PATH or PATTERN, --batch ID, --vanished, or --all")
+    if everything and (paths or vanished or batch):
+        raise click.UsageError("--all goes with no PATH, --vanished or --batch")
+    return which
+
+
+def _agree(workspace: Workspace, which: Chosen, does: str, *, yes: bool, as_json: bool) -> list[str]:
+    """The paths that are meant, agreed to by a person where it is not one that was named."""
+    from signet_sync.agent.violations import chosen
+
+    paths = chosen(workspace.database, which)
+    if paths and not which.is_one:
+        agreed(f"{does.format(counted(len(paths), 'file'))}?", yes=yes, as_json=as_json)
+    return paths
+
+
+def _say_failed(what: str, failed: dict[str, str]) -> None:
+    for path, why in failed.items():
+        click.secho(f"not {what} {path}: {why}", fg="red")
+
+
 @violations.command()
-@click.argument("path", required=False)
-@click.option("--all", "everything", is_flag=True, help="Restore every open violation.")
-@click.option("--yes", is_flag=True, help="Do not ask.")
+@_which
+@click.option("--accepted", is_flag=True, help="Those that went and were accepted.")
 @now_option
 @json_option
 @pass_context
-def restore(context: Context, path: str | None, everything: bool, yes: bool, now: str | None, as_json: bool) -> int:
-    """Write the sealed bytes back."""
+def restore(
+    context: Context,
+    accepted: bool,
+    paths: tuple[str, ...],
+    everything: bool,
+    vanished: bool,
+    batch: str | None,
+    yes: bool,
+    now: str | None,
+    as_json: bool,
+) -> int:
+    """Write the sealed bytes back; what is no file is moved away whole and kept.
+
+    A PATTERN (* ? [ ]) means every open violation that it fits, by its name or, with a slash in it, by its path. Files
+    whose absence was accepted come back by PATH or --accepted. Trouble with one of several is told, and the rest goes
+    on; the same command again takes up what is left.
+    """
     from signet_sync.agent import violations as agent
     from signet_sync.agent.reconcile import Request, run_pass
     from signet_sync.agent.workspace import opened
-    from signet_sync.errors import UsageError
 
-    if (path is None) == (not everything):
-        raise click.UsageError("give one PATH, or --all")
-    instant = resolve_now(now)
-    failed: list[str] = []
+    which, instant = _chosen(paths, everything, vanished, batch, accepted=accepted), resolve_now(now)
     with opened(context.root, context.settings(), database=context.chosen_database) as workspace:
         _refreshed(workspace, instant)
-        paths = [v.path for batch in agent.listed(workspace) for v in batch] if everything else [path or ""]
-        if everything and paths:
-            agreed(f"restore {counted(len(paths), 'file')} to the sealed content?", yes=yes, as_json=as_json)
-        restored = []
-        for one in paths:
-            try:
-                agent.restore(workspace, one)
-            except UsageError as error:
-                if not everything:
-                    raise
-                failed.append(f"{one}: {error.message}")
-                continue
-            restored.append(one)
+        wanted = _agree(workspace, which, "restore {} to the sealed content", yes=yes, as_json=as_json)
+        if which.is_one:
+            kept = agent.restore(workspace, wanted[0], instant)
+            settled = agent.Settled(wanted, {} if kept is None else {wanted[0]: kept})
+        else:
+            settled = agent.restore_all(workspace, wanted, instant)
         run_pass(workspace, Request(now_us=instant))
     if as_json:
-        emit({"restored": restored, "failed": failed})
+        failed = [f"{path}: {why}" for path, why in settled.failed.items()]
+        emit({"restored": settled.done, "failed": failed, "kept": settled.kept})
     else:
-        for one in restored:
+        for one in settled.done:
             click.echo(f"restored {one}")
-        for line in failed:
-            click.secho(f"not restored {line}", fg="red")
-    return 1 if failed else 0
+            if one in settled.kept:
+                click.echo(f"  what stood there is kept as {settled.kept[one]}")
+        _say_failed("restored", settled.failed)
+    return 1 if settled.failed else 0
 
 
 @violations.command()
-@click.argument("path")
-@click.option("--reason", required=True, help="Why the new content is right; kept with the seal.")
+@_which
+@click.option("--reason", required=True, help="Why it is right as it is; kept with the seal.")
 @now_option
 @json_option
 @pass_context
-def accept(context: Context, path: str, reason: str, now: str | None, as_json: bool) -> int:
-    """Seal what the file holds now."""
+def accept(
+    context: Context,
+    paths: tuple[str, ...],
+    everything: bool,
+    vanished: bool,
+    batch: str | None,
+    yes: bool,
+    reason: str,
+    now: str | None,
+    as_json: bool,
+) -> int:
+    """Seal what the file holds now; of one that went, settle that it is gone.
+
+    The seal of a file that went stays: violations list --accepted shows it, and restore PATH brings it back. A PATTERN
+    means what it does for restore, and trouble with one of several is told likewise.
+    """
     from signet_sync.agent import violations as agent
     from signet_sync.agent.reconcile import Request, run_pass
     from signet_sync.agent.workspace import opened
 
-    instant = resolve_now(now)
+    which, instant = _chosen(paths, everything, vanished, batch), resolve_now(now)
     with opened(context.root, context.settings(), database=context.chosen_database) as workspace:
         _refreshed(workspace, instant)
-        agent.accept(workspace, path, reason, instant)
-        run_pass(workspace, Request(now_us=instant, reread=frozenset({path})))
+        wanted = _agree(workspace, which, "accept {} as they are", yes=yes, as_json=as_json)
+        if which.is_one:
+            agent.accept(workspace, wanted[0], reason, instant)
+            settled = agent.Settled(wanted)
+        else:
+            settled = agent.accept_all(workspace, wanted, reason, instant)
+        run_pass(workspace, Request(now_us=instant, reread=frozenset(settled.done)))
     if as_json:
-        emit({"accepted": path, "reason": reason})
+        told = settled.done[0] if which.is_one else settled.done
+        failed = [f"{path}: {why}" for path, why in settled.failed.items()]
+        emit({"accepted": told, "reason": reason, "failed": failed})
     else:
-        click.echo(f"accepted {path}")
-    return 0
+        for one in settled.done:
+            click.echo(f"accepted {one}")
+        _say_failed("accepted", settled.failed)
+    return 1 if settled.failed else 0

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Annotated, Any, ClassVar, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, PlainValidator, ValidationError
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, PlainValidator, ValidationError
 from pydantic_core import PydanticCustomError
 
 from signet_sync.contracts.bodies import HASH_SCOPE, js_trim
-from signet_sync.contracts.names import TOKEN
+from signet_sync.contracts.names import TOKEN, is_artifact_path
 from signet_sync.contracts.records import TOMBSTONE_VERSION, FieldProblem, Instant, Record, digest_of
 from signet_sync.contracts.timestamps import parse_instant
 
@@ -226,6 +226,11 @@ class Manifest(_Record):
         )
 
 
+def _artifacts(paths: tuple[str, ...]) -> tuple[str, ...]:
+    """Only artifacts are removed: of what else a file or a bundle names, nothing is kept."""
+    return tuple(path for path in paths if is_artifact_path(path))
+
+
 class Tombstone(_Record):
     """A removed session: no content, no sentence, no project (contracts, *Tombstones*)."""
 
@@ -234,7 +239,7 @@ class Tombstone(_Record):
     session_token: Annotated[str, PlainValidator(_token)]
     removed_at: InstantField
     reason: Text
-    removed_paths: Texts = ()
+    removed_paths: Annotated[Texts, AfterValidator(_artifacts)] = ()
     tombstone_version: Count = TOMBSTONE_VERSION
     session_ids: Texts = ()
 

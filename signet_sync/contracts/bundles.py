@@ -19,8 +19,8 @@ from pydantic import BaseModel, ConfigDict, Field, StringConstraints, Validation
 from pydantic.functional_validators import AfterValidator
 
 from signet_sync.contracts.identities import AGENT_ID
-from signet_sync.contracts.names import TOKEN, artifact_name
-from signet_sync.contracts.places import MEMORY
+from signet_sync.contracts.names import TOKEN, is_artifact_path
+from signet_sync.contracts.places import storable
 from signet_sync.contracts.sanitizer import sanitize_line, sanitize_transcript_v2
 from signet_sync.contracts.timestamps import iso, parse_instant
 
@@ -34,13 +34,17 @@ Stored = dict[str, Any]  # a row as SQLite holds it
 
 
 class BundleProblem(ValueError):
-    """A line is not what it should be; `line` counts from 1, `cut` says that the end of the file is missing."""
+    """A line is not what it should be; `line` counts from 1, `cut` says that the end of the file is missing.
 
-    def __init__(self, line: int, message: str, *, cut: bool = False) -> None:
+    `newer` says that a newer signet-sync wrote the file.
+    """
+
+    def __init__(self, line: int, message: str, *, cut: bool = False, newer: bool = False) -> None:
         super().__init__(message)
         self.line = line
         self.message = message
         self.cut = cut
+        self.newer = newer
 
 
 def _plain(text: str) -> str:
@@ -56,8 +60,7 @@ def _instant(text: str) -> str:
 
 
 def _artifact(path: str) -> str:
-    where, _, name = path.rpartition("/")
-    if where != MEMORY or artifact_name(name) is None:
+    if not is_artifact_path(path):
         raise ValueError("is not the path of an artifact")
     return path
 
@@ -88,6 +91,7 @@ Count = Annotated[int, Field(ge=0, lt=2**63)]
 Micros = Annotated[int, Field(ge=0, lt=253_402_300_800_000_000)]  # up to the year 9999
 # Words that somebody said: nothing reaches a row before the sanitizer, wherever it comes from.
 Said = Annotated[str, AfterValidator(_plain), AfterValidator(sanitize_line)]
+Outside = Annotated[str, AfterValidator(_plain), AfterValidator(storable)]
 Body = Annotated[str, AfterValidator(_plain), AfterValidator(sanitize_transcript_v2)]
 
 
@@ -118,7 +122,7 @@ class Removal(_Strict):
     session_token: Token
     removed_at: When
     reason: Said
-    removed_paths: list[Text]
+    removed_paths: list[Artifact]
     session_ids: list[Text] | None = None
 
 
@@ -126,7 +130,7 @@ class Accesses(_Strict):
     """How often an artifact was asked for."""
 
     agent_id: Agent
-    source_path: Text
+    source_path: Artifact
     accesses: Count
     last_accessed_at: When
 
@@ -149,13 +153,13 @@ class Capture(_Strict):
     """A transcript of a harness that was read; a path below the home folder begins with `~/`."""
 
     harness: Text
-    path: Text
-    session_id: Text
+    path: Outside
+    session_id: Outside
     size: Number
     mtime_ns: Number
     agent_id: Agent | Literal[""]
-    outcome: Text
-    conversation: Text
+    outcome: Said
+    conversation: Outside
     at: When
 
 
@@ -249,10 +253,22 @@ class Chain(_Strict):
     events: Count
 
 
-class Mark(_Strict):
-    """That a memory was forgotten (its hash), or why a changed file was accepted."""
+class HandedTurn(_Strict):
+    """A turn of a session that still runs, as it was handed over."""
 
-    key: Annotated[str, StringConstraints(pattern=r"^(?:gone:[0-9a-f]{32}|accepted:memory/[^/]+)$")]
+    agent_id: Agent
+    session_key: Text
+    session_id: Text
+    turn: Count
+    role: Said
+    content: Body
+    at: When
+
+
+class Mark(_Strict):
+    """That a memory was forgotten (its hash), or why a changed file was accepted, or one redacted."""
+
+    key: Annotated[str, StringConstraints(pattern=r"^(?:gone:[0-9a-f]{32}|(?:accepted|redacted):memory/[^/]+)$")]
     value: Said
 
 
@@ -270,6 +286,7 @@ ROWS: dict[str, type[_Strict]] = {
     "dream_sweeps": Sweep,
     "memory_promotions": Promotion,
     "garden_chain": Chain,
+    "session_transcripts": HandedTurn,
     MARKS: Mark,
 }
 # Columns that hold JSON, and whether letters beyond ASCII are escaped in them.
@@ -377,6 +394,10 @@ def _told(table: str, values: Stored) -> Stored:
             told[column] = json.loads(value)
     if table == "memories":
         told["private"] = bool(values["private"])
+    if table == "memory_artifact_tombstones":  # what an older version took in of others
+        told["removed_paths"] = [
+            path for path in told["removed_paths"] if isinstance(path, str) and is_artifact_path(path)
+        ]
     if isinstance(values.get("packed"), bytes):
         told["packed"] = base64.b64encode(values["packed"]).decode("ascii")
     return told
@@ -426,6 +447,10 @@ def _document(number: int, line: bytes) -> dict[str, Any]:
 def _header(document: dict[str, Any]) -> Header:
     if document.get("format") != FORMAT:
         raise BundleProblem(1, "it is not the first line of a bundle")
+    version = document.get("version")
+    if isinstance(version, int) and version > VERSION:
+        message = f"a newer signet-sync wrote the bundle (version {version}, this one knows {VERSION})"
+        raise BundleProblem(1, message, newer=True)
     try:
         return Header.model_validate(document)
     except ValidationError as error:

@@ -4,27 +4,100 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from hashlib import sha256
 
+from signet_sync.contracts.bodies import js_trim, utf8, well_formed
 from signet_sync.contracts.places import DEFAULT_AGENT
 from signet_sync.errors import UsageError
 
 AGENT_ID = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}", re.ASCII)
-KEY_LIMIT = 12_000
+VALUE_LIMIT = 16_000  # characters
+NAME_BYTES = 24_000  # of an id or a key as frontmatter has it, whose head holds 64 KiB in all
 # A session that never was: `doctor` calls hooks with it, and no job is made of it.
 TRIAL = "signet-sync-doctor"
 # What keeps hooks from doing anything: we started the harness ourselves, or a person wants them silent.
 GUARDS = ("SIGNET_SYNC_CHILD", "SIGNET_BYPASS", "SIGNET_NO_HOOKS")
-_CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
+# Ids of most harnesses, and what is too short for a secret: nothing of them changes, and hooks are in a hurry.
+_PLAIN = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}|ses_[0-9A-Za-z]{26}|[\w.-]{1,15}", re.ASCII)
+_MOST_LOOKS = 8
 
 
 def is_session_id(value: object) -> bool:
-    """Whether this may be the id of a session: a text of 1 to 12,000 characters, none of them a control character."""
-    return isinstance(value, str) and len(value) <= KEY_LIMIT and bool(value.strip()) and not _CONTROL.search(value)
+    """Whether this may be the id of a session as it is kept: any text that is not blank, and that a row can hold."""
+    return isinstance(value, str) and bool(js_trim(value)) and value == _storable(value)
 
 
 def is_project(value: object) -> bool:
-    """Whether this may be a session's project: an absolute path of at most 4,000 characters, no control characters."""
-    return isinstance(value, str) and value.startswith("/") and len(value) <= 4_000 and not _CONTROL.search(value)
+    """Whether this may be a session's project: an absolute path, whatever it holds."""
+    return isinstance(value, str) and value.startswith("/")
+
+
+def session_name(text: str) -> str:
+    """The id or key of a session as it is kept: exact, but for secrets and for what is too long.
+
+    What is changed ends in a hash of what it was, so that two sessions never become one. Its own result gives itself.
+    """
+    if _PLAIN.fullmatch(text):
+        return text
+    for _ in range(_MOST_LOOKS):  # of what a cut leaves something may look like a secret
+        before, text = text, _without_secrets(text)
+        if text != before and text != _storable(before):
+            text = f"{text}#{_hash(before)}"
+        text = _cut_name(text)
+        if text == before:
+            break
+    return text
+
+
+def session_value(text: str) -> str:
+    """A project or a harness as it is kept: exact, but for secrets and for what is beyond 16,000 characters."""
+    for _ in range(_MOST_LOOKS):
+        before, text = text, _without_secrets(text)[:VALUE_LIMIT]
+        if text == before:
+            break
+    return text
+
+
+def written_size(text: str) -> int:
+    """How many bytes a text takes in frontmatter, its quotes left out."""
+    from signet_sync.contracts.frontmatter import scalar_text
+
+    return len(utf8(scalar_text(text))) - 2
+
+
+def cut_to(text: str, size: int) -> str:
+    """The longest beginning of a text that takes at most `size` bytes in frontmatter."""
+    if len(text) * 6 <= size or written_size(text) <= size:
+        return text
+    low, high = 0, min(len(text), size)
+    while low < high:
+        middle = (low + high + 1) // 2
+        low, high = (middle, high) if written_size(text[:middle]) <= size else (low, middle - 1)
+    return text[:low]
+
+
+def _storable(text: str) -> str:
+    """What UTF-8 and SQLite can hold: no lone surrogate, no NUL."""
+    return well_formed(text).replace("\0", "\ufffd")
+
+
+def _without_secrets(text: str) -> str:
+    from signet_sync.contracts.sanitizer import redact, sanitize_line, sanitize_line_counted
+
+    exact = redact(_storable(text))[0]
+    # One that control characters take apart is seen without them only.
+    return sanitize_line(text) if sanitize_line_counted(exact)[1] else exact
+
+
+def _cut_name(text: str) -> str:
+    if len(text) <= VALUE_LIMIT and (len(text) * 6 <= NAME_BYTES or written_size(text) <= NAME_BYTES):
+        return text
+    tail = f"#{_hash(text)}"
+    return cut_to(text[: VALUE_LIMIT - len(tail)], NAME_BYTES - len(tail)) + tail
+
+
+def _hash(text: str) -> str:
+    return sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:16]
 
 
 def agent_for(project: str | None, environ: Mapping[str, str], projects: Sequence[str]) -> str:

@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import Any
 
-from signet_sync.contracts.bodies import js_trim, utf8
-from signet_sync.contracts.frontmatter import scalar_text
-from signet_sync.contracts.identities import AGENT_ID, KEY_LIMIT
+from signet_sync.contracts.bodies import js_trim
+from signet_sync.contracts.identities import AGENT_ID, cut_to, session_name, session_value, written_size
 from signet_sync.contracts.timestamps import iso, parse_instant
-from signet_sync.contracts.tokens import derive_token
 from signet_sync.errors import UsageError
 
-TEXT_LIMIT = 4_000
-HEAD_TEXTS = 48_000  # bytes as written; the head of a file may hold 64 KiB
-_CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
+# Bytes that id, key, project and harness may take: the head of a file may hold 64 KiB, and the sentence is in it, too.
+HEAD_TEXTS = 52_000
 _TEXTS = ("session_key", "project", "harness", "captured_at", "started_at", "ended_at", "idempotency_key")
 
 
@@ -35,19 +31,18 @@ class _Identity:
     memory_sentence: str | None = None
     idempotency_key: str | None = None
 
-    @property
-    def token(self) -> str:
-        """The session's token."""
-        return derive_token(self.agent_id, self.session_key, self.session_id)
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SessionInput(_Identity):
-    """The end of a session; `transcript` is all of it so far, or with `tail` the turns since its last ending."""
+    """The end of a session; `transcript` is all of it so far, or with `tail` the turns since its last ending.
+
+    `more`: the rest of it follows as an ending of its own, so that nobody knows yet what it lacks.
+    """
 
     transcript: str
     summary: str | None = None
     tail: bool = False
+    more: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,7 +57,7 @@ def session_input(document: object, *, now_us: int) -> SessionInput:
 
     Raises `UsageError` (`input-invalid`, `agent-invalid`) that names the field and what it must be.
     """
-    given = _mapping(document, {f.name for f in fields(SessionInput)} - {"tail"} | {"transcript_is"})
+    given = _mapping(document, {f.name for f in fields(SessionInput)} - {"tail", "more"} | {"transcript_is"})
     scope = given.get("transcript_is")
     if scope not in (None, "whole", "tail"):
         raise _bad("transcript_is", 'must be "whole" or "tail"')
@@ -81,6 +76,27 @@ def compaction_input(document: object, *, now_us: int) -> CompactionInput:
     if not body.strip():
         raise _bad("compaction", "is empty: there is nothing to keep")
     return CompactionInput(**_identity(given, now_us), compaction=body)
+
+
+def kept(given: SessionInput | CompactionInput) -> dict[str, str | None]:
+    """Id, key, project and harness as they are written: exact, but for secrets and for what is too long.
+
+    Id and key are cut each by itself, for they name the session; project and harness share what these leave.
+    """
+    names = {name: session_name(text) if (text := getattr(given, name)) else None for name in _NAMES}
+    room = HEAD_TEXTS - sum(written_size(name) for name in names.values() if name)
+    values = {name: session_value(text) or None if (text := getattr(given, name)) else None for name in _VALUES}
+    sizes = sorted(written_size(value) for value in values.values() if value)
+    if sum(sizes) > room:
+        # The smaller one may leave the larger one more than a half.
+        most = max(room - sizes[0], room // 2)
+        # A cut may leave what looks like a secret.
+        cut = {name: session_value(cut_to(value, most)) if value else None for name, value in values.items()}
+        values = {name: cut_to(value, most) or None if value else None for name, value in cut.items()}
+    return {**names, **values}
+
+
+_NAMES, _VALUES = ("session_id", "session_key"), ("project", "harness")
 
 
 def _mapping(document: object, known: set[str]) -> Mapping[str, Any]:
@@ -119,14 +135,8 @@ def _identity(given: Mapping[str, Any], now_us: int) -> dict[str, Any]:
         values[name] = value if value is not None and js_trim(value) else None
     for name in ("session_id", "session_key", "project", "harness", "idempotency_key"):
         text = values[name] or ""
-        if _CONTROL.search(text):
-            raise _bad(name, "holds control characters")
-        limit = KEY_LIMIT if name in ("session_id", "session_key") else TEXT_LIMIT
-        if len(text) > limit:
-            raise _bad(name, f"is longer than {limit:,} characters")
-    heads = [values[name] or "" for name in ("session_id", "session_key", "project", "harness")]
-    if sum(len(utf8(scalar_text(text))) for text in heads) > HEAD_TEXTS:
-        raise _bad("session_id", f"with session_key, project and harness takes more than {HEAD_TEXTS:,} bytes")
+        if "\0" in text:
+            raise _bad(name, "holds a NUL character")
     for name in ("captured_at", "started_at", "ended_at"):
         values[name] = _instant(name, values[name], now_us)
     values["memory_sentence"] = _optional_body(given, "memory_sentence")

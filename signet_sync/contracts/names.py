@@ -6,6 +6,8 @@ import re
 from dataclasses import dataclass
 from typing import Literal
 
+from signet_sync.contracts.places import MEMORY
+
 Kind = Literal["summary", "transcript", "compaction", "manifest"]
 IMMUTABLE_KINDS: frozenset[str] = frozenset({"summary", "transcript", "compaction"})
 
@@ -60,6 +62,12 @@ def artifact_name(name: str) -> ArtifactName | None:
     if match is None or has_conflict_mark(match[1]):
         return None
     return ArtifactName(match[1], match[2], match[3])
+
+
+def is_artifact_path(path: str) -> bool:
+    """Whether a path relative to the workspace is that of an artifact."""
+    folder, _, name = path.rpartition("/")
+    return folder == MEMORY and artifact_name(name) is not None
 
 
 def matches_scan_rule(name: str) -> bool:

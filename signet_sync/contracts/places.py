@@ -65,6 +65,19 @@ def display(path: str) -> str:
     return "".join(c if c.isprintable() else _escape(c) for c in path)
 
 
+def storable(path: str) -> str:
+    """A path outside the workspace, or a name, as a row may hold it: a secret in it redacted, told apart by a hash.
+
+    The same path gives the same text, and its own text gives itself.
+    """
+    from hashlib import sha256
+
+    from signet_sync.contracts.sanitizer import sanitize_line  # hooks import this module, and have no time for it
+
+    clean = sanitize_line(path)
+    return path if clean == path else f"{clean}#{sha256(path.encode('utf-8', 'surrogatepass')).hexdigest()[:16]}"
+
+
 def _escape(character: str) -> str:
     if "\udc80" <= character <= "\udcff":  # a byte that is not UTF-8, as `os.fsdecode` carries it
         return f"\\x{ord(character) - 0xDC00:02x}"

@@ -100,6 +100,11 @@ def _without_controls(text: str) -> str:
     return well_formed(text.translate(_REPLACED))
 
 
+def without_controls(text: str) -> str:
+    """The text as its secrets are looked for: without control characters, newlines as LF."""
+    return _without_controls(text)
+
+
 def sanitize_counted(text: str) -> tuple[str, dict[str, int]]:
     """What `sanitize_transcript_v2` gives, and how often each rule replaced something."""
     # Blanks that go could uncover a value: the body is normalised before, and a mark leaves no blank at a line's end.

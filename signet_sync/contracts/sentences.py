@@ -238,21 +238,66 @@ def flatten(text: str, limit: int = 1000) -> str:
     """Text as it may be shown on a page: one line that can forge no row, link, heading or marker.
 
     Control characters become blanks, bidi overrides and what nobody sees go, `[[ ]] <!-- -->` and what else a Markdown
-    reader would act on (links, images, HTML, Obsidian's `%%` and `$$`) are taken apart, backticks become quotes.
+    reader would act on (links, images, footnotes, HTML, struck text, Obsidian's `%%` and `$$`) are taken apart,
+    backticks become quotes. What would be a tag, a highlight or a formula gets the wide form of its sign: `＃tag`;
+    issues (`#12`) and addresses of the web stay.
     """
     if not text.isprintable():
         text = _INVISIBLE.sub("", _CONTROL.sub(" ", text))
         text = text.encode("utf-8", "replace").decode("utf-8")
     if "[" in text or "]" in text:
         text = re.sub(r"\[(?=\[)", "[ ", text)
-        text = re.sub(r"\](?=[\](])|!(?=\[)", r"\g<0> ", text)
+        text = re.sub(r"\](?=[\](])|[!^](?=\[)", r"\g<0> ", text)
     if "--" in text or "`" in text:
         text = text.replace("`", "'").replace("<!--", "<! --").replace("-->", "-- >")
-    if "<" in text or "%%" in text or "$$" in text:
-        text = re.sub(r"%(?=%)|\$(?=\$)", r"\g<0> ", re.sub(r"<(?=[A-Za-z/?]|![A-Za-z\[])", "‹", text))
+    if "<" in text or "%%" in text or "~~" in text:
+        text = re.sub(r"%(?=%)|(?<!~)~(?=~(?!~))", r"\g<0> ", re.sub(r"<(?=[A-Za-z/?]|![A-Za-z\[])", "‹", text))
+    if "#" in text:
+        text = _SIGNS.sub(_without_tag, text)
+    if "$" in text:
+        text = _without_formulas(text)
+    if "==" in text and _is_highlighted(text):
+        text = text.replace("==", "＝＝")
     if "  " in text or text[:1] == " " or text[-1:] == " " or not text.isascii():
         text = " ".join(text.split())
-    return text if len(text) <= limit else text[: limit - 1].rstrip() + "…"
+    return text if len(text) <= limit else text[: limit - 1].rstrip(" #$=~") + "…"
+
+
+# What Obsidian takes for a tag holds something other than digits; inside an address nothing is one.
+_SIGNS = re.compile(
+    r"https?://[\w-]++(?:\.[\w-]++)++[^\s<>]*+"
+    r"|(?P<behind>[0-9A-Za-z]?)(?P<signs>#++)"
+    r"(?:(?=[0-9]*+[^\s0-9\u2000-\u206f\u2e00-\u2e7f'!\"#$%&()*+,.:;<=>?@^`{|}~\[\]\\])(?P<tag>))?"
+)
+_OPENING_HIGHLIGHT = re.compile(r"==[^\s=]")
+_CLOSING_HIGHLIGHT = re.compile(r"[^\s=]==")
+_LONE_HIGHLIGHT = re.compile(r"(?<!\S)==[^\s=]|[^\s=]==(?!\S)")
+_OPENING_DOLLAR = re.compile(r"\$(?=\S)")
+_CLOSING_DOLLAR = re.compile(r"(?<=\S)\$(?!\d)")
+_LONE_CLOSING_DOLLAR = re.compile(r"(?<=[\w)\]}])\$(?!\d)")
+
+
+def _without_tag(found: re.Match[str]) -> str:
+    if found["tag"] is None:
+        return found[0]
+    kept = "#" if found["behind"] else ""  # behind a letter no tag begins
+    return f"{found['behind']}{kept}{'＃' * (len(found['signs']) - len(kept))}"
+
+
+def _is_highlighted(text: str) -> bool:
+    """Whether something is, or would be together with what another field holds."""
+    opening = _OPENING_HIGHLIGHT.search(text)
+    pair = opening is not None and _CLOSING_HIGHLIGHT.search(text, opening.end() - 1) is not None
+    return pair or _LONE_HIGHLIGHT.search(text) is not None
+
+
+def _without_formulas(text: str) -> str:
+    """No dollar is left that could close a formula, whatever stands before this text."""
+    text = _LONE_CLOSING_DOLLAR.sub("＄", re.sub(r"\$(?=\$)", "$ ", text))
+    opening = _OPENING_DOLLAR.search(text)
+    if opening is None:
+        return text
+    return text[: opening.end()] + _CLOSING_DOLLAR.sub("＄", text[opening.end() :])
 
 
 def flatten_cell(text: str, limit: int = 200) -> str:

@@ -34,7 +34,7 @@ def leaves_workspace(path: str) -> bool:
     text = path.strip()
     if not text:
         return False
-    if "\0" in text or len(text) > 4096:
+    if "\0" in text:
         return True
     lowered = unquote(text).lower().replace("\\", "/")
     if "\0" in lowered:

@@ -9,6 +9,7 @@ from signet_sync.contracts.sentences import (
     SessionContext,
     flatten,
     lead_of,
+    passes_signet,
     passes_strict,
     usable_name,
     words,
@@ -27,13 +28,19 @@ def headline(found: Found, contexts: Sequence[SessionContext], *, title: str | N
     lead = lead_of(title or "") or _request(found)
     if not lead:
         return None
-    name, day = usable_name(contexts[0].project), contexts[0].day
     told = f'was about "{lead}"' if title else f'was asked "{lead}"'
-    said = ", ".join([f"{f'In {name} the' if name else 'The'} session of {day} {told}", *_done(found)])
-    if words(said) < MIN_WORDS:
-        said += ", and all that was said stands behind its links"
-    said += "."
-    return said if all(passes_strict(said, context) for context in contexts) else None
+    first = contexts[0]
+    for place in (usable_name(first.project), f"{first.token}--{first.kind}.md"):
+        said = ", ".join([f"{f'In {place} the' if place else 'The'} session of {first.day} {told}", *_done(found)])
+        if words(said) < MIN_WORDS:
+            said += ", and all that was said stands behind its links"
+        said += "."
+        if not all(passes_strict(said, context) for context in contexts):
+            return None
+        # Signet shows one of its own in place of one that names no anchor of its kind; a file's name is one to both.
+        if all(passes_signet(said, context.body, context.project) for context in contexts):
+            return said
+    return None
 
 
 def title_of(summary: str) -> str | None:

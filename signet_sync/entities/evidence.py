@@ -27,6 +27,10 @@ _TOKEN = re.compile(rf"(?<![\w:])ev:(\d{{8}}T\d{{6}}Z)-({_ULID.pattern})(?![\w-]
 _LOOKS_LIKE_TOKEN = re.compile(r"(?<![\w:])ev:\S+")
 _ITEM = re.compile(r'"([^"]*)" — (.*?)(?: \[\[([^\[\]|]+)\|[^\[\]]*\]\])?(?: (ev:\S+))?')
 _PART = re.compile(r"(?:^|;)\s*(why|until|plan)\s*:", re.IGNORECASE)
+# How an item is made, for whoever did it otherwise.
+EXAMPLE = (
+    "signet-sync entity append ID evidence --evidence 'memory/…--transcript.md#34' --text 'It is what she waits for.'"
+)
 _HINT = 'say "why: …; until: …; plan: …": why more is kept, for how long, and how it will be pruned'
 
 
@@ -132,6 +136,15 @@ def read_item(text: str) -> Evidence | None:
     """What an item's text says; None where it has not that form."""
     match = _ITEM.fullmatch(text)
     return Evidence(match[1], match[2], match[3], match[4]) if match else None
+
+
+def stands_in(quote: str, line: str) -> bool:
+    """Whether a line says a quote; an ellipsis at its end, quotation marks and blanks are not looked at."""
+
+    def bare(text: str) -> str:
+        return " ".join(flatten(text).replace('"', "'").split())
+
+    return bare(quote).removesuffix("…").rstrip() in bare(line)
 
 
 def read_rationale(text: str) -> Rationale:

@@ -9,6 +9,7 @@ from typing import Any
 
 from signet_sync.harness.compactions import CONTINUED, compaction_text
 from signet_sync.harness.lines import JsonLines
+from signet_sync.harness.ours import OwnCalls
 from signet_sync.harness.records import (
     UNNAMED,
     Conversation,
@@ -66,6 +67,11 @@ _TAGS = Tags(
 _NOTIFICATION = Tags("summary", "result", "tool-use-id", "status")
 
 
+def prompt_of(text: str) -> str:
+    """What the user has submitted, as it stands in a transcript later; empty where the harness submitted it itself."""
+    return next((entry.text for entry in _Reader("")._words(text, 0) if entry.kind == "user"), "")
+
+
 def read(lines: Iterable[bytes], *, file_name: str = "") -> Conversation:
     """The conversation that these lines hold; `file_name` (a path or only its last part) names the session."""
     source = JsonLines(lines)
@@ -97,6 +103,7 @@ class _Reader:
         self.projects: dict[str, str] = {}
         self.agents: dict[str, str] = {}
         self.tools: dict[str, str] = {}
+        self.ours = OwnCalls()
         self.titles: dict[str, str] = {}
         self.summaries: list[tuple[str, str]] = []
         self.unknown: dict[str, int] = {}
@@ -180,6 +187,7 @@ class _Reader:
             name = one_line(text_of(asked.get("subagent_type")) or "agent", 80)
             self.tools[call] = name
             return Entry("subagent", at, one_line(about), name=name, call=call)
+        self.ours.called(call, name, given, f"{text_of(block.get('server_name'))}_{name}")
         self.tools[call] = name = one_line(name, 80)
         return Entry("tool", at, call_line(given), name=name, call=call)
 
@@ -213,11 +221,15 @@ class _Reader:
                 return
         texts = [text for text in _texts(block.get("content")) if not (agent_id and text.startswith(_AGENT_NOTE))]
         text, _ = _TAGS.split(without_injected("\n".join(texts)))
+        # Where it runs on stands beside its text, in some versions only there.
+        if (task := text_of(told.get("backgroundTaskId"))) and self.ours.is_ours(call):
+            text += f"\nTask ID: {task}"
         yield self._outcome(call, text, at, failed=block.get("is_error") is True)
 
     def _outcome(self, call: str, text: str, at: int, *, failed: bool = False) -> Entry:
-        kept, omitted = shortened(text.strip("\r\n"))
-        return Entry("result", at, kept, self.tools.get(call, ""), call, failed, omitted)
+        name = self.tools.get(call, "")
+        kept, omitted = shortened(self.ours.kept(call, name, text).strip("\r\n"))
+        return Entry("result", at, kept, name, call, failed, omitted)
 
     def _words(self, content: object, at: int) -> Iterator[Entry]:
         """The user's own words, as one entry, after what the harness wrote into them, as events."""

@@ -9,6 +9,7 @@ from typing import Any
 
 from signet_sync.harness.compactions import compaction_text
 from signet_sync.harness.lines import JsonLines
+from signet_sync.harness.ours import OwnCalls
 from signet_sync.harness.records import (
     UNNAMED,
     Conversation,
@@ -85,6 +86,7 @@ class _Reader:
         self.echoes: dict[int, str] = {}
         self.canonical: set[str] = set()
         self.tools: dict[str, str] = {}
+        self.ours = OwnCalls()
         self.unknown: dict[str, int] = {}
         self.session_id = self.title = self.project = ""
         self.parent: str | None = None
@@ -156,6 +158,9 @@ class _Reader:
         given = item.get("arguments", item.get("input", item.get("action")))
         if isinstance(given, str) and given.lstrip().startswith("{"):
             given = _json(given)
+        # MCP tools are told by their name and a namespace (`mcp__<server>`), in older versions by one name.
+        space = text_of(item.get("namespace")) or text_of(item.get("server_label"))
+        self.ours.called(call, name, given, f"{space}_{name}")
         if name == _SUBAGENT_TOOL:
             asked = mapping_of(given)
             name = one_line(text_of(asked.get("agent_type")) or "agent", 80)
@@ -167,7 +172,12 @@ class _Reader:
 
     def _output(self, item: Mapping[str, Any], at: int) -> None:
         call = text_of(item.get("call_id"))
-        text, failed = _outcome(item.get("output", item.get("tools")))
+        output = item.get("output", item.get("tools"))
+        text, failed = _outcome(output)
+        name = self.tools.get(call, "") or text_of(item.get("name"))
+        if self.ours.is_ours(call, name):
+            # With the harness's head, which says where it runs on.
+            text = self.ours.kept(call, name, output if isinstance(output, str) else "\n".join(_texts(output)))
         kept, omitted = shortened(without_injected(text).strip("\r\n"))
         self.entries.append(Entry("result", at, kept, self.tools.get(call, ""), call, failed, omitted))
 
@@ -262,6 +272,11 @@ def _own_texts(item: Mapping[str, Any]) -> list[str]:
     if isinstance(content, list) and len(kinds) == len(content):
         content = [block for block, kind in zip(content, kinds, strict=True) if kind.startswith(("user.", "unknown"))]
     return _texts(content)
+
+
+def prompt_of(text: str) -> str:
+    """What the user has submitted, as it stands in a transcript later."""
+    return next((entry.text for entry in _words([without_injected(text)], 0) if entry.kind == "user"), "")
 
 
 def _words(texts: Iterable[str], at: int) -> Iterator[Entry]:

@@ -9,7 +9,11 @@ from signet_sync.harness.texts import Tags, without_injected, without_spans
 _REMINDERS = Tags("system-reminder")
 # How the record begins that Claude Code writes for its model after a compaction.
 CONTINUED = "This session is being continued from a previous conversation"
+_PREAMBLE = re.compile(rf"{CONTINUED}[^.:\n]*[.:]?(?:[ \t]*The (?:conversation|summary)[^.:\n]*[.:])?")
 _SUMMARY_LINE = re.compile(r"^Summary:[ \t]*\n", re.MULTILINE)
+# On the preamble's own line.
+_SUMMARY = re.compile(r"(?:(?<=[.:!?])[ \t]+|^[ \t]*)Summary:[ \t]*")
+_HEADED = re.compile(r"(?:Summary:\s*)+")
 # What Claude Code says to the model after the summary, in the versions that we know.
 _AFTERWORD = re.compile(
     r"^(?:If you need specific details from before compaction|The messages after this summary are the most recent"
@@ -26,23 +30,35 @@ def compaction_text(raw: str) -> str:
 
     A model's own words: `<analysis>…</analysis>` dropped, `<summary>…</summary>` unwrapped. What stands in the
     transcript: the preamble (to Claude Code's `Summary:`, to the colon of Codex's) and the instructions that follow it
-    dropped. Runs of empty lines become one, as Claude Code does on the way from one form to the other.
+    dropped, on however many lines they stand; what is no known preamble is kept. Runs of empty lines become one, as
+    Claude Code does on the way from one form to the other.
     """
     text = without_injected(raw.replace("\r\n", "\n").replace("\r", "\n"))
     text = _REMINDERS.split(text)[0].strip()
     if text.startswith(CONTINUED):
         text = _continued(text)
     elif text.startswith(_HANDED_OVER):
-        text = text.partition(":\n")[2]
+        preamble, _, rest = text.partition(":")
+        text = rest if "\n" not in preamble and rest.strip() else text
     text = _unwrapped(text).strip()
-    text = _SUMMARY_LINE.sub("", text, count=1) if text.startswith("Summary:") else text
+    if headed := _HEADED.match(text):
+        text = text[headed.end() :]
     return _GAPS.sub("\n\n", text).strip()
 
 
 def _continued(text: str) -> str:
-    heading = _SUMMARY_LINE.search(text)
-    # Without the heading the preamble is the first paragraph.
-    text = text[heading.end() :] if heading else text.partition("\n\n")[2]
+    preamble = _PREAMBLE.match(text)
+    rest = text[preamble.end() :] if preamble else text
+    line = rest.partition("\n")[0]
+    heading = _SUMMARY_LINE.search(rest)
+    before = rest[len(line) : heading.start()].strip() if heading else ""
+    if inline := _SUMMARY.search(line):
+        text = rest[inline.end() :]
+    elif heading and (not before or before.startswith(("Analysis:", "<analysis>"))):
+        # A sentence that we do not know on the preamble's line belongs to it.
+        text = rest[heading.end() :]
+    else:
+        text = rest
     afterword = _AFTERWORD.search(text)
     return text[: afterword.start()] if afterword else text
 

@@ -9,6 +9,7 @@ from itertools import chain
 from typing import Any
 
 from signet_sync.harness.lines import JsonLines
+from signet_sync.harness.ours import OwnCalls
 from signet_sync.harness.records import (
     UNNAMED,
     Conversation,
@@ -74,6 +75,7 @@ class _Call:
     result: str | None = None
     omitted: int = 0
     failed: bool = False
+    ours: bool = False
 
 
 @dataclass(slots=True)
@@ -90,6 +92,7 @@ class _Reader:
     def __init__(self) -> None:
         self.messages: dict[str, _Message] = {}
         self.results: dict[str, tuple[str, int, bool]] = {}
+        self.ours = OwnCalls()
         self.unknown: dict[str, int] = {}
         self.session_id = self.title = self.project = ""
         self.seen = 0
@@ -154,9 +157,10 @@ class _Reader:
         if call := mapping_of(part.get("functionCall")):
             self._call(call, message, at)
         elif answer := mapping_of(part.get("functionResponse")):
-            text, omitted = _result([part])
+            key, name = text_of(answer.get("id")), text_of(answer.get("name"))
+            text, omitted = shortened(self.ours.kept(key, name, _result([part])))
             failed = bool(mapping_of(answer.get("response")).get("error"))
-            self.results.setdefault(text_of(answer.get("id")), (text, omitted, failed))
+            self.results.setdefault(key, (text, omitted, failed))
 
     def _call(self, call: Mapping[str, Any], message: _Message, at: int) -> None:
         key = text_of(call.get("id")) or f"#{len(message.calls)}"
@@ -165,8 +169,13 @@ class _Reader:
             name = one_line(text_of(call.get("name")), 80) or "tool"
             known = message.calls[key] = _Call(name, call_line(call.get("args")), time_of(call.get("timestamp")))
             known.at = max(known.at, at)
+            # A call without an id has its place alone, which is that of another message's call, too.
+            known.ours = self.ours.called(text_of(call.get("id")), text_of(call.get("name")), call.get("args"))
         if items_of(call.get("result")) or text_of(call.get("resultDisplay")):
-            known.result, known.omitted = _result(call.get("result"), text_of(call.get("resultDisplay")))
+            text = _result(call.get("result"), text_of(call.get("resultDisplay")))
+            name = text_of(call.get("displayName"))
+            known.ours = known.ours or self.ours.is_ours("", name)
+            known.result, known.omitted = shortened(self.ours.left_out(text) if known.ours else text)
         known.failed = known.failed or text_of(call.get("status")) in _FAILED
 
     # ── the end ──
@@ -221,8 +230,8 @@ def _texts(content: object) -> list[str]:
     return texts
 
 
-def _result(parts: object, shown: str = "") -> tuple[str, int]:
-    """What a tool gave back, for the model or (`shown`) for the person where that is all, and what was left out."""
+def _result(parts: object, shown: str = "") -> str:
+    """What a tool gave back, for the model or (`shown`) for the person where that is all."""
     texts = []
     for part in map(mapping_of, items_of(parts)):
         response = mapping_of(mapping_of(part.get("functionResponse")).get("response"))
@@ -232,4 +241,4 @@ def _result(parts: object, shown: str = "") -> tuple[str, int]:
     text = "\n".join(filter(None, texts)) or shown
     wrapped = _UNTRUSTED.fullmatch(text.strip())
     text = _OUTPUT_HEAD.sub("", wrapped[1]) if wrapped else text
-    return shortened(without_injected(text).strip("\r\n"))
+    return without_injected(text).strip("\r\n")

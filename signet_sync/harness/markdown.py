@@ -6,6 +6,7 @@ import re
 from bisect import bisect_left
 from collections.abc import Iterable, Sequence
 
+from signet_sync.contracts.alike import begins, is_marked
 from signet_sync.contracts.sanitizer import sanitize_transcript_v2
 from signet_sync.contracts.timestamps import iso, parse_instant
 from signet_sync.harness.records import Entry
@@ -16,7 +17,9 @@ HEAD_CHARACTERS, TAIL_CHARACTERS = 800, 400
 
 _FAILED = " · failed"
 _SPEAKERS = {"user": "User", "assistant": "Assistant", "compaction": "Compaction"}
-_FORGED = re.compile(rf"^([ ]{{0,3}})(?=#{{1,6}}[ \t]+(?:{'|'.join(_SPEAKERS.values())})[ \t]*(?:·|#|$))", re.MULTILINE)
+_FORGED = re.compile(
+    rf"^([ ]{{0,3}})(?=#{{1,6}}[ \t]+(?:{'|'.join(_SPEAKERS.values())})[ \t]*(?:·|#|\(live|$))", re.MULTILINE
+)
 # What the sanitizer takes away could hide a heading from us; LF and tab stay.
 _CONTROLS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
 _FENCE = re.compile(r"^ {0,3}(`{3,}|~{3,})([^\n]*)$", re.MULTILINE)
@@ -100,10 +103,11 @@ def _block(entry: Entry) -> str:
         how = f" ({_escaped(entry.name)})" if entry.name else ""
         end = "the summary stands in its own artifact" if entry.text.strip() else "the harness handed over no summary"
         return f"*The conversation up to here was compacted{how}; {end}.*"
-    return _words(entry.text)
+    return words_of(entry.text)
 
 
-def _words(text: str) -> str:
+def words_of(text: str) -> str:
+    """Somebody's words as a turn shows them: no heading of ours can be forged in them, no fence is left open."""
     if _CONTROLS.search(text):
         text = sanitize_transcript_v2(text)
     text = _FORGED.sub(r"\1\\", text.strip("\n"))
@@ -248,7 +252,11 @@ class _Body:
         return self._end(f"\n{excerpt}" if excerpt else "", call_end)
 
     def _find(self, look: str) -> int:
-        places = self._places.get(look.partition("\n")[0].removesuffix(_FAILED), [])
+        first = look.partition("\n")[0].removesuffix(_FAILED)
+        places = self._places.get(first, [])
+        # Other rules of the sanitizer may have written the body: then its line differs in what they redacted.
+        others = {} if places else self._places
+        places = places or sorted(at for line in others if is_marked(first) or is_marked(line) for at in others[line])
         for index in range(bisect_left(places, self._read), len(places)):
             if (end := self._end(look, places[index])) >= 0:
                 return end
@@ -256,9 +264,9 @@ class _Body:
 
     def _end(self, look: str, place: int) -> int:
         """Where the look ends if it stands here in whole lines, else -1."""
-        if not self.text.startswith(look, place):
+        end = begins(self.text, place, look)
+        if end < 0:
             return -1
-        end = place + len(look)
         end += len(_FAILED) if self.text.startswith(_FAILED, end) else 0
         return end if self.text[end : end + 1] in ("", "\n") else -1
 

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from signet_sync.harness.lines import JsonLines
+from signet_sync.harness.ours import OwnCalls, runs_us
 from signet_sync.harness.records import (
     Conversation,
     Entry,
@@ -82,6 +83,7 @@ class _Reading:
         self.header: Mapping[str, object] = {}
         self.records: list[_Record] = []
         self.title: str | None = None
+        self.ours = OwnCalls()
         self.unknown: dict[str, int] = {}
 
     def record(self, record: Mapping[str, object]) -> None:
@@ -119,16 +121,19 @@ class _Reading:
             if text.strip():
                 yield Entry("user", at, text)
         elif role == "assistant":
-            yield from _assistant(message, at)
+            yield from self._assistant(message, at)
         elif role == "toolResult":
             said = "\n".join(_texts(message.get("content")))
             name, call = text_of(message.get("toolName")), text_of(message.get("toolCallId"))
+            said = self.ours.kept(call, name, without_injected(said))
             yield _result(at, said, name=name, call=call, failed=message.get("isError") is True)
         elif role == "bashExecution":
             code = message.get("exitCode")
             failed = message.get("cancelled") is True or (isinstance(code, int) and code != 0)
-            yield Entry("tool", at, one_line(text_of(message.get("command"))), name="bash", failed=failed)
-            yield _result(at, text_of(message.get("output")), name="bash", call="", failed=failed)
+            command, said = text_of(message.get("command")), text_of(message.get("output"))
+            yield Entry("tool", at, one_line(command), name="bash", failed=failed)
+            said = self.ours.left_out(said) if runs_us(command) else said
+            yield _result(at, said, name="bash", call="", failed=failed)
         elif role == "compactionSummary":
             yield Entry("compaction", at, without_injected(text_of(message.get("summary"))))
         elif role == "branchSummary":
@@ -136,22 +141,22 @@ class _Reading:
         elif role not in _PASSED_ROLES:
             count_unknown(self.unknown, role)
 
-
-def _assistant(message: Mapping[str, object], at: int) -> Iterator[Entry]:
-    content = message.get("content")
-    for block in content if isinstance(content, list) else [{"type": "text", "text": content}]:
-        block = mapping_of(block)
-        if block.get("type") == "text":
-            text = without_injected(text_of(block.get("text")))
-            if text.strip():
-                yield Entry("assistant", at, text)
-        elif block.get("type") == "toolCall":
-            name, call = text_of(block.get("name")), text_of(block.get("id"))
-            yield Entry("tool", at, call_line(block.get("arguments")), name=name, call=call)
-    if message.get("stopReason") == "aborted":
-        yield Entry("event", at, "interrupted")
-    elif message.get("stopReason") == "error":
-        yield Entry("event", at, one_line(f"error: {text_of(message.get('errorMessage'))}".rstrip(": ")))
+    def _assistant(self, message: Mapping[str, object], at: int) -> Iterator[Entry]:
+        content = message.get("content")
+        for block in content if isinstance(content, list) else [{"type": "text", "text": content}]:
+            block = mapping_of(block)
+            if block.get("type") == "text":
+                text = without_injected(text_of(block.get("text")))
+                if text.strip():
+                    yield Entry("assistant", at, text)
+            elif block.get("type") == "toolCall":
+                name, call = text_of(block.get("name")), text_of(block.get("id"))
+                self.ours.called(call, name, block.get("arguments"))
+                yield Entry("tool", at, call_line(block.get("arguments")), name=name, call=call)
+        if message.get("stopReason") == "aborted":
+            yield Entry("event", at, "interrupted")
+        elif message.get("stopReason") == "error":
+            yield Entry("event", at, one_line(f"error: {text_of(message.get('errorMessage'))}".rstrip(": ")))
 
 
 def _result(at: int, text: str, *, name: str, call: str, failed: bool) -> Entry:

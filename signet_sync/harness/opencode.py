@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from signet_sync.harness.lines import parsed
+from signet_sync.harness.ours import OwnCalls
 from signet_sync.harness.records import NO_TIME, Conversation, Entry, count_unknown, remark_on, settled, span_of
 from signet_sync.harness.texts import (
     call_line,
@@ -76,6 +77,7 @@ class _Reading:
 
     def __init__(self) -> None:
         self.entries: list[Entry] = []
+        self.ours = OwnCalls()
         self.unknown: dict[str, int] = {}
         self.damaged = 0
 
@@ -113,7 +115,7 @@ class _Reading:
             if text.strip() and part.get("synthetic") is not True and part.get("ignored") is not True:
                 yield Entry("user" if role == "user" else "assistant", _time(part.get("time"), "start", at), text)
         elif kind == "tool":
-            yield from _tool(part, at)
+            yield from _tool(part, at, self.ours)
         elif kind == "subtask":
             about = text_of(part.get("description")) or text_of(part.get("prompt"))
             yield Entry("subagent", at, one_line(about), name=text_of(part.get("agent")))
@@ -135,11 +137,12 @@ class _Reading:
             self.entries.append(Entry("compaction", at, summary))
 
 
-def _tool(part: Mapping[str, object], at: int) -> Iterator[Entry]:
+def _tool(part: Mapping[str, object], at: int, ours: OwnCalls) -> Iterator[Entry]:
     state = mapping_of(part.get("state"))
     # A file is called as other harnesses call it, which is what the line about the call is made from.
     given = {"file_path" if key == "filePath" else key: value for key, value in mapping_of(state.get("input")).items()}
     name, call = text_of(part.get("tool")), text_of(part.get("callID"))
+    ours.called(call, name, given)
     status = state.get("status")
     failed = status == "error"
     began = _time(state.get("time"), "start", at)
@@ -152,7 +155,7 @@ def _tool(part: Mapping[str, object], at: int) -> Iterator[Entry]:
         yield Entry("tool", began, told, name=name, call=call, failed=failed)
     if status in ("completed", "error"):
         said = text_of(state.get("error")) if failed else text_of(state.get("output"))
-        kept, omitted = shortened(without_injected(said))
+        kept, omitted = shortened(ours.kept(call, name, without_injected(said)))
         ended = _time(state.get("time"), "end", began)
         yield Entry("result", ended, kept, name=name, call=call, failed=failed, omitted=omitted)
 

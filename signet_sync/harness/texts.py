@@ -105,6 +105,11 @@ def without_injected(text: str) -> str:
     return without_spans(text, "<hook_context>", "</hook_context>")
 
 
+def prompt_of(text: str) -> str:
+    """What the user has submitted, as it stands in a transcript later."""
+    return without_injected(text).strip("\r\n")
+
+
 def shortened(text: str, limit: int = RESULT_LIMIT) -> tuple[str, int]:
     """Beginning and end of a text that is longer than `limit`, and how many characters between them were left out.
 

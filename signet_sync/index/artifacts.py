@@ -70,6 +70,14 @@ def known_files(database: Database, paths: Iterable[str] | None = None) -> dict[
     return found
 
 
+def forget_signatures(database: Database, paths: Sequence[str]) -> None:
+    """Has some files read again by the next pass that looks at them, though nothing about them moves."""
+    database.executemany(
+        "update files set size = null, mtime_ns = null, ctime_ns = null, inode = null where path = ?",
+        [(path,) for path in paths],
+    )
+
+
 def next_row_id(database: Database) -> int:
     """The first id that no row has ever had while this table stood."""
     top: int | None = database.value("select max(id) from memory_artifacts")
@@ -200,6 +208,15 @@ def seal_of(database: Database, path: str) -> Seal | None:
     for row in database.execute("select * from seals where path = ?", (path,)):
         return Seal(*row)
     return None
+
+
+def seals_of(database: Database, paths: Sequence[str]) -> dict[str, Seal]:
+    """The seals of some paths, by path."""
+    found: dict[str, Seal] = {}
+    for chunk in _chunks(paths):
+        for row in database.execute(f"select * from seals where path in ({_marks(len(chunk))})", chunk):
+            found[row[0]] = Seal(*row)
+    return found
 
 
 def seals_exist(database: Database) -> bool:
@@ -336,6 +353,18 @@ def session_rows(database: Database, agent_id: str, token: str, session_id: str)
             (agent_id, token, session_id),
         )
     ]
+
+
+def transcripts(database: Database, agent_id: str, token: str, session_id: str | None) -> list[tuple[str, int]]:
+    """Text and end (µs since 1970 UTC) of the transcripts of a session, or of all of a token, oldest first."""
+    one = "" if session_id is None else " and session_id = ?3"
+    return list(
+        database.execute(
+            "select content, membership_us from memory_artifacts where agent_id = ?1 and session_token = ?2"
+            f" and source_kind = 'transcript'{one} order by captured_us, source_path",
+            (agent_id, token, session_id) if one else (agent_id, token),
+        )
+    )
 
 
 def canonical_dump(database: Database) -> list[tuple[Any, ...]]:

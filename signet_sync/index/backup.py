@@ -1,7 +1,7 @@
 """Backups of native rows: a small SQLite file, written whole, its checksum in its header.
 
-With the rows go marks of what was forgotten and accepted. Those that are written by themselves stand beside the
-database and hold no bytes of seals: they stand in the files. One that a person asks for holds these, too.
+With the rows go marks of what was forgotten, accepted and redacted. Those that are written by themselves stand beside
+the database and hold no bytes of seals: they stand in the files. One that a person asks for holds these, too.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import apsw
 from signet_sync.errors import DatabaseCorrupt, DatabaseNewer
 from signet_sync.index import memories
 from signet_sync.index.database import Database, protect, translate, without_log
-from signet_sync.index.schema import APPLICATION_ID, BACKED_UP, LATER, LATER_COLUMNS, VERSION
+from signet_sync.index.schema import APPLICATION_ID, BACKED_UP, LATER, LATER_COLUMNS, VERSION, kept_rows
 
 # Tables of which any row may change by itself: their rows are the mark, by the columns that can tell. A memory's id is
 # made of its words, and a promotion stays as it was.
@@ -32,7 +32,17 @@ _BY_ROW = {
 }
 MARKS = "marks"
 _ABOUT = "about"
-MARKED = "(key >= 'gone:' and key < 'gone;' or key >= 'accepted:' and key < 'accepted;')"  # `;` comes right behind `:`
+_MARKS = ("gone:", "accepted:", "redacted:")
+
+
+def _marked(marks: Sequence[str]) -> str:
+    # `;` comes right behind `:`.
+    return "(" + " or ".join(f"key >= '{mark}' and key < '{mark[:-1]};'" for mark in marks) + ")"
+
+
+MARKED = _marked(_MARKS)
+# What was forgotten shows in the memories; its mark is settled by the scrub, after the backup that already holds it.
+_ACTS = _marked(_MARKS[1:])
 _WAIT_MS = 1000
 # In SQLite's header: who made the file, and the place of the number in which we keep the checksum of all other bytes.
 _SEALED = 0x5349534B
@@ -57,6 +67,7 @@ def fingerprint(database: Database) -> str:
         database.value("select count(*) || ':' || coalesce(max(at), '') from captures"),
         database.value("select count(*) || ':' || coalesce(max(id), 0) from recall_events"),
         database.value("select count(*) || ':' || coalesce(max(sweep_id), '') from dream_sweeps"),
+        database.value(f"select count(*) || ':' || coalesce(max(value), '') from meta where {_ACTS}"),
         *(_hash(database, table, columns) for table, columns in _BY_ROW.items()),
     ]
     return "|".join(str(part) for part in parts)
@@ -79,8 +90,8 @@ def write(
 ) -> None:
     """Copies the native rows that are worth keeping into a new SQLite file, durably, in place of an old one.
 
-    `about` is what the file tells of itself. With `whole` the bytes of seals go along; `portable` gives for a path of
-    this machine one that another machine understands, too.
+    `about` is what the file tells of itself. With `whole` the bytes of seals and live turns go along; `portable` gives
+    for a path of this machine one that another machine understands, too.
     """
     temporary = f"{target}.{os.getpid()}.tmp"
     with suppress(FileNotFoundError):
@@ -118,7 +129,9 @@ def write(
 def _copy(database: Database, about: Mapping[str, str], *, whole: bool, portable: Callable[[str], str] | None) -> None:
     for table, columns in BACKED_UP.items():
         more = (", packed" if table == "seals" else "") if whole else ""
-        database.execute(f"create table kept.{table} as select {', '.join(columns)}{more} from main.{table}")
+        # Beside the database live turns stand in files, which are newer than any backup.
+        few = " where 0" if table == "session_transcripts" and not whole else ""
+        database.execute(f"create table kept.{table} as select {', '.join(columns)}{more} from {kept_rows(table)}{few}")
     database.execute(f"create table kept.{_ABOUT}(key text, value text)")
     database.executemany(f"insert into kept.{_ABOUT} values(?, ?)", sorted(about.items()))
     database.execute(f"create table kept.{MARKS} as select key, value from main.meta where {MARKED}")
@@ -250,9 +263,8 @@ def restore(database: Database, source: str) -> dict[str, int]:
 
 
 def marks(kept: Kept) -> list[tuple[str, str]]:
-    """Keys and values of the marks of what was forgotten and accepted; other keys are none of a backup's."""
-    ours = ("gone:", "accepted:")
-    return [(key, value) for key, value in kept.texts(MARKS) if key.startswith(ours)]
+    """Keys and values of the marks of what was forgotten, accepted and redacted; other keys are none of a backup's."""
+    return [(key, value) for key, value in kept.texts(MARKS) if key.startswith(_MARKS)]
 
 
 def news(

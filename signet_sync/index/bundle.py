@@ -7,7 +7,7 @@ from typing import Any
 
 from signet_sync.index import backup, salvage
 from signet_sync.index.database import Database
-from signet_sync.index.schema import BACKED_UP
+from signet_sync.index.schema import BACKED_UP, kept_rows
 
 
 def rows(database: Database, agent_id: str | None, *, seals: bool) -> Iterator[tuple[str, dict[str, Any]]]:
@@ -15,7 +15,7 @@ def rows(database: Database, agent_id: str | None, *, seals: bool) -> Iterator[t
     where, bindings = ("", ()) if agent_id is None else (" where agent_id = ?", (agent_id,))
     for table, columns in BACKED_UP.items():
         names = (*columns, "packed") if table == "seals" and seals else columns
-        for row in database.execute(f"select {', '.join(names)} from {table}{where}", bindings):
+        for row in database.execute(f"select {', '.join(names)} from {kept_rows(table)}{where}", bindings):
             yield table, dict(zip(names, row, strict=True))
     if agent_id is None:  # a mark does not tell whose it is
         for key, value in database.execute(f"select key, value from meta where {backup.MARKED}"):

@@ -1,4 +1,7 @@
-"""Which transcripts of harnesses were read, and what they looked like then; of removed sessions, a hash of where."""
+"""Which transcripts of harnesses were read, and what they looked like then; of removed sessions, a hash of where.
+
+A path or an id that holds a secret stands in no row: what `storable` makes of it does.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +9,7 @@ from collections.abc import Callable, Collection
 from hashlib import sha256
 from typing import NamedTuple
 
+from signet_sync.contracts.places import storable
 from signet_sync.contracts.tokens import token_of
 from signet_sync.index.database import Database
 
@@ -30,13 +34,20 @@ class Mark(NamedTuple):
 
 def mark_of(database: Database, harness: str, path: str, session_id: str) -> Mark | None:
     """The mark of a transcript, or None where it was never read."""
-    for place in ((path, session_id), _hidden(path, session_id)):
-        for row in database.execute(
-            "select size, mtime_ns, agent_id, outcome, conversation from captures"
-            " where harness = ? and path = ? and session_id = ?",
-            (harness, *place),
-        ):
-            return Mark(*row)
+    place = path, session_id
+    found = _mark_at(database, harness, *place) or _mark_at(database, harness, *_hidden(*place))
+    if found is None and (clean := _storable(*place)) != place:
+        found = _mark_at(database, harness, *clean) or _mark_at(database, harness, *_hidden(*clean))
+    return found
+
+
+def _mark_at(database: Database, harness: str, path: str, session_id: str) -> Mark | None:
+    for row in database.execute(
+        "select size, mtime_ns, agent_id, outcome, conversation from captures"
+        " where harness = ? and path = ? and session_id = ?",
+        (harness, path, session_id),
+    ):
+        return Mark(*row)
     return None
 
 
@@ -45,19 +56,25 @@ def mark(database: Database, harness: str, path: str, session_id: str, seen: Mar
 
     Of one whose session was removed neither path nor id is kept, but so much that it is not read again as it is.
     """
-    plain, hidden = (path, session_id), _hidden(path, session_id)
+    clean = _storable(path, session_id)
+    place = clean
+    seen = seen._replace(conversation=storable(seen.conversation))
     if seen.outcome == REMOVED:
-        plain, hidden = hidden, plain
+        place = _hidden(*clean)
         seen = Mark(seen.size, seen.mtime_ns, "", REMOVED)
-    if mark_of(database, harness, path, session_id) == seen:
+    if _mark_at(database, harness, *place) == seen:
         return
+    others = {(path, session_id), clean, _hidden(path, session_id), _hidden(*clean)} - {place}
     with database.transaction():
-        database.execute("delete from captures where harness = ? and path = ? and session_id = ?", (harness, *hidden))
+        database.executemany(
+            "delete from captures where harness = ? and path = ? and session_id = ?",
+            [(harness, *other) for other in sorted(others)],
+        )
         database.execute(
             "insert or replace into captures"
             "(harness, path, session_id, size, mtime_ns, agent_id, outcome, conversation, at)"
             " values(?, ?, ?, ?, ?, ?, ?, ?, ?)",
-            (harness, *plain, *seen, at),
+            (harness, *place, *seen, at),
         )
 
 
@@ -91,6 +108,18 @@ def move(database: Database, moved: Callable[[str], str]) -> None:
     )
 
 
+def redact(database: Database) -> None:
+    """Takes secrets out of rows that another sanitizer let through. In the caller's transaction."""
+    columns = ("path", "session_id", "conversation")
+    for harness, *said in list(database.execute(f"select harness, {', '.join(columns)} from captures")):
+        if (clean := [storable(text) for text in said]) != said:
+            database.execute(
+                "update or replace captures set path = ?, session_id = ?, conversation = ?"
+                " where harness = ? and path = ? and session_id = ?",
+                (*clean, harness, *said[:2]),
+            )
+
+
 def forget_removed(database: Database) -> None:
     """Lets transcripts of removed sessions be read again: one of the removals was lifted."""
     database.execute("delete from captures where outcome = ?", (REMOVED,))
@@ -106,6 +135,10 @@ def _of(database: Database, agent_id: str, ids: Collection[str], token: str | No
         )
         if conversation in ids or (token is not None and token_of(agent_id, conversation) == token)
     ]
+
+
+def _storable(path: str, session_id: str) -> tuple[str, str]:
+    return storable(path), storable(session_id)
 
 
 def _hidden(path: str, session_id: str) -> tuple[str, str]:

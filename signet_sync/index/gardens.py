@@ -148,6 +148,11 @@ def signatures(database: Database, agent_id: str | None = None) -> dict[str, Sig
     return {path: _signature(signature) for path, *signature in rows}
 
 
+def doubt(database: Database) -> None:
+    """Has every file read again by the next look, whatever its signature; in the caller's transaction."""
+    database.execute("update garden_files set size = null, mtime_ns = null, ctime_ns = null, inode = null")
+
+
 def file(database: Database, path: str) -> GardenFile | None:
     """What is known of a path."""
     return next(_files(database, "path = ?", (path,)), None)
@@ -162,7 +167,8 @@ def entities(database: Database, agent_id: str) -> list[GardenFile]:
 def heads(database: Database, agent_id: str) -> frozenset[tuple[Any, ...]]:
     """All that a page may say of an agent's entities: whether it has to follow, as cheaply as it can be told."""
     sql = "select path, title, status, type, line from garden_files where agent_id = ? and file = 'profile'"
-    return frozenset(database.execute(sql, (agent_id,)))
+    queued = database.execute("select path from garden_drift where agent_id = ?", (agent_id,))
+    return frozenset(database.execute(sql, (agent_id,))) | frozenset(queued)
 
 
 def files_of(database: Database, agent_id: str, entity_id: str) -> list[GardenFile]:

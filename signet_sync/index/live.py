@@ -1,12 +1,18 @@
-"""Live transcript buffers: the turns of sessions that still run, until their canonical files are written."""
+"""Live turns as rows: those of sessions that still run, until their canonical files are written.
+
+Turns that were handed over follow from the files of `buffers`; those of a session whose key is its id are read from the
+transcript that its harness writes, which says them again.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
+from signet_sync.contracts.alike import alike
 from signet_sync.errors import UsageError
 from signet_sync.index.database import Database
+from signet_sync.index.schema import HANDED_OVER
 
 # Whoever looks for words wants the newest, and wants them soon: a running session rarely says more than this.
 MOST_FOUND = 50
@@ -15,6 +21,9 @@ MOST_WORDS = 32
 
 _MINE = "agent_id = ? and session_key = ? and session_id = ?"
 _MARK = "live:"
+_SHAPE = "live-file:"
+# Says that every turn that was handed over stands in a file: earlier versions had rows alone, a backup still has.
+_FILED = "live-filed"
 
 
 class LiveTurn(NamedTuple):
@@ -71,27 +80,41 @@ class Ending(NamedTuple):
 # ── turns ──
 
 
-def buffer(
+def news(
     database: Database, agent_id: str, session_key: str, turns: Sequence[LiveTurn], *, session_id: str = ""
-) -> int:
-    """Adds turns; gives how many were new, the others stand there as they are. Inside the caller's transaction.
+) -> list[LiveTurn]:
+    """Those of the turns that are not buffered yet, in order.
 
-    A turn is the same where role and words are: it may be told again at another moment. Raises `UsageError`
+    A turn is the same where role and words are, but for what was redacted: it may be told again at another moment, and
+    to other rules of the sanitizer. Raises `UsageError`
     (`turn-conflict`) where the number stands for other words.
     """
-    added = 0
+    new: dict[int, LiveTurn] = {}
     for turn in turns:
-        known = _known(database, agent_id, session_key, session_id, turn.turn)
+        earlier = new.get(turn.turn)
+        known = (
+            _known(database, agent_id, session_key, session_id, turn.turn)
+            if earlier is None
+            else (earlier.role, earlier.content)
+        )
         if known is None:
-            _insert(database, agent_id, session_key, session_id, [turn])
-            added += 1
-        elif known != (turn.role, turn.content):
+            new[turn.turn] = turn
+        elif not (alike(known[0], turn.role) and alike(known[1], turn.content)):
             raise UsageError(
                 f"turn {turn.turn} of this session was appended with other words",
                 hint="nothing was written; a turn never changes: append what is new under a number of its own",
                 code="turn-conflict",
             )
-    return added
+    return list(new.values())
+
+
+def buffer(
+    database: Database, agent_id: str, session_key: str, turns: Sequence[LiveTurn], *, session_id: str = ""
+) -> int:
+    """Adds turns; gives how many were new. Inside the caller's transaction. Raises what `news` raises."""
+    new = news(database, agent_id, session_key, turns, session_id=session_id)
+    _insert(database, agent_id, session_key, session_id, new)
+    return len(new)
 
 
 def mirror(database: Database, agent_id: str, session_key: str, session_id: str, turns: Iterable[LiveTurn]) -> int:
@@ -110,9 +133,7 @@ def mirror(database: Database, agent_id: str, session_key: str, session_id: str,
     return len(new)
 
 
-def _known(
-    database: Database, agent_id: str, session_key: str, session_id: str, turn: int
-) -> tuple[object, object] | None:
+def _known(database: Database, agent_id: str, session_key: str, session_id: str, turn: int) -> tuple[str, str] | None:
     for role, content in database.execute(
         f"select role, content from session_transcripts where {_MINE} and turn = ?",
         (agent_id, session_key, session_id, turn),
@@ -222,23 +243,99 @@ def segments(database: Database, agent_id: str, token: str, session_id: str) -> 
 _COVERED = "agent_id = ? and session_key = ? and ((session_id = ? and at <= ?) or (session_id = '' and at <= ?))"
 
 
-def is_buffered(database: Database, ending: Ending) -> bool:
-    """Whether turns that an ending covers are still buffered."""
+class Covered(NamedTuple):
+    """A turn that was handed over and that an ending covers; `session_id` is empty where nobody named its session."""
+
+    session_id: str
+    turn: LiveTurn
+
+
+def covered(database: Database, ending: Ending) -> list[Covered]:
+    """The turns that were handed over and that an ending covers, in the order in which they were said."""
+    rows = database.execute(
+        f"select session_id, turn, role, content, at from session_transcripts where {_COVERED} and {HANDED_OVER}"
+        " order by session_id, turn",
+        [*ending[:3], *ending.bounds],
+    )
+    found = [Covered(session_id, LiveTurn(*turn)) for session_id, *turn in rows]
+    # Numbers order those of one session; between two of them their times do.
+    return found if len({one.session_id for one in found}) < 2 else sorted(found, key=lambda one: one.turn.at)
+
+
+def is_read(database: Database, ending: Ending) -> bool:
+    """Whether turns that an ending covers are buffered which were read from a transcript."""
     return bool(
         database.value(
-            f"select exists(select 1 from session_transcripts where {_COVERED})", [*ending[:3], *ending.bounds]
+            f"select exists(select 1 from session_transcripts where {_COVERED} and not {HANDED_OVER})",
+            [*ending[:3], *ending.bounds],
         )
     )
 
 
-def reset(database: Database, ending: Ending) -> None:
-    """Forgets the turns that an ending covers, now that its files hold them. Inside the caller's transaction."""
-    database.execute(f"delete from session_transcripts where {_COVERED}", [*ending[:3], *ending.bounds])
+def reset_read(database: Database, ending: Ending) -> None:
+    """Forgets those that were read from a transcript, now that its files hold them. Inside the caller's transaction."""
+    database.execute(
+        f"delete from session_transcripts where {_COVERED} and not {HANDED_OVER}", [*ending[:3], *ending.bounds]
+    )
+
+
+def drop_turns(database: Database, agent_id: str, session_key: str, session_id: str, turns: Iterable[int]) -> None:
+    """Forgets some turns of a session. Inside the caller's transaction."""
+    database.executemany(
+        f"delete from session_transcripts where {_MINE} and turn = ?",
+        [(agent_id, session_key, session_id, turn) for turn in turns],
+    )
 
 
 def forget(database: Database, agent_id: str, session_key: str, session_id: str) -> None:
     """Forgets the turns of a session whatever they are. Inside the caller's transaction."""
     database.execute(f"delete from session_transcripts where {_MINE}", (agent_id, session_key, session_id))
+
+
+# ── files ──
+
+
+def shapes(database: Database) -> dict[str, str]:
+    """How the files of live turns looked when the rows were made of them, by their names."""
+    rows = database.execute("select key, value from meta where key glob ?", (f"{_SHAPE}*",))
+    return {key.removeprefix(_SHAPE): value for key, value in rows}
+
+
+def set_shape(database: Database, name: str, shape: str) -> None:
+    """Remembers how a file looked; nothing where it is empty. Inside the caller's transaction."""
+    if shape:
+        database.set_meta(_SHAPE + name, shape)
+    else:
+        database.execute("delete from meta where key = ?", (_SHAPE + name,))
+
+
+def is_filed(database: Database) -> bool:
+    """Whether every turn that was handed over stands in a file, too."""
+    return database.meta(_FILED) is not None
+
+
+def set_filed(database: Database, *, filed: bool) -> None:
+    """Says so, or that there may be rows alone. Inside the caller's transaction."""
+    if filed:
+        database.set_meta(_FILED, "1")
+    else:
+        database.execute("delete from meta where key = ?", (_FILED,))
+
+
+def handed_over(database: Database) -> list[tuple[str, str, str]]:
+    """Agent, key and id of the sessions of which turns were handed over."""
+    return list(
+        database.execute(
+            f"select distinct agent_id, session_key, session_id from session_transcripts where {HANDED_OVER}"
+            " order by 1, 2, 3"
+        )
+    )
+
+
+def forget_now(database: Database, agent_id: str, session_id: str) -> None:
+    """Forgets the turns of a session that were read from its transcript."""
+    with database.transaction():
+        forget(database, agent_id, session_id, session_id)
 
 
 # ── which transcripts were read ──

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from signet_sync.index import backup, memories
+from signet_sync.index import backup, live, memories
 from signet_sync.index import lines as recall_lines
 from signet_sync.index.database import Database
-from signet_sync.index.schema import BACKED_UP
+from signet_sync.index.schema import BACKED_UP, kept_rows
 
 # Not a table: seals that lost their bytes and got them back.
 BYTES = "sealed_bytes"
@@ -16,7 +16,7 @@ BYTES = "sealed_bytes"
 
 def counts(database: Database) -> dict[str, int]:
     """The number of rows by table, of those that are worth keeping."""
-    return {table: database.value(f"select count(*) from {table}") for table in BACKED_UP}
+    return {table: database.value(f"select count(*) from {kept_rows(table)}") for table in BACKED_UP}
 
 
 def missing(database: Database, other: Database) -> dict[str, int]:
@@ -44,6 +44,8 @@ def merge(database: Database, other: Database) -> dict[str, int]:
     database.executemany(
         "insert or ignore into meta(key, value) values(?, ?)", [mark for mark in marks if mark[0] not in remembered]
     )
+    if taken["session_transcripts"]:
+        live.set_filed(database, filed=False)
     if taken["memories"]:
         recall_lines.put(database, memories.lines(database))
     return {**taken, BYTES: len(given)}
@@ -52,7 +54,7 @@ def merge(database: Database, other: Database) -> dict[str, int]:
 def _rows(database: Database, table: str, columns: Sequence[str]) -> Iterator[tuple[Any, ...]]:
     # Events, which have no key of their own, stay in the order in which they were written.
     order = "rowid" if table in ("seals", "recall_events") else "1, 2"
-    return database.execute(f"select {', '.join(columns)} from {table} order by {order}")
+    return database.execute(f"select {', '.join(columns)} from {kept_rows(table)} order by {order}")
 
 
 def _bytes(database: Database, other: Database) -> Iterator[tuple[bytes, str]]:

@@ -64,6 +64,12 @@ def problems(database: Database) -> list[Problem]:
     ]
 
 
+def suspected(database: Database) -> list[str]:
+    """The files in which the sanitizer found something when they were last judged, by path."""
+    sql = """select path from files where notes like '%"secret-suspected"%' order by path"""
+    return [path for (path,) in database.execute(sql)]
+
+
 def notes(database: Database, now_us: int) -> list[StoredNote]:
     """Every note: those stored with a file, broken links, and files dated in the future."""
     found: list[StoredNote] = []
@@ -127,7 +133,9 @@ def counts_of(database: Database, agent_id: str) -> tuple[int, int]:
 
 def nowhere_else(database: Database) -> dict[str, int]:
     """How much there is of what neither files nor harnesses could give again."""
-    last_copies = "violations v join seals s on s.path = v.path where length(s.packed) > 0"
+    gone = "select substr(key, 10) from meta where key >= 'accepted:' and key < 'accepted;' and value like 'gone %'"
+    left = f"(select path from violations union {gone})"
+    last_copies = f"{left} v join seals s on s.path = v.path where length(s.packed) > 0"
     running = "(select distinct agent_id, session_key, session_id from session_transcripts)"
     counted = {
         "memories": "memories",

@@ -26,8 +26,8 @@ _JSON = {
     "flow_results": ("answer",),
     "extractions": ("items",),
 }
-# Marks of what was forgotten and accepted, and of what is told of running sessions.
-_MARKS = ("forgotten:", "gone:", "accepted:", "live:")
+# Marks of what was forgotten, accepted and redacted, and of what is told of running sessions.
+_MARKS = ("forgotten:", "gone:", "accepted:", "redacted:", "redaction:", "live:")
 _KINDS: dict[str, tuple[type, ...]] = {"integer": (int,), "real": (float, int), "text": (str,), "blob": (bytes,)}
 
 Row = Mapping[str, Any]

@@ -57,7 +57,8 @@ TABLES: dict[str, Literal["derived", "native"]] = {
 }
 
 # What a lost database takes with it unless it is backed up: everything native but the seals' bytes and what is of the
-# moment (leases, the last pass, files that drifted: they are found again).
+# moment (leases, the last pass, files that drifted: they are found again). Live turns stand in files beside the
+# database: only a backup that is taken elsewhere holds them.
 BACKED_UP: dict[str, tuple[str, ...]] = {
     "seals": (
         "path", "agent_id", "session_token", "session_id", "kind", "digest", "body_sha256", "file_sha256", "sealed_at",
@@ -81,7 +82,10 @@ BACKED_UP: dict[str, tuple[str, ...]] = {
         "consolidation", "unique_days", "queries", "last_us",
     ),
     "garden_chain": ("agent_id", "last_hash", "last_id", "events"),
+    "session_transcripts": ("agent_id", "session_key", "session_id", "turn", "role", "content", "at"),
 }  # fmt: skip
+# Of live turns those that were handed over: the others are read from a transcript of a harness again.
+HANDED_OVER = "session_id <> session_key"
 
 DERIVED_DDL: tuple[str, ...] = (
     """create table memory_artifacts(
@@ -320,6 +324,11 @@ LATER: tuple[str, ...] = (
     "recall_events", "dream_sweeps", "memory_promotions", "garden_chain",
 )  # fmt: skip
 LATER_COLUMNS = frozenset({"concept_tags"})
+
+
+def kept_rows(table: str) -> str:
+    """Those rows of a table that are worth keeping, to be selected from."""
+    return f"(select * from {table} where {HANDED_OVER})" if table == "session_transcripts" else table
 
 
 def derived_tables() -> tuple[str, ...]:

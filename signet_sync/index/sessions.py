@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from signet_sync.contracts.identities import session_name
 from signet_sync.errors import UsageError
 from signet_sync.index.database import Database
 
@@ -37,6 +38,7 @@ def find(database: Database, agent_id: str, name: str, *, sealed: bool = False) 
 
     `sealed` looks among seals too, so that a session whose files have vanished is found.
     """
+    name = session_name(name)
     columns = "agent_id, session_token, session_id, max(session_key)"
     group = "group by agent_id, session_token, session_id order by 2, 3"
     exact = list(

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from signet_sync.contracts.names import artifact_name, names_in
-from signet_sync.contracts.places import MEMORY
+from signet_sync.contracts.names import is_artifact_path, names_in
 from signet_sync.contracts.tokens import token_of
-from signet_sync.index import captures, live, memories, nodes, telemetry, wordings
+from signet_sync.index import captures, live, memories, nodes, redactions, telemetry, wordings
 from signet_sync.index.artifacts import delete_rows, forget_files
 from signet_sync.index.database import Database, damaged
 
@@ -105,7 +104,8 @@ def remove_covered(database: Database, stones: Sequence[Tombstone]) -> tuple[lis
         known = _sessions(database, scope, bindings)
         ids = {session_id for session_id, _ in known} | set(stone.session_ids)
         captures.hide(database, stone.agent_id, ids, None if stone.session_ids else stone.session_token)
-        _forget_live(database, stone, ids, {key for _, key in known if key is not None})
+        for one in list(_live(database, stone, ids, {key for _, key in known if key is not None})):
+            live.forget(database, *one)
         database.execute(f"delete from flow_results where {scope}", bindings)
         database.executemany(
             "delete from flow_results where agent_id = ? and session_id = ?", [(stone.agent_id, i) for i in sorted(ids)]
@@ -143,7 +143,7 @@ def gone_paths(database: Database, stone: Tombstone) -> list[str]:
 def _gone_paths(
     database: Database, agent_id: str, token: str, removed: Sequence[str], session_ids: Collection[str]
 ) -> list[str]:
-    paths = [path for path in removed if _is_artifact(path)]
+    paths = [path for path in removed if is_artifact_path(path)]
     standing = set()
     for path, session_token, session_id, key in database.execute(
         "select source_path, session_token, session_id, session_key from memory_artifacts"
@@ -154,11 +154,6 @@ def _gone_paths(
         if token not in tokens or (session_ids and session_id not in session_ids):
             standing.add(path)
     return [path for path in paths if path not in standing]
-
-
-def _is_artifact(path: str) -> bool:
-    folder, _, name = path.rpartition("/")
-    return folder == MEMORY and artifact_name(name) is not None
 
 
 _VANISHED = "not exists(select 1 from memory_artifacts a where a.source_path = seals.path)"
@@ -231,7 +226,7 @@ def _forget_paths(database: Database, agent_id: str, paths: Sequence[str]) -> No
         database.execute("delete from seals where path = ?", (path,))
         database.execute("delete from artifact_telemetry where agent_id = ? and source_path = ?", (agent_id, path))
         database.execute("delete from violations where path = ?", (path,))
-        database.execute("delete from meta where key = ?", (f"accepted:{path}",))
+        database.executemany("delete from meta where key = ?", [(f"accepted:{path}",), (redactions.key_of(path),)])
 
 
 def _forget_returned(database: Database) -> int:
@@ -252,8 +247,29 @@ def _forget_returned(database: Database) -> int:
     return len(delete_rows(database, [path for _, path in sealed]))
 
 
-def _forget_live(database: Database, stone: Tombstone, ids: Collection[str], of_rows: Collection[str]) -> None:
-    """Forgets buffered turns of the sessions: by their ids, by what they are called where the token covers all of it.
+def live_of(database: Database, stone: Tombstone) -> list[tuple[str, str, str]]:
+    """Agent, key and id of the buffered turns that a tombstone covers, while rows tell whose they are."""
+    scope, bindings = _scope(stone)
+    known = _sessions(database, scope, bindings)
+    ids = {session_id for session_id, _ in known} | set(stone.session_ids)
+    return list(_live(database, stone, ids, {key for _, key in known if key is not None}))
+
+
+def covers_live(stones: Sequence[Tombstone], agent_id: str, session_key: str, session_id: str) -> bool:
+    """Whether a tombstone covers buffered turns by what their session is called."""
+    names = {name for name in (session_key, session_id) if name}
+    tokens = {token_of(agent_id, name) for name in names} if stones else set()
+    return any(
+        stone.agent_id == agent_id
+        and (not names.isdisjoint(stone.session_ids) or (stone.session_token in tokens and not stone.session_ids))
+        for stone in stones
+    )
+
+
+def _live(
+    database: Database, stone: Tombstone, ids: Collection[str], of_rows: Collection[str]
+) -> Iterator[tuple[str, str, str]]:
+    """By their ids, by what they are called where the token covers all of it.
 
     Under a key that sessions outside the tombstone share, turns whose session nobody named may tell of the removed one:
     they go once, with the removal. Later ones are another session's.
@@ -272,7 +288,7 @@ def _forget_live(database: Database, stone: Tombstone, ids: Collection[str], of_
         named = not names.isdisjoint(ids) or (token in tokens and not stone.session_ids)
         shared = not session_id and (token in tokens or key in of_rows)
         if named or (shared and fresh):
-            live.forget(database, agent_id, key, session_id)
+            yield agent_id, key, session_id
 
 
 def _forget_memories(database: Database, stone: Tombstone, known: Sequence[tuple[str, str | None]]) -> int:
@@ -339,14 +355,15 @@ def half_enforced(database: Database) -> bool:
 
 
 def unscrubbed(database: Database) -> bool:
-    """Whether a removal, of sessions or of memories, has not yet been followed by its scrub."""
+    """Whether a removal, of sessions, memories or redacted text, has not yet been followed by its scrub."""
     waiting = database.value(f"select exists(select 1 from memory_artifact_tombstones where scrubbed <> {_DONE})")
-    return bool(waiting) or bool(memories.forgotten(database))
+    return bool(waiting) or bool(memories.forgotten(database)) or redactions.is_due(database)
 
 
 def mark_scrubbed(database: Database) -> None:
     """Remembers that no byte of the removed sessions and forgotten memories is left in our files."""
     memories.mark_scrubbed(database)
+    redactions.mark_scrubbed(database)
     database.execute(f"update memory_artifact_tombstones set scrubbed = {_DONE} where scrubbed <> {_DONE}")
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Iterator, Sequence
+from typing import NamedTuple
 
 from signet_sync.contracts.frontmatter import FrontmatterProblem, parse
 from signet_sync.index import memories
@@ -11,6 +12,15 @@ from signet_sync.index.database import Database
 from signet_sync.reconcile import Seal, unpack
 
 Scope = tuple[str, str, tuple[str, ...]]  # agent, token, session ids; no ids: every session of the token
+
+
+class Said(NamedTuple):
+    """A text of an artifact, its body or its sentence, and whose it is."""
+
+    path: str
+    session: tuple[str, str]  # token and id
+    captured_us: int
+    text: str
 
 
 def _within(scope: Scope) -> tuple[str, list[str]]:
@@ -42,6 +52,30 @@ def texts(database: Database, scope: Scope) -> Iterator[str]:
         yield from _said(unpack(Seal(*row)) or b"")
     for memory in memories.from_these_alone(database, *scope):
         yield memory.content
+
+
+_SAID = "select source_path, session_token, session_id, captured_us, content, memory_sentence, memory_sentence_quality"
+
+
+def said(database: Database, scopes: Sequence[Scope]) -> Iterator[Said]:
+    """What the artifacts of the sessions of some scopes say, and where; manifests and made-up sentences left out."""
+    for scope in scopes:
+        where, bindings = _within(scope)
+        yield from _texts_of(database, where, bindings, fallbacks=False)
+
+
+def said_by_others(database: Database, agent_id: str, scopes: Sequence[Scope]) -> Iterator[Said]:
+    """The same of an agent's sessions outside of some scopes."""
+    outside, bindings = _outside(scopes)
+    yield from _texts_of(database, f"agent_id = ? and {outside}", [agent_id, *bindings], fallbacks=True)
+
+
+def _texts_of(database: Database, where: str, bindings: Sequence[str], *, fallbacks: bool) -> Iterator[Said]:
+    rows = database.execute(f"{_SAID} from memory_artifacts where source_kind <> 'manifest' and {where}", bindings)
+    for path, token, session_id, captured_us, content, sentence, quality in rows:
+        yield Said(path, (token, session_id), captured_us, content)
+        if sentence and (fallbacks or quality == "ok"):
+            yield Said(path, (token, session_id), captured_us, sentence)
 
 
 def _said(raw: bytes) -> Iterator[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import NamedTuple
 
 from signet_sync.index.database import Database
@@ -10,13 +11,15 @@ from signet_sync.index.database import Database
 class OpenViolation(NamedTuple):
     """A sealed file that is not what it was; `restorable`: the sealed bytes are still there.
 
-    Agent and session are those of the seal; None where a database was lost together with it.
+    `acceptable`: it went, or a file stands there whose content could be sealed. Agent and session are those of the
+    seal; None where a database was lost together with it.
     """
 
     path: str
     code: str
     message: str
     restorable: bool
+    acceptable: bool
     agent_id: str | None
     session_token: str | None
     session_id: str | None
@@ -36,13 +39,14 @@ def batches(database: Database, agent_id: str | None = None) -> list[Batch]:
     With an agent its own, and those of which nobody knows whose they are.
     """
     found: dict[str, Batch] = {}
-    for batch, found_at, path, code, message, kept, *whose in database.execute(
-        "select v.batch, v.found_at, v.path, v.code, v.message, coalesce(length(s.packed), 0) > 0, s.agent_id,"
-        " s.session_token, s.session_id from violations v left join seals s on s.path = v.path"
+    for batch, found_at, path, code, message, kept, acceptable, *whose in database.execute(
+        "select v.batch, v.found_at, v.path, v.code, v.message, coalesce(length(s.packed), 0) > 0,"
+        " v.code = 'vanished' or v.found_sha256 <> '', s.agent_id, s.session_token, s.session_id"
+        " from violations v left join seals s on s.path = v.path"
         " where ?1 is null or s.agent_id is null or s.agent_id = ?1 order by v.found_at, v.batch, v.path",
         (agent_id,),
     ):
-        one = OpenViolation(path, code, message, bool(kept), *whose)
+        one = OpenViolation(path, code, message, bool(kept), bool(acceptable), *whose)
         found.setdefault(batch, Batch(batch, found_at, [])).files.append(one)
     return list(found.values())
 
@@ -50,3 +54,58 @@ def batches(database: Database, agent_id: str | None = None) -> list[Batch]:
 def is_open(database: Database, path: str) -> bool:
     """Whether a path holds an open violation."""
     return bool(database.value("select exists(select 1 from violations where path = ?)", (path,)))
+
+
+# A mark is `accepted:PATH`: of changed content when and why; of a file that went, `gone` before that.
+_MARK, _GONE = "accepted:", "gone "
+_MARKS_OF_GONE = (
+    f"select substr(key, {len(_MARK) + 1}) as path, substr(value, {len(_GONE) + 1}) as said from meta"
+    f" where key >= '{_MARK}' and key < 'accepted;' and value like '{_GONE}%'"  # `;` comes right behind `:`
+)
+
+
+class AcceptedGone(NamedTuple):
+    """A sealed file whose absence was accepted; `restorable`: the sealed bytes are still there."""
+
+    path: str
+    at: str
+    reason: str
+    restorable: bool
+
+
+def accepted_gone(database: Database) -> list[AcceptedGone]:
+    """Sealed files that went, and whose absence a person has accepted; none that were seen since."""
+    found = []
+    for path, said, kept in database.execute(
+        f"select m.path, m.said, coalesce(length(s.packed), 0) > 0 from ({_MARKS_OF_GONE}) m"
+        " join seals s on s.path = m.path"
+        " where not exists(select 1 from files f where f.path = m.path and f.code <> 'vanished') order by m.path"
+    ):
+        at, _, reason = said.partition(" ")
+        found.append(AcceptedGone(path, at, reason, bool(kept)))
+    return found
+
+
+def accept_gone(database: Database, paths: Iterable[str], at: str, reason: str) -> None:
+    """Marks the absence of sealed files as accepted, each once. In the caller's transaction."""
+    database.executemany(
+        "insert into meta(key, value) values(?, ?) on conflict(key) do update set value = excluded.value"
+        f" where value not like '{_GONE}%'",
+        [(f"{_MARK}{path}", f"{_GONE}{at} {reason}") for path in paths],
+    )
+
+
+def forget_returned(database: Database) -> None:
+    """Drops the marks of files that are there again: should one go once more, that is news. In a transaction."""
+    returned = [
+        (f"{_MARK}{path}",)
+        for (path,) in database.execute(
+            f"select m.path from ({_MARKS_OF_GONE}) m join files f on f.path = m.path where f.code <> 'vanished'"
+        )
+    ]
+    database.executemany("delete from meta where key = ?", returned)
+
+
+def sealed_paths(database: Database) -> list[str]:
+    """The paths of all sealed files."""
+    return [path for (path,) in database.execute("select path from seals order by path")]

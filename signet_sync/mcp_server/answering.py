@@ -14,6 +14,7 @@ from pydantic import ValidationError
 from signet_sync.contracts.bodies import utf8
 from signet_sync.contracts.marks import CLOSING, OPENING, neutral
 from signet_sync.contracts.places import display
+from signet_sync.entities.evidence import EXAMPLE
 from signet_sync.errors import SignetSyncError
 from signet_sync.index.database import translate
 
@@ -30,6 +31,7 @@ _MESSAGE = 2_000  # characters
 _WRONG = {"extra_forbidden": "there is no such argument"}
 # What hints for people at a command line call otherwise here.
 _TOOLS = {
+    EXAMPLE: "entity_edit with `evidence` 'memory/…--transcript.md#34' and `text` 'It is what she waits for.'",
     "signet-sync recall": "memory_recall",
     "signet-sync search": "memory_search",
     "signet-sync expand": "memory_expand",

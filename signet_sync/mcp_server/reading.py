@@ -6,7 +6,7 @@ from typing import Any
 
 from signet_sync.agent import own_history, told
 from signet_sync.agent import recall as agent_recall
-from signet_sync.agent.asking import count_artifacts, count_nodes, reading
+from signet_sync.agent.asking import catch_up, count_artifacts, count_nodes, reading
 from signet_sync.agent.entities import viewing
 from signet_sync.agent.entities.answers import shown_document
 from signet_sync.agent.expand import expand as follow
@@ -54,6 +54,8 @@ def _more(found: int, limit: int, most: int = _MOST_HITS) -> str | None:
 
 def recall(memory: Memory, asked: shapes.Recall) -> Document:
     """`memory_recall`: for others to read, of memories alone those that are not private."""
+    if memory.counts:
+        catch_up(memory.place, memory.agent_id)
     with reading(memory.place) as database:
         hits = agent_recall.recall(
             database,

@@ -77,7 +77,7 @@ def page_faults(data: bytes, sentence_of: Callable[[str], str | None]) -> list[P
 
     `sentence_of` gives the sentence of the artifact at a path, None where there is no valid one.
     """
-    if markers.BEGIN not in data:
+    if markers.BEGIN not in data or markers.is_signets(data):
         return []
     begins = data[: data.index(markers.BEGIN)].count(b"\n") + 1
     text = markers.generated(data)

@@ -12,6 +12,7 @@ _END = re.compile(rb"<!-- signet:end ([0-9a-f]{16}) -->")
 _MARKER = re.compile(rb"<!-- signet:(?:begin -->|end[^\n<>]*+>?)")
 _MARKED_LINE = re.compile(_MARKER.pattern + rb"(?:\r?\n)?")
 _SIGNET = re.compile(rb"(?:\xef\xbb\xbf)?\s*<!-- generated ")
+_OPENED = re.compile(rb"^" + re.escape(BEGIN), re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,8 +35,11 @@ def block(text: str) -> bytes:
 
 
 def is_signets(data: bytes) -> bool:
-    """Whether a page without our markers is one that Signet generated."""
-    return BEGIN not in data and _SIGNET.match(data) is not None
+    """Whether a page without a block of ours is one that Signet generated.
+
+    Its rows quote sessions, which may have spoken of our markers: a block of ours opens on a line of its own.
+    """
+    return _SIGNET.match(data) is not None and _OPENED.search(data) is None
 
 
 def is_generated(data: bytes) -> bool:
@@ -46,7 +50,7 @@ def is_generated(data: bytes) -> bool:
 def generated(data: bytes) -> str | None:
     """The text of the one block of a page, as some machine's signet-sync wrote it; None where there is no such one."""
     marks = list(_MARKER.finditer(data))
-    if len(marks) != 2 or marks[0][0] != BEGIN:
+    if len(marks) != 2 or marks[0][0] != BEGIN or is_signets(data):
         return None
     exact = _END.fullmatch(marks[1][0])
     inner = data[marks[0].end() : marks[1].start()]
@@ -60,10 +64,10 @@ def merge(existing: bytes | None, text: str) -> Merge:
     fresh = block(text)
     if existing is None or not existing.strip():
         return Merge(fresh)
+    if is_signets(existing):
+        return Merge(fresh, ("signet", existing))
     marks = list(_MARKER.finditer(existing))
     if not marks:
-        if is_signets(existing):
-            return Merge(fresh, ("signet", existing))
         gap = b"" if existing.endswith(b"\n\n") else b"\n" if existing.endswith(b"\n") else b"\n\n"
         return Merge(existing + gap + fresh)
     opened, closed = marks[0][0] == BEGIN, marks[-1][0] != BEGIN
@@ -93,7 +97,7 @@ def without_block(existing: bytes) -> bytes | None:
     A page without our markers has no part of ours and stays as it is.
     """
     rest = existing
-    if _MARKER.search(existing) is not None:
+    if _MARKER.search(existing) is not None and not is_signets(existing):
         merged = merge(existing, "")
         rest = merged.data.replace(block(""), b"", 1)
         if merged.keep is not None:
@@ -103,7 +107,7 @@ def without_block(existing: bytes) -> bytes | None:
 
 def without_marks(existing: bytes) -> bytes:
     """A page whose generated text is its owner's from now on: the markers go, every other byte stays."""
-    return _MARKED_LINE.sub(b"", existing)
+    return existing if is_signets(existing) else _MARKED_LINE.sub(b"", existing)
 
 
 def without_lines(data: bytes, goes: Callable[[bytes], bool]) -> bytes:
@@ -111,9 +115,11 @@ def without_lines(data: bytes, goes: Callable[[bytes], bool]) -> bytes:
 
     A page that Signet generated is all of it ours, one without any mark none of it.
     """
+    if is_signets(data):
+        return _without(data, goes)
     marks = list(_MARKER.finditer(data))
     if not marks:
-        return _without(data, goes) if is_signets(data) else data
+        return data
     first = marks[0].end() if marks[0][0] == BEGIN else 0
     last = marks[-1].start() if marks[-1][0] != BEGIN else len(data)
     inner, closing = data[first:last], data[last:]

@@ -179,9 +179,15 @@ def telling(query: Query, candidate: Candidate) -> bool:
     return names or len(words) > 1 or candidate.rarity > _ALONE
 
 
-def for_prompt(query: Query, candidates: Iterable[Candidate], limit: int) -> list[Candidate]:
-    """The hits that a prompt calls for: transcripts only where nothing that is distilled answers (seed 002)."""
-    chosen = choose([candidate for candidate in candidates if telling(query, candidate)], limit)
+def for_prompt(query: Query, candidates: Iterable[Candidate], limit: int, *, asked: bool = False) -> list[Candidate]:
+    """The hits that a prompt calls for: transcripts only where nothing that is distilled answers (seed 002).
+
+    With `asked` somebody wants to know what memory holds on it: then all counts that `recall` finds.
+    """
+    if asked:
+        chosen = choose(() if query.common else candidates, limit)
+    else:
+        chosen = choose([candidate for candidate in candidates if telling(query, candidate)], limit)
     return [candidate for candidate in chosen if candidate.tier != "transcript"] or chosen
 
 

@@ -21,7 +21,7 @@ LABEL_LENGTH = 120
 _STAMP = r"\d{4}-\d\d-\d\dT[\d:.]{1,20}Z"
 _ROLE = r"(?i:user|human|assistant|ai|agent|model|system|claude|codex|gemini|用户|人类|助手|助理|系统)"
 _FENCE = r"[ ]{0,3}(`{3,}|~{3,})([^\n]*)"
-_OURS = rf"## (?:User|Assistant|Compaction) · {_STAMP}(?=\n|\Z)"
+_OURS = rf"## (?:User|Assistant|Compaction) · {_STAMP}(?: · live)?(?=\n|\Z)"
 _HEADING = rf"#{{1,6}}[ \t]+(?:\*\*)?{_ROLE}(?:\*\*)?[ \t]*(?:[·(|:：—-][^\n]*)?(?=\n|\Z)"
 _LABEL = rf"(?:\*\*)?{_ROLE}(?:\*\*)?[ \t]*[:：](?:\*\*)?"
 _THEIRS = rf"{_HEADING}|{_LABEL}"

@@ -31,6 +31,17 @@ _ROUNDS = 3  # of finding that a file came or went between a look and a swap
 _SF_DATALESS = 0x40000000  # macOS: the bytes are in the cloud; reading would block until they are fetched
 
 
+def kind_of(mode: int) -> str:
+    """What stands somewhere that is no regular file, for a person."""
+    if stat.S_ISDIR(mode):
+        return "folder"
+    if stat.S_ISLNK(mode):
+        return "symlink"
+    if stat.S_ISFIFO(mode):
+        return "named pipe"
+    return "socket" if stat.S_ISSOCK(mode) else "device"
+
+
 def signature_of(status: os.stat_result) -> Signature:
     """The signature of a stat result."""
     found = (status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_ino)
@@ -46,7 +57,7 @@ def read_at(descriptor: int, name: str, limit: int) -> Found | Trouble:
     try:
         before = os.fstat(handle)
         if not stat.S_ISREG(before.st_mode):
-            return Trouble("not-a-file", "it is not a regular file", signature_of(before))
+            return Trouble("not-a-file", f"it is a {kind_of(before.st_mode)}", signature_of(before))
         if before.st_size > limit:
             return Trouble("too-large", f"{before.st_size:,} bytes, more than {limit:,}", signature_of(before))
         if getattr(before, "st_flags", 0) & _SF_DATALESS:
@@ -491,6 +502,20 @@ def _moved_away(target: int, name: str, temporary: int, held: str) -> int:
             raise
     os.rename(name, f".signet-{held}", src_dir_fd=target, dst_dir_fd=target)
     return target
+
+
+def rename_to_free(source: int, name: str, target: int, new: str) -> bool:
+    """Renames whatever stands under a name, unless the new one is taken; then False. Raises `OSError`."""
+    try:
+        if _rename(source, name, target, new, _NOREPLACE):
+            return True
+    except FileExistsError:
+        return False
+    # Nobody else makes such a name: where a rename cannot refuse, the look before it must do.
+    if look_at(target, new) is not None:
+        return False
+    os.rename(name, new, src_dir_fd=source, dst_dir_fd=target)
+    return True
 
 
 def sync_folders(root: str, folders: set[str]) -> None:

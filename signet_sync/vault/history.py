@@ -154,7 +154,9 @@ def _sync(top: str) -> None:
 FIRST = "workspace init"
 
 
-def begin(place: Opened, *, author: tuple[str, str], now_us: int, limits: Limits) -> None:
+def begin(
+    place: Opened, *, author: tuple[str, str], agent: tuple[str, str] | None = None, now_us: int, limits: Limits
+) -> None:
     """The first commit of our own repository: what `create` wrote, so that the next one bears a subject of its own.
 
     Where there is a commit already nothing is done. Raises what `commit` raises.
@@ -166,7 +168,7 @@ def begin(place: Opened, *, author: tuple[str, str], now_us: int, limits: Limits
         with repository.readable():
             found = _gathering(place, {}, limits, {}, new).some((".gitignore", ".gitattributes"))
             top = trees.build(found.flat, new.add)
-            made = new.add("commit", _commit_object(top, None, message(FIRST, "", []), author, now_us))
+            made = new.add("commit", _commit_object(top, None, message(FIRST, "", []), author, agent or author, now_us))
             new.flush()
             _publish(place, None, made, found)
     finally:
@@ -179,14 +181,16 @@ def commit(
     subject: str,
     body: str = "",
     author: tuple[str, str],
+    agent: tuple[str, str] | None = None,
     now_us: int,
     limits: Limits,
     cache: Mapping[str, Known],
 ) -> Committed:
     """Commits every file that is not ignored, as it is now; `author` is name and address, `now_us` microseconds.
 
-    A tracked file that cannot be taken (too large, a secret in it, unreadable) keeps its last version. The caller holds
-    the history's lock. Whatever kills it, the repository stays valid: objects are durable before the ref moves. Raises
+    `agent` is the committer: who it was, whatever the settings call the author (None: the author). A tracked file that
+    cannot be taken (too large, a secret in it, unreadable) keeps its last version. The caller holds the history's lock.
+    Whatever kills it, the repository stays valid: objects are durable before the ref moves. Raises
     `RepositoryRefused` where the repository is damaged, `OSError` where the disk refuses.
     """
     reason = _hindrance(place)
@@ -195,7 +199,7 @@ def commit(
     new = NewObjects(place.git)
     try:
         with repository.readable():
-            return _committed(place, subject, body, author, now_us, limits, cache, new)
+            return _committed(place, subject, body, author, agent or author, now_us, limits, cache, new)
     finally:
         new.discard()
 
@@ -213,6 +217,7 @@ def _committed(
     subject: str,
     body: str,
     author: tuple[str, str],
+    agent: tuple[str, str],
     now_us: int,
     limits: Limits,
     cache: Mapping[str, Known],
@@ -232,7 +237,8 @@ def _committed(
         return oid if oid in known_trees else new.add(kind, data)
 
     top = trees.build(found.flat, add)
-    made = new.add("commit", _commit_object(top, parent, message(subject, body, found.skipped), author, now_us))
+    text = message(subject, body, found.skipped)
+    made = new.add("commit", _commit_object(top, parent, text, author, agent, now_us))
     new.flush()
     if not _publish(place, parent, made, found):
         return replace(told, outcome="busy", reason="another git command is running")
@@ -328,10 +334,13 @@ def message(subject: str, body: str, skipped: list[Skipped]) -> str:
     return "\n\n".join(part for part in parts if part) + "\n"
 
 
-def _commit_object(top: bytes, parent: bytes | None, text: str, author: tuple[str, str], now_us: int) -> bytes:
-    name, email = (_identity(part) for part in author)
-    who = f"{name} <{email}> {now_us // 1_000_000} +0000"
-    lines = [f"tree {top.hex()}", *([f"parent {parent.hex()}"] if parent else []), f"author {who}", f"committer {who}"]
+def _commit_object(
+    top: bytes, parent: bytes | None, text: str, author: tuple[str, str], agent: tuple[str, str], now_us: int
+) -> bytes:
+    lines = [f"tree {top.hex()}", *([f"parent {parent.hex()}"] if parent else [])]
+    for role, who in (("author", author), ("committer", agent)):
+        name, email = (_identity(part) for part in who)
+        lines.append(f"{role} {name} <{email}> {now_us // 1_000_000} +0000")
     return ("\n".join(lines) + f"\n\n{text}").encode("utf-8", "replace")
 
 

@@ -7,7 +7,7 @@ from contextlib import AbstractContextManager
 from typing import Any
 
 from signet_sync.contracts.bodies import HASH_SCOPE, body_sha256, normalize
-from signet_sync.contracts.frontmatter import FrontmatterProblem, parse, unknown_entries, write
+from signet_sync.contracts.frontmatter import HEAD_LIMIT, FrontmatterProblem, open_source, parse, unknown_entries, write
 from signet_sync.contracts.observed import Found, Signature
 from signet_sync.contracts.records import MANIFEST_FIELDS, MANIFEST_KEYS, FieldProblem, manifest_fields
 from signet_sync.errors import RevisionConflict
@@ -54,6 +54,8 @@ def swap(
             fields, body = changed
             fields["revision"] = before["revision"] + 1
             data = text_of(fields, body, dict(unknown_entries(document.head, MANIFEST_KEYS)))
+            if len(open_source(data).head) > HEAD_LIMIT // 4 and not _is_readable(data):
+                return None  # a person's keys fill it: one that nobody could read any more is not written
             if files.read(root, path, limit) != found:
                 continue
             replaced = files.replace(root, path, data, found.raw)
@@ -62,3 +64,11 @@ def swap(
     raise RevisionConflict(
         "the manifest kept changing while it was written", path=path, hint="it is tried again by itself"
     )
+
+
+def _is_readable(data: bytes) -> bool:
+    try:
+        parse(data)
+    except FrontmatterProblem:
+        return False
+    return True

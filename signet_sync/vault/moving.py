@@ -1,4 +1,4 @@
-"""Folders under another name: moved inside their parent at once, and never over something that stands there."""
+"""Whatever stands under a name, moved under another one at once, never over something that stands there."""
 
 from __future__ import annotations
 
@@ -35,3 +35,18 @@ def rename_folder(root: str, path: str, name: str) -> bool:
             code="name-taken",
         ) from None
     return True
+
+
+def move_away(root: str, path: str, to: str) -> bool:
+    """Gives whatever stands at a path another one, durably: a link as a link, a folder with all that it holds.
+
+    False where something stands at the other path already. Raises `FileNotFoundError` where there is nothing to move,
+    `OSError` (`EXDEV`) where the other path is on another file system.
+    """
+    (where, name), (there, new) = split_path(path), split_path(to)
+    with folder(root, where) as source, folder(root, there, create=True) as target:
+        if not files.rename_to_free(source, name, target, new):
+            return False
+        files.sync_descriptor(target)
+        files.sync_descriptor(source)
+        return True

@@ -90,7 +90,7 @@ class _Next:
 
 def preview(root: str, workspace_id: str, judge: Judge) -> Begun:
     """What `begin` and `finish` would change; nothing is written. Raises as `begin` does."""
-    with _ready(root, workspace_id, mend=False) as repository:
+    with _ready(root, workspace_id, mend=False, beside=True) as repository:
         store = Store(repository.git)
         rulings = _looked(root, repository, store, judge, partial(hashed, BLOB))
         rewriting = Rewriting(store, rulings, hashed)
@@ -104,9 +104,10 @@ def begin(root: str, workspace_id: str, judge: Judge, note: Note) -> Begun:
     """Finds what has to go and records it durably, with a note that tells whoever finishes it what it belongs to.
 
     From then on the text itself is no longer needed. A begun purge is added to. `commits` of the answer is 0: it is
-    known when they are rewritten. Raises `RepositoryRefused`, `WorkspaceError`, `OSError`; then nothing was changed.
+    known when they are rewritten. Another git command that is at work only holds up finishing. Raises
+    `RepositoryRefused`, `WorkspaceError`, `OSError`; then nothing was changed.
     """
-    with _ready(root, workspace_id) as repository:
+    with _ready(root, workspace_id, beside=True) as repository:
         store = Store(repository.git)
         new = NewObjects(repository.git)
         try:
@@ -142,15 +143,15 @@ def _begun(rulings: Rulings, commits: int) -> Begun:
 
 
 @contextmanager
-def _ready(root: str, workspace_id: str, *, mend: bool = True) -> Iterator[Opened]:
+def _ready(root: str, workspace_id: str, *, mend: bool = True, beside: bool = False) -> Iterator[Opened]:
     """The repository, where a purge can be done now. With `mend` the lock that a killed one of us left is taken away.
 
-    Raises `RepositoryRefused`, `WorkspaceError`.
+    With `beside` another git command may be at work. Raises `RepositoryRefused`, `WorkspaceError`.
     """
     with opened(root, workspace_id, adopt=True) as repository:
         if mend:
             gitlock.mend(repository.folder)
-        reason = busy(repository.folder) or tidying(repository.folder)
+        reason = "" if beside else busy(repository.folder) or tidying(repository.folder)
         if reason:
             raise RepositoryRefused(
                 f"the history cannot be rewritten now: {reason}",

@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from signet_sync.contracts.observed import STRANGE_NAME, Signature, Snapshot
 from signet_sync.contracts.places import MEMORY, TOMBSTONES, display
 from signet_sync.errors import PathEscape, WorkspaceError
-from signet_sync.vault.files import signature_of
+from signet_sync.vault.files import kind_of, signature_of
 from signet_sync.vault.layout import checked_parts, folder, split_path
 
 
@@ -53,17 +53,7 @@ def _collect(descriptor: int, where: str, files: dict[str, Signature], odd: dict
             elif stat.S_ISREG(mode):
                 files[path] = signature_of(status)
             else:
-                odd[display(path)] = _what(mode)
-
-
-def _what(mode: int) -> str:
-    if stat.S_ISDIR(mode):
-        return "folder"
-    if stat.S_ISLNK(mode):
-        return "symlink"
-    if stat.S_ISFIFO(mode):
-        return "named pipe"
-    return "socket" if stat.S_ISSOCK(mode) else "device"
+                odd[display(path)] = kind_of(mode)
 
 
 def glance(root: str, paths: Iterable[str]) -> Snapshot:
@@ -95,7 +85,7 @@ def glance(root: str, paths: Iterable[str]) -> Snapshot:
         elif stat.S_ISREG(status.st_mode):
             files[path] = signature_of(status)
         else:
-            odd[display(path)] = _what(status.st_mode)
+            odd[display(path)] = kind_of(status.st_mode)
     return Snapshot(False, "present", "", files, odd, asked)
 
 

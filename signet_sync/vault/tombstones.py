@@ -10,11 +10,12 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import TYPE_CHECKING, Any
 
-from signet_sync.contracts.frontmatter import FrontmatterProblem, parse, write
+from signet_sync.contracts.frontmatter import HEAD_LIMIT, FrontmatterProblem, parse, write
 from signet_sync.contracts.names import tombstone_file_name
 from signet_sync.contracts.observed import Found
 from signet_sync.contracts.places import TOMBSTONES
 from signet_sync.contracts.records import FieldProblem
+from signet_sync.errors import UsageError
 from signet_sync.vault import files
 
 if TYPE_CHECKING:
@@ -36,11 +37,25 @@ def lifted_path(agent_id: str, token: str) -> str:
 
 
 def text_of(stone: Tombstone) -> bytes:
-    """The file of a tombstone: fields only, `session_ids` only where it is limited to some."""
+    """The file of a tombstone: fields only, `session_ids` only where it is limited to some.
+
+    Raises `UsageError` where these are more than the head of a file holds.
+    """
     fields: dict[str, Any] = stone.fields()
     if not stone.session_ids:
         del fields["session_ids"]
-    return write(fields, "")
+    data = write(fields, "")
+    if len(data) <= HEAD_LIMIT:
+        return data
+    # One that cannot be read covers every session of its token; what was removed is known without the names, too.
+    data = write({**fields, "removed_paths": []}, "")
+    if len(data) > HEAD_LIMIT:
+        raise UsageError(
+            "the ids of the sessions that were removed of this key are too long for one tombstone",
+            path=path_of(stone.agent_id, stone.session_token),
+            hint=f"remove all sessions of the key: signet-sync remove {stone.session_token}",
+        )
+    return data
 
 
 def put(root: str, stone: Tombstone) -> str:

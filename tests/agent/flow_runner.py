@@ -157,7 +157,7 @@ class Scenario:
 
     `flow`: it may never have begun, and is asked for again; else it is a pass, which the next one finishes.
     `piecemeal`: some of it may stand until it is asked for again. `tidies`: pages may be put in order before it begins.
-    `gone` are words that no file may hold once it is done.
+    `gone` are words that no file may hold once it is done. `rewrites`: sealed files are written anew.
     """
 
     work: Callable[[Path], int]
@@ -166,6 +166,7 @@ class Scenario:
     tidies: bool = False
     gone: tuple[str, ...] = ()
     now: str = NOW
+    rewrites: bool = False
 
 
 def scenarios(told: dict[str, Any]) -> dict[str, Scenario]:
@@ -398,8 +399,15 @@ def portrait(root: Path) -> dict[str, Any]:
             assert (rowid,) in list(hits), f"{text!r} is not found by {word}"
     finally:
         database.close()
+    found["live files"] = live_files(place.live)
     found["backup"] = backed_up(backups(place)[0])
     return json.loads(json.dumps(found))
+
+
+def live_files(folder: str) -> dict[str, str]:
+    """What the files of live turns hold, by name; a torn line at the end of one counts for nothing."""
+    texts = {path.name: path.read_text().rpartition("\n")[0] for path in Path(folder).glob("*.jsonl")}
+    return dict(sorted(texts.items()))
 
 
 def backed_up(place: str) -> dict[str, list[Any]]:

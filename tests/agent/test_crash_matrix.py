@@ -16,11 +16,11 @@ import pytest
 from flow_runner import NOW_US, SECRET
 from workbench import ROOT, Vault
 
-from signet_sync.agent import sessions
+from signet_sync.agent import live, sessions
 from signet_sync.agent.workspace import opened
 from signet_sync.config import Settings
 from signet_sync.contracts.inputs import session_input
-from signet_sync.index import live
+from signet_sync.contracts.turns import Turn
 
 RUNNER = ROOT / "tests" / "agent" / "flow_runner.py"
 
@@ -68,10 +68,11 @@ def prepare(folder: Path, scenario: str) -> None:
     with opened(str(vault.root), Settings()) as workspace:
         third = {**THIRD, "captured_at": "2026-03-26T10:03:00.000Z", "transcript": FIRST_WORDS, "summary": SUMMARY}
         sessions.end(workspace, session_input(third, now_us=NOW_US), now_us=NOW_US)
-        with workspace.database.transaction():
-            turn = live.LiveTurn(1, "user", "Bound it.", MOMENT)
-            live.buffer(workspace.database, "default", THIRD["session_key"], [turn])
-            live.buffer(workspace.database, "default", "somebody else's", [turn])
+        said = [Turn(1, "user", "Bound it.", MOMENT), Turn(2, "assistant", "The heron of lantern waits.", MOMENT)]
+        live.append(workspace, said, agent_id="default", session_key=THIRD["session_key"])
+        live.append(workspace, said[:1], agent_id="default", session_key="somebody else's")
+        of_the_fourth = {"agent_id": "nova", "session_key": FOURTH["session_id"]}
+        live.append(workspace, said, **of_the_fourth)
     vault.reindex()
     if scenario == "manifests":
         (vault / first["manifest"]).unlink()

@@ -19,9 +19,11 @@ from flow_runner import NOW_US, SECRET, answering, asked, distil, done, remember
 from workbench import NOW, ROOT, Vault, numbered
 
 from signet_sync.agent import dreams, memories, reconcile
+from signet_sync.agent import live as streamed
 from signet_sync.agent.workspace import Workspace, opened
 from signet_sync.config import Settings
 from signet_sync.contracts.timestamps import DAY
+from signet_sync.contracts.turns import Turn
 from signet_sync.index import events, live, telemetry
 from signet_sync.index import memories as rows
 from signet_sync.index.database import Database
@@ -76,10 +78,11 @@ def prepare(folder: Path, scenario: str) -> None:
         for handle in (told["forget"], *arcs_and_nodes(workspace.database, told["remove"])):
             memories.pin(workspace, "default", handle, NOW_US)
             telemetry.count_nodes(workspace.database, "default", [handle], NOW[:10])
-        with workspace.database.transaction():
-            turn = live.LiveTurn(1, "user", "Bound it.", MOMENT)
-            live.buffer(workspace.database, "default", RUNNING["session_key"], [turn])
-            live.buffer(workspace.database, "default", "somebody else's", [turn])
+        turn = Turn(1, "user", "Bound it.", MOMENT)
+        streamed.append(workspace, [turn], agent_id="default", session_key=RUNNING["session_key"])
+        streamed.append(workspace, [turn], agent_id="default", session_key="somebody else's")
+        of_the_removed = turn._replace(text=f"Once more: {REMOVED}")
+        streamed.append(workspace, [of_the_removed], agent_id="default", session_key=told["remove"])
     if scenario == "removal":
         with opened(str(vault.root), answering(told)) as workspace:
             distil(workspace)
@@ -155,6 +158,7 @@ def to_schema_1(vault: Vault) -> None:
             " role text not null, content text not null, at text not null, primary key(agent_id, session_key, turn))"
             " without rowid"
         )
+        database.execute("delete from meta where key like 'live-%'")
         database.execute("pragma user_version = 1")
     database.connection.close()
 

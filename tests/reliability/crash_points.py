@@ -187,6 +187,10 @@ class Crashes(Sweep):
             self.standing = invariants.standing(Vault(self.ground.root), removed=words)
         self.know()
         self.aim = wanted(self.ground, self.scenario)
+        if self.scenario.rewrites:
+            now = invariants.artifacts(self.ground.root)
+            both = {path: found | now.get(path, frozenset()) for path, found in self.standing.artifacts.items()}
+            self.standing = replace(self.standing, artifacts=both)
         self.know()
         judge = self.judge()
         forked(spoken, lambda: judge.recover(may_be_nothing=False))

@@ -22,15 +22,19 @@ import artifacts_fixture as made
 from flow_runner import LATER, NOW, NOW_US, Scenario, done, passed, scenarios
 from workbench import Vault, numbered
 
-from signet_sync.agent import memories, reconcile
+from signet_sync.agent import memories, quoting, reconcile, redaction, removal
 from signet_sync.agent.entities import operations
 from signet_sync.agent.workspace import Workspace, opened
+from signet_sync.cli.remove import refresh
 from signet_sync.config import Settings
 from signet_sync.contracts.timestamps import SECOND
+from signet_sync.errors import UsageError, WorkspaceError
 from signet_sync.vault import files
 
 Told = dict[str, object]
 KEY = "once"
+LEAKED = "ghp_" + "Qa1Ws2Ed3Rf4Tg5Yh6Uj7Ik8Ol9Pz0Xc1Vb2"
+QUOTED = "zqlanternmill"
 ROLE = "Keeps the queue of lantern from retrying for ever, and says so when it gives up."
 
 
@@ -138,6 +142,27 @@ def _with_a_stone(folder: Path) -> None:
     (place / name).write_bytes(raw)
 
 
+def _leaked(folder: Path) -> None:
+    """A session of another program that holds a secret in every file, and a copy that was kept of a page with it."""
+    vault = _three(folder)
+    paths = vault.session(4, **numbered(4) | {"body": f"# Fourth\n\n- The lantern of number4x opens with {LEAKED}.\n"})
+    with open(vault / paths["manifest"], "a", encoding="utf-8") as manifest:
+        manifest.write(f"what I wrote beside it: {LEAKED}\n")
+    (vault / "MEMORY.user-20260328T101010000Z.md").write_text(f"mine, and {LEAKED}\n")
+    vault.reindex()
+    _keep(vault, folder, {"session": numbered(4)["session_id"]})
+
+
+def _quoting(folder: Path) -> None:
+    """A session, and a later one that quotes it; nothing else says what both say."""
+    vault = _three(folder)
+    body = f"# Third\n\n- The spare key of {QUOTED} lies under the third stone behind the mill.\n"
+    vault.session(6, **numbered(6) | {"body": body})
+    vault.session(5, **numbered(5) | {"body": body.replace("# Third", "# Fifth\n\nIt said once:")})
+    vault.reindex()
+    _keep(vault, folder, {"session": numbered(6)["session_id"]})
+
+
 def _garden(folder: Path) -> None:
     vault = _three(folder)
     with opened(str(vault.root), Settings()) as workspace:
@@ -166,6 +191,34 @@ def _edit(workspace: Workspace) -> None:
     operations.set_section(workspace, "default", "inner-critic", "role", ROLE, now_us=NOW_US, key=KEY)
 
 
+def _redact(told: Told) -> Callable[[Workspace], object]:
+    def ask(workspace: Workspace) -> None:
+        refresh(workspace, NOW_US)
+        paths = redaction.selected(workspace, "default", str(told["session"]))
+        left = redaction.redact(workspace, paths, "it leaked", NOW_US).left
+        if left:
+            raise WorkspaceError(left[0].message, path=left[0].path)
+
+    return ask
+
+
+def _remove_quoted(told: Told) -> Callable[[Workspace], object]:
+    def ask(workspace: Workspace) -> None:
+        refresh(workspace, NOW_US)
+        try:
+            plans = removal.plan(workspace, "default", str(told["session"]))
+        except UsageError as error:
+            if error.code == "unknown-session":
+                return  # it was removed already
+            raise
+        quotes = quoting.quoted(workspace, plans)
+        quoting.redact(workspace, quotes, "private", NOW_US)
+        for plan in plans:
+            removal.remove(workspace, plan, "private", NOW_US, quoted_in=quotes.paths)
+
+    return ask
+
+
 def _flow(scenario: str) -> Callable[[Told], Scenario]:
     return lambda told: scenarios(told)[scenario]
 
@@ -185,6 +238,7 @@ _ALL = (
     ),
     Operation("session end", "transcript, summary, manifest, row and page", _of_flows("end"), _flow("end")),
     Operation("compaction", "a compaction of a running session", _of_flows("compaction"), _flow("compaction")),
+    Operation("live turns", "turns of a running session appended", _of_memory("append"), _flow("append")),
     Operation(
         "manifest update",
         "a manifest written anew and the references of the others moved by a month that passed",
@@ -198,6 +252,18 @@ _ALL = (
         _flow("projection"),
     ),
     Operation("removal", "a session removed with all its traces", _of_memory("removal"), _flow("removal")),
+    Operation(
+        "redaction",
+        "a secret taken out of the sealed files of a session, its manifest and a kept copy",
+        _leaked,
+        lambda told: Scenario(done(_redact(told)), piecemeal=True, tidies=True, gone=(LEAKED,), rewrites=True),
+    ),
+    Operation(
+        "removal of what is quoted",
+        "a session removed, its passages taken out of the sealed file of another one",
+        _quoting,
+        lambda told: Scenario(done(_remove_quoted(told)), piecemeal=True, tidies=True, gone=(QUOTED,), rewrites=True),
+    ),
     Operation("migration", "a database of the first schema as of today", _of_memory("schema 1"), _flow("schema 1")),
     Operation("rebuild", "the database is lost: files and the backup give it back", _of_flows("full"), _flow("full")),
     Operation(

@@ -39,7 +39,7 @@ from signet_sync.index.search import search
 PAGE = 4096
 Figure = Callable[..., None]
 # Rows that may be newer than the backup, or are in none.
-UNSAVED = {"session_transcripts", "artifact_telemetry", "recall_events", "node_telemetry"}
+UNSAVED = {"artifact_telemetry", "recall_events", "node_telemetry"}
 
 
 def settings_of(folder: Path) -> dict[str, str]:

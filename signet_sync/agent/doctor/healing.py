@@ -9,7 +9,6 @@ import time
 from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, field
 
-from signet_sync import config
 from signet_sync.agent import hooks, intake
 from signet_sync.agent.doctor import agent, harness, storage
 from signet_sync.agent.doctor.patient import Patient
@@ -119,7 +118,7 @@ def _look_again(patient: Patient) -> Iterator[str]:
 
 def _pass(patient: Patient, *, rebuild: bool) -> Iterator[str]:
     """The pass of `reindex`, with what waits in spool and journal."""
-    settings = config.load(patient.root, environ=patient.environ)[0]
+    settings = patient.settings
     with opened(patient.root, settings, database=patient.chosen) as workspace:
         outcome = run_pass_mending(workspace, Request(now_us=now_us(), rebuild=rebuild))
         if outcome.cliff is not None:

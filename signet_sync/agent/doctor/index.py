@@ -11,10 +11,13 @@ from signet_sync.agent import copies
 from signet_sync.agent.doctor.finding import Finding, fine, problem, warning
 from signet_sync.agent.doctor.patient import Patient
 from signet_sync.contracts.places import display
+from signet_sync.contracts.sanitizer import sanitizer_stamp
 from signet_sync.errors import DatabaseCorrupt, DatabaseError
-from signet_sync.index import artifacts, lines, overview, salvage
+from signet_sync.index import artifacts, gardens, lines, overview, salvage
 from signet_sync.index.database import LARGE_LOG, Database, is_odd, log_size, noted, set_aside_before, suspect
 from signet_sync.index.schema import TABLES
+
+_SHOWN = 3  # paths of a finding
 
 
 def index(patient: Patient) -> list[Finding]:
@@ -77,12 +80,31 @@ def _rows(patient: Patient, database: Database) -> list[Finding]:
         found.append(problem("vault", words, patient.command("violations list")))
     if counts.get("invalid"):
         found.append(warning("vault", f"invalid files: {counts['invalid']}", patient.command("check")))
+    found += _secrets(patient, database)
+    drifted = gardens.drift(database)
+    if drifted:
+        what = "1 entity file is" if len(drifted) == 1 else f"{len(drifted)} entity files are"
+        words = f"{what} not what their events say, the first {display(drifted[0].path)}: {drifted[0].message}"
+        found.append(problem("entities", words, patient.command("entity drift")))
     found += _copies(patient, database)
     if database.meta("halted"):
         words = "halted: cliff; most files of memory/ are gone, and nothing was dropped"
         remedy = f"{patient.command('reindex')} --accept-removals  # where they are gone for good; else bring them back"
         found.append(problem("halt", words, remedy))
     return found
+
+
+def _secrets(patient: Patient, database: Database) -> list[Finding]:
+    """Artifacts that were written before the sanitizer knew what it finds in them now."""
+    paths = overview.suspected(database)
+    if not paths:
+        return []
+    shown = ", ".join([*map(display, paths[:_SHOWN]), *(["…"] if len(paths) > _SHOWN else [])])
+    words = f"files that seem to hold a secret: {len(paths)} ({shown})"
+    if not (artifacts.sanitizer_of_rows(database) or "").startswith(sanitizer_stamp()):
+        words += f"; not all of them were looked at by this version: {patient.command('reindex')}"
+    reason = "--reason REASON  # takes it out of the files; index and pages leave it out already"
+    return [warning("secrets", words, f"{patient.command('redact')} --all {reason}")]
 
 
 def _copies(patient: Patient, database: Database) -> list[Finding]:

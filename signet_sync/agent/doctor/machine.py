@@ -74,7 +74,7 @@ def _existing(path: str) -> str:
 
 def watches(patient: Patient) -> list[Finding]:
     """Whether changes can be watched: the limits, and one watch set as the agent sets it."""
-    if patient.settings is None or not os.path.isdir(patient.root):
+    if not os.path.isdir(patient.root):
         return []  # which is said elsewhere
     if patient.settings.watch_mode != "auto":
         return [fine("watches", f"watch.mode is {patient.settings.watch_mode}")]

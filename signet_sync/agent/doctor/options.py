@@ -15,8 +15,6 @@ from signet_sync.vault.git import repository
 
 def model(patient: Patient) -> list[Finding]:
     """Whether the language model that the settings name can be asked at all; nothing is sent to it."""
-    if patient.settings is None:
-        return []  # which was said already
     try:
         provider = synthesis.provider_for(patient.settings, patient.root, patient.environ)
     except SignetSyncError as error:
@@ -31,8 +29,6 @@ def model(patient: Patient) -> list[Finding]:
 
 def history(patient: Patient) -> list[Finding]:
     """Whether the history can be written where it is wanted; the repository is looked at, not opened."""
-    if patient.settings is None:
-        return []  # which was said already
     if not patient.settings.history_enabled:
         return [fine("history", "off")]
     if find_spec("pygit2") is None:

@@ -6,40 +6,52 @@ import os
 import shlex
 import stat
 from collections.abc import Iterator
+from contextlib import suppress
 
 import apsw
 
 from signet_sync.agent import signet
 from signet_sync.agent.doctor.finding import Finding, problem, warning
 from signet_sync.agent.doctor.patient import Patient, give_back
-from signet_sync.contracts.places import display, head_page
+from signet_sync.contracts.places import day_page, display, dream_page, head_page, month_page
 from signet_sync.errors import DatabaseError
 from signet_sync.index import overview
+from signet_sync.index import pages as index
 from signet_sync.index.database import Database
 
 
 def pages(patient: Patient) -> list[Finding]:
     """What keeps a page from being read or written; nothing where all of them are as they should be."""
-    return [found for agent_id in _agents(patient) for found in _page(patient, head_page(agent_id))]
+    heads, others = _known(patient)
+    return [
+        *(found for page in heads for found in _page(patient, page)),
+        *(found for page in others for found in _other(patient, page)),
+    ]
 
 
-def _agents(patient: Patient) -> list[str]:
-    """Those who have something to show; what keeps the index from telling is told elsewhere."""
+def _known(patient: Patient) -> tuple[list[str], list[str]]:
+    """Pages of those who have something to show, and all others; why an index cannot be read is told elsewhere."""
     try:
         database = Database(patient.database, readonly=True)
     except (FileNotFoundError, DatabaseError):
-        return []
+        return [], []
     try:
-        return [] if database.meta("halted") else overview.agents(database)
+        if database.meta("halted"):
+            return [], []
+        agents = overview.agents(database)
+        others = {dream_page(agent_id) for agent_id in agents}
+        for agent_id in agents:
+            for day in index.days(database, agent_id):
+                others |= {day_page(agent_id, day), month_page(agent_id, day[:7])}
+        return [head_page(agent_id) for agent_id in agents], sorted(others)
     except (apsw.Error, DatabaseError):
-        return []
+        return [], []
     finally:
         database.connection.close()
 
 
 def _page(patient: Patient, page: str) -> Iterator[Finding]:
     path = os.path.join(patient.root, page)
-    quoted = shlex.quote(path)
     try:
         status = os.lstat(path)
     except FileNotFoundError:
@@ -48,9 +60,22 @@ def _page(patient: Patient, page: str) -> Iterator[Finding]:
             yield warning("page", f"{display(page)} is not there", patient.command("reindex"), fix=True)
         return
     if not stat.S_ISREG(status.st_mode):
-        kind = "a link" if stat.S_ISLNK(status.st_mode) else "a folder" if stat.S_ISDIR(status.st_mode) else "no file"
-        words = f"{display(page)} is {kind}, so it is not written any more"
-        yield problem("page", words, f"mv {quoted} {quoted}.aside && {patient.command('reindex')}")
+        yield _replaced(patient, page, status)
     elif not os.access(path, os.R_OK):
         words = f"{display(page)} cannot be read, so it is not written any more"
         yield problem("page", words, give_back(path, "u+rw"))
+
+
+def _other(patient: Patient, page: str) -> Iterator[Finding]:
+    """A page that is not there is written again by itself; one that is no file any more is not."""
+    with suppress(OSError):
+        status = os.lstat(os.path.join(patient.root, page))
+        if not stat.S_ISREG(status.st_mode):
+            yield _replaced(patient, page, status)
+
+
+def _replaced(patient: Patient, page: str, status: os.stat_result) -> Finding:
+    kind = "a link" if stat.S_ISLNK(status.st_mode) else "a folder" if stat.S_ISDIR(status.st_mode) else "no file"
+    words = f"{display(page)} is {kind}, so it is not written any more"
+    quoted = shlex.quote(os.path.join(patient.root, page))
+    return problem("page", words, f"mv {quoted} {quoted}.aside && {patient.command('reindex')}")

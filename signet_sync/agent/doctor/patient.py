@@ -11,7 +11,6 @@ from typing import Any
 
 from signet_sync import config, state
 from signet_sync.config import Settings
-from signet_sync.errors import SignetSyncError
 from signet_sync.host import service
 from signet_sync.host.service import ServiceState
 from signet_sync.whereabouts import locate_workspace
@@ -68,12 +67,9 @@ class Patient:
         return state.is_shut(self.folder)
 
     @cached_property
-    def settings(self) -> Settings | None:
-        """The settings; None where they are wrong, which is a finding of its own."""
-        try:
-            return config.load(self.root, environ=self.environ)[0]
-        except SignetSyncError:
-            return None
+    def settings(self) -> Settings:
+        """The settings; what is wrong with them is a finding of its own."""
+        return config.load(self.root, environ=self.environ, anyway=True)[0]
 
     @cached_property
     def alive(self) -> bool:

@@ -8,7 +8,7 @@ import stat
 from collections.abc import Iterator
 from contextlib import suppress
 
-from signet_sync import journal, spool
+from signet_sync import buffers, journal, spool
 from signet_sync.agent.doctor.finding import Finding, fine, problem, span, warning
 from signet_sync.agent.doctor.patient import Patient
 
@@ -100,8 +100,8 @@ def _lets_owner(path: str) -> bool:
 
 
 def waiting(patient: Patient) -> list[Finding]:
-    """Sessions that hooks handed over and nobody took in, endings that were begun and not finished."""
-    return [*_spool(patient), *_journal(patient)]
+    """What nobody took in of what hooks handed over, endings that were not finished, live turns that are damaged."""
+    return [*_spool(patient), *_journal(patient), *_live(patient)]
 
 
 def _spool(patient: Patient) -> Iterator[Finding]:
@@ -136,3 +136,19 @@ def _journal(patient: Patient) -> Iterator[Finding]:
         age = span(patient.now - min(old))
         words = f"endings of sessions that were begun and not finished: {len(old)}, the oldest {age} ago"
         yield warning("unfinished", words, patient.command("reindex"), fix=True)
+
+
+def _live(patient: Patient) -> Iterator[Finding]:
+    folder = patient.folder.live
+    aside = buffers.put_aside(folder)
+    damaged = []
+    for name in buffers.names(folder):
+        with suppress(OSError):
+            kept = buffers.read(folder, name)
+            if kept is None or kept.damaged:
+                damaged.append(name)
+    found = [os.path.join(folder, name) for name in (*damaged, *aside)]
+    if found:
+        words = f"live turns that cannot be read: lines of {len(found)} {'file' if len(found) == 1 else 'files'}"
+        remedy = f"look into {shlex.quote(found[0])}  # what can be read is kept; the session's transcript has the rest"
+        yield warning("live", words, remedy)

@@ -11,13 +11,17 @@ import stat
 import sys
 from collections.abc import Iterator
 
+import apsw
+
 from signet_sync import config, state
-from signet_sync.agent.doctor.finding import Finding, fine, problem, warning
+from signet_sync.agent.doctor.finding import Finding, fine, problem, span, warning
 from signet_sync.agent.doctor.patient import Patient, give_back
-from signet_sync.agent.signet import daemon_pid
+from signet_sync.agent.signet import HOLD, daemon_pid, replaced
 from signet_sync.contracts.observed import Found
 from signet_sync.contracts.places import MEMORY, SETTINGS, display
-from signet_sync.errors import SignetSyncError
+from signet_sync.errors import DatabaseError, SignetSyncError
+from signet_sync.index import overview
+from signet_sync.index.database import Database
 from signet_sync.vault import files
 from signet_sync.whereabouts import base, identified, read_id, user_file
 
@@ -119,7 +123,7 @@ def file_system(patient: Patient) -> list[Finding]:
         return []
     found = []
     kind, under = kind_of(memory), kind_of(os.path.dirname(patient.database))
-    if kind in NETWORK and (patient.settings is None or patient.settings.watch_mode == "auto"):
+    if kind in NETWORK and patient.settings.watch_mode == "auto":
         words = f"memory/ is on {kind}: changes of other machines raise no events"
         found.append(warning("file-system", words, f"watch.mode = 'polling' in {os.path.join(patient.root, SETTINGS)}"))
     if under in NETWORK:
@@ -187,16 +191,15 @@ def _same(one: str, other: str) -> bool:
 
 def settings(patient: Patient) -> list[Finding]:
     """Whether every setting is known and in range."""
-    try:
-        _, warnings = config.load(patient.root, environ=patient.environ)
-    except SignetSyncError as error:
-        where = f"{error.path}: " if error.path else ""
-        return [problem("settings", f"{where}{error.message}", error.hint)]
+    _, remarks = config.load(patient.root, environ=patient.environ, anyway=True)
     rename = f"mend its name in {os.path.join(patient.root, SETTINGS)}, or take the line out"
     move = f"move it to {user_file(patient.environ)}"
-    return [warning("settings", words, rename if config.UNKNOWN in words else move) for words in warnings] or [
-        fine("settings", "every setting is known and in range")
-    ]
+    return [
+        problem("settings", str(remark), remark.hint)
+        if remark.broken
+        else warning("settings", str(remark), rename if config.UNKNOWN in remark.message else move)
+        for remark in remarks
+    ] or [fine("settings", "every setting is known and in range")]
 
 
 def signet(patient: Patient) -> list[Finding]:
@@ -206,11 +209,35 @@ def signet(patient: Patient) -> list[Finding]:
     except (OSError, SignetSyncError):
         return []
     if pid is None:
-        return []
-    if patient.settings is not None and patient.settings.takeover:
+        return _replaced(patient)
+    if patient.settings.takeover:
         return [fine("signet-daemon", f"a Signet daemon (pid {pid}) is alive, and projection.takeover is set")]
     words = f"a Signet daemon (pid {pid}) is alive on this workspace; pages and manifests are held back"
     return [warning("signet-daemon", words, f"kill {pid}  # or, to write beside it: projection.takeover = true")]
+
+
+def _replaced(patient: Patient) -> list[Finding]:
+    """What a Signet left that is no longer seen: a page of its own where ours was."""
+    if patient.settings.takeover:
+        return []
+    try:
+        database = Database(patient.database, readonly=True)
+    except (FileNotFoundError, DatabaseError):
+        return []  # which is said elsewhere
+    try:
+        path, age = replaced(patient.root, database, overview.agents(database))
+    except (apsw.Error, OSError, SignetSyncError):
+        return []
+    finally:
+        database.connection.close()
+    if not path:
+        return []
+    words = f"Signet replaced {path} after signet-sync had written it, and no daemon of it is alive here"
+    if age >= HOLD:
+        return [warning("signet-daemon", f"{words}; the next pass takes it back", patient.command("reindex"))]
+    words += f"; pages and manifests are held back for another {span(HOLD - age)}"
+    setting = os.path.join(patient.root, SETTINGS)
+    return [warning("signet-daemon", words, f"stop it wherever it runs; or {setting}: projection.takeover = true")]
 
 
 def obsidian(patient: Patient) -> list[Finding]:

@@ -25,6 +25,7 @@ from signet_sync.index import artifacts
 from signet_sync.vault import files
 
 WHOLE = "*"
+_EVIDENCE_HINT = f"name the line that it quotes, and say why it matters: {evidence.EXAMPLE}"
 _NOTES = "notes/"
 _COMMON = {shape.anchor for shape in COMMON}
 
@@ -156,21 +157,31 @@ def narrative(garden: Garden, text: str, source: str | None) -> Draft:
 
 
 def item(garden: Garden, where: Spot, text: str, source: str | None, token: str) -> Draft:
-    """An item of a list; one of Evidence quotes its artifact, with its event's token. Raises `UsageError`."""
+    """An item of a list; one of Evidence quotes a line of an artifact, with its event's token. Raises `UsageError`.
+
+    `evidence-missing` where an item of Evidence names no line, `evidence-unquoted` where it quotes what does not stand
+    there.
+    """
     place, quote = quoted(garden, source) if source is not None else (None, None)
     rests = () if place is None else (place,)
     if where.form == "log":
         return Draft(log_item(iso(garden.now_us), text), (), rests)
     if where.shape is None or where.shape.anchor != "evidence":
         return Draft(fit_item(text), (), rests)
-    if place is not None and quote is not None:
-        why = fit_item(text)
-        return Draft(evidence.item_text(Evidence(quote, why, place.rpartition("#")[0], token)), (), rests)
     fitted = fit_item(text)
-    read = evidence.read_item(fitted)
-    if read is not None:
-        return Draft(evidence.item_text(read._replace(token=read.token or token)), (), rests)
-    return Draft(fitted if evidence.tokens_in(fitted) else Fitted(f"{fitted} {token}"), (), rests)
+    if place is None or quote is None:
+        raise UsageError(
+            "an item of Evidence quotes a line of an artifact, and none is named",
+            hint=_EVIDENCE_HINT,
+            code="evidence-missing",
+        )
+    path, why = place.rpartition("#")[0], str(fitted)
+    said = evidence.read_item(fitted)
+    if said is not None:
+        if not evidence.stands_in(said.quote, quote):
+            raise UsageError(f"{place} does not say {said.quote[:80]!r}", hint=_EVIDENCE_HINT, code="evidence-unquoted")
+        quote, why = said.quote, said.why
+    return Draft(evidence.item_text(Evidence(quote, why, path, token)), (), rests)
 
 
 def quoted(garden: Garden, source: str) -> tuple[str, str]:

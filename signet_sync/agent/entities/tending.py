@@ -183,8 +183,11 @@ def _agent(workspace: Workspace, agent_id: str, moved: list[str], now_us: int, t
     _have_scrubbed_what_returned(workspace, agent_id, moved)
     from signet_sync.agent.entities import observing, weaving
 
+    queued = rows.drift(workspace.database, agent_id)
     look = observing.observe(workspace, moved, now_us) if moved else observing.resume(workspace, now_us, agent_id)
     tended.agents.update(look.changed)
+    if rows.drift(workspace.database, agent_id) != queued:
+        tended.agents.add(agent_id)  # its page says how many wait
     if look.edited or look.healed:
         weaving.weave(workspace, agent_id, now_us)
     tended.trouble += [f"{path} is not what its events say: signet-sync entity drift" for path in look.drifted]

@@ -41,7 +41,14 @@ const ask = (words, input) =>
     }
   })
 
-const memory = new Map() // session → promise of what it is told at its start
+// Where the session takes place: what others read too gets no memory.
+const place = (event, entry) => ({
+  session_key: event.context?.sessionKey ?? event.sessionKey,
+  chat_type: entry.chatType ?? entry.origin?.chatType,
+  group_id: entry.groupId ?? entry.groupChannel,
+})
+
+const memory = new Map() // session → what was asked at its start, with its place, and the promise of an answer
 
 export default async function handler(event) {
   const context = event.context ?? {}
@@ -49,7 +56,7 @@ export default async function handler(event) {
   const entry = context.previousSessionEntry ?? context.sessionEntry ?? {}
   const session = entry.sessionId ?? context.sessionId
   if (!name || !session || off()) return
-  const document = { hook_event_name: name, session_id: session, cwd: context.workspaceDir }
+  const document = { hook_event_name: name, session_id: session, cwd: context.workspaceDir, ...place(event, entry) }
   // Newer versions keep sessions in a database and name no file.
   if (entry.sessionFile?.endsWith?.(".jsonl")) document.transcript_path = entry.sessionFile
   const tell = () => ask(["hook", "openclaw"], JSON.stringify(document))
@@ -58,8 +65,9 @@ export default async function handler(event) {
     void tell()
     return
   }
-  if (!memory.has(session)) memory.set(session, tell())
-  const content = (await memory.get(session)).trim()
+  const asked = JSON.stringify(document)
+  if (memory.get(session)?.asked !== asked) memory.set(session, { asked, answer: tell() })
+  const content = (await memory.get(session).answer).trim()
   if (!content || !Array.isArray(context.bootstrapFiles)) return
   const file = "SIGNET_MEMORY.md" // stands on no disk; OpenClaw wants a name and a path for what it shows
   context.bootstrapFiles.push({ name: file, path: join(context.workspaceDir ?? "", file), content, missing: false })

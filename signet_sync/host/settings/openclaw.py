@@ -73,8 +73,10 @@ def _files(program: Program, environ: Mapping[str, str]) -> dict[str, str]:
 def _registering(program: Program, access: Access | None) -> list[str]:
     if access is None:
         return []
+    # One server serves all chats, groups among them: only who asks for it by name gives MEMORY.md to all.
+    access = Access(access.agent, access.scope or "shared")
     entry = json.dumps(server_member.split(program.server(access.flags)), ensure_ascii=False)
-    told = "(the MCP server; OpenClaw alone edits the list of them)"
+    told = f"(the MCP server, scope {access.scope}; OpenClaw alone edits the list of them)"
     return [f"{shlex.join(['openclaw', 'mcp', 'set', server.NAME, entry])}  {told}"]
 
 

@@ -42,10 +42,10 @@ export const SignetSync = async ({ directory }) => {
   const agents = new Set() // sessions of sub-agents: part of another one
   const memory = new Map() // session → promise of what it is told at its start
 
-  const tell = (event, session) =>
+  const tell = (event, session, prompt) =>
     ask(
       ["hook", "opencode"],
-      JSON.stringify({ hook_event_name: event, session_id: session, cwd: directory, transcript_path: STORE }),
+      JSON.stringify({ hook_event_name: event, session_id: session, cwd: directory, transcript_path: STORE, prompt }),
     )
 
   const begin = (session) => {
@@ -63,6 +63,13 @@ export const SignetSync = async ({ directory }) => {
       if (agents.has(session)) return
       people.add(session)
       void (name === "SessionStart" ? begin(session) : tell(name, session))
+    },
+
+    // Somebody's words, before they stand in the store.
+    "chat.message": async ({ sessionID }, { parts }) => {
+      if (!sessionID || agents.has(sessionID) || off()) return
+      const said = (parts ?? []).filter((part) => part.type === "text" && !part.synthetic && !part.ignored)
+      if (said.length) void tell("UserPromptSubmit", sessionID, said.map((part) => part.text).join("\n\n"))
     },
 
     "experimental.chat.system.transform": async ({ sessionID }, output) => {

@@ -9,7 +9,9 @@ import stat
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
+from signet_sync.contracts.bodies import well_formed
 from signet_sync.contracts.observed import storable
+from signet_sync.contracts.places import display
 from signet_sync.errors import HarnessError
 
 HARNESSES: tuple[str, ...] = ("claude-code", "codex", "gemini", "opencode", "openclaw")
@@ -35,6 +37,11 @@ class Source:
     session_id: str
     size: int
     mtime_ns: int
+
+    @property
+    def place(self) -> str:
+        """The path as a row can hold it: a name need not be UTF-8."""
+        return display(self.path) if self.path != well_formed(self.path) else self.path
 
 
 @dataclass(frozen=True, slots=True)

@@ -47,10 +47,15 @@ class Sealed(NamedTuple):
 
 
 class Save(NamedTuple):
-    """Sealed files that one pass found together: how many these are, and those that stand on this page."""
+    """Sealed files that one pass found together: how many these are, and those that stand on this page.
+
+    `message` is that of all of them, where it is one; `healing` are commands for all at once.
+    """
 
     found_at: str
     in_all: int
+    message: str
+    healing: list[Healing]
     files: list[Sealed]
 
 
@@ -69,7 +74,8 @@ def violations(ask: Ask) -> Page:
     """Everything that is wrong; with `code` every file of one code."""
     with reading(ask.site.place) as database:
         found = batches(database, ask.agent)[::-1]
-        sealed = {one.path for batch in batches(database) for one in batch.files}
+        of_all = {batch.id: batch for batch in batches(database)}
+        sealed = {one.path for batch in of_all.values() for one in batch.files}
         others = _others(database, ask, sealed)
         drifted = len(gardens.drift(database, ask.agent))
     code = ask.query.get("code")
@@ -78,7 +84,7 @@ def violations(ask: Ask) -> Page:
         "violations",
         "Problems",
         {
-            "saves": [] if code else _saves(ask, found, shown),
+            "saves": [] if code else _saves(ask, found, of_all, shown),
             "sealed": shown.total,
             "portion": shown,
             # It restores the files of all agents.
@@ -94,14 +100,33 @@ def violations(ask: Ask) -> Page:
     )
 
 
-def _saves(ask: Ask, found: list[Batch], shown: Portion[OpenViolation]) -> list[Save]:
+def _saves(ask: Ask, found: list[Batch], of_all: dict[str, Batch], shown: Portion[OpenViolation]) -> list[Save]:
     wanted = {one.path for one in shown.rows}
     saves = []
     for batch in found:
         files = [Sealed(one, healing(ask, one)) for one in batch.files if one.path in wanted]
         if files:
-            saves.append(Save(batch.found_at, len(batch.files), files))
+            said = {one.message for one in batch.files}
+            # They heal the files of all agents.
+            together = _together(ask, batch) if 1 < len(batch.files) == len(of_all[batch.id].files) else []
+            message = said.pop() if len(said) == 1 else ""
+            saves.append(Save(batch.found_at, len(batch.files), message, together, files))
     return saves
+
+
+def _together(ask: Ask, batch: Batch) -> list[Healing]:
+    """The commands that end the violations of a batch at once."""
+    found, chosen = [], ("--batch", batch.id)
+    if all(one.restorable for one in batch.files):
+        command = told(ask, "violations", "restore", *chosen, own_agent=False)
+        found.append(Healing("All of them, back as they were sealed", command))
+    if all(one.acceptable for one in batch.files):
+        words = "All of them, accepted as they are now"
+        if all(one.code == "vanished" for one in batch.files):
+            words = "All of them, accepted as gone; their seals stay"
+        command = told(ask, "violations", "accept", *chosen, "--reason", WORDS, own_agent=False)
+        found.append(Healing(words, command))
+    return found
 
 
 def healing(ask: Ask, one: OpenViolation) -> list[Healing]:
@@ -110,12 +135,13 @@ def healing(ask: Ask, one: OpenViolation) -> list[Healing]:
     if one.restorable:
         words = "Writes the file back as it was sealed" if one.code == "vanished" else "Puts back the sealed content"
         found.append(Healing(words, told(ask, "violations", "restore", one.path, own_agent=False)))
+    if one.acceptable:
+        words = "Settles that it is gone; its seal stays" if one.code == "vanished" else "Seals what the file holds now"
+        command = told(ask, "violations", "accept", one.path, "--reason", WORDS, own_agent=False)
+        found.append(Healing(words, command))
     if one.code == "vanished" and one.session_id:
         command = told(ask, "remove", one.session_id, "--reason", WORDS)
         found.append(Healing("Makes it official: the whole session is removed, for good", command))
-    elif one.code != "vanished":
-        command = told(ask, "violations", "accept", one.path, "--reason", WORDS, own_agent=False)
-        found.append(Healing("Seals what the file holds now", command))
     return found
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import zlib
 from collections.abc import Collection, Iterable, Iterator
 from contextlib import suppress
 from typing import TYPE_CHECKING
@@ -118,11 +119,27 @@ class Store:
 
     def read(self, oid: bytes) -> tuple[int, bytes]:
         """Type and bytes of an object. Raises `WorkspaceError` where it is missing or damaged."""
+        if self._is_cut_off(oid.hex()):
+            raise _incomplete(oid)
         try:
             kind, raw = self.git.odb.read(self._oid(raw=oid))
         except self._errors:
             raise _incomplete(oid) from None
         return int(kind), raw
+
+    def _is_cut_off(self, oid: str) -> bool:
+        """Whether an object lies in a file of its own that ends too early: libgit2 would read it for ever."""
+        try:
+            with open(os.path.join(self.git.path, "objects", oid[:2], oid[2:]), "rb") as file:
+                raw = file.read()
+        except OSError:
+            return False
+        inflating = zlib.decompressobj()
+        try:
+            inflating.decompress(raw)
+        except zlib.error:
+            return True
+        return not inflating.eof
 
     def has(self, oid: bytes) -> bool:
         """Whether there is such an object."""

@@ -30,7 +30,10 @@ _REVISION = re.compile(r"HEAD(?:~(\d{1,4}))?|([0-9a-f]{4,40})", re.ASCII)
 
 @dataclass(frozen=True, slots=True)
 class Commit:
-    """A commit as it may be shown: texts are sanitized; `timestamp` is Unix seconds."""
+    """A commit as it may be shown: texts are sanitized; `timestamp` is Unix seconds.
+
+    `committer` is name and address: the agent, whatever name the author goes by.
+    """
 
     oid: str
     short_oid: str
@@ -38,6 +41,7 @@ class Commit:
     body: str
     author: str
     timestamp: int
+    committer: tuple[str, str] = ("", "")
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,9 +83,14 @@ def _shown(commit: pygit2.Commit) -> Commit:
         str(commit.id)[:7],
         sanitize_line(subject),
         sanitize_transcript_v2(body).strip(),
-        sanitize_line(commit.author.raw_name.decode("utf-8", "replace")),
+        _name(commit.author.raw_name),
         commit.commit_time,
+        (_name(commit.committer.raw_name), _name(commit.committer.raw_email)),
     )
+
+
+def _name(raw: bytes) -> str:
+    return sanitize_line(raw.decode("utf-8", "replace"))
 
 
 def resolve(place: Opened, revision: str) -> bytes:

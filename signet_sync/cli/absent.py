@@ -1,0 +1,49 @@
+"""Says of a command line that lacks an option first that what it names is not there: the option would not help."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import suppress
+from typing import Any
+
+import click
+
+from signet_sync.agent.asking import reading
+from signet_sync.cli import Context, resolve_now
+from signet_sync.contracts.places import DEFAULT_AGENT
+from signet_sync.errors import DatabaseError
+
+
+def look(error: click.MissingParameter) -> None:
+    """Raises `UsageError` or `WorkspaceError` where the thing that the command names is known to be absent."""
+    if error.ctx is None or not isinstance(error.param, click.Option):
+        return
+    context, said = error.ctx.find_object(Context), error.ctx.params
+    words = error.ctx.command_path.split()[1:]
+    if context is None:
+        return
+    with suppress(DatabaseError):  # without an index nobody can tell
+        _look(context, words, said)
+
+
+def _look(context: Context, words: list[str], said: Mapping[str, Any]) -> None:
+    if words[:1] == ["entity"] and "ref" in said:
+        from signet_sync.agent.entities import viewing
+
+        with viewing.looking(context.place(), said.get("agent") or DEFAULT_AGENT, resolve_now(None)) as garden:
+            viewing.known(garden, said["ref"])
+    elif words == ["violations", "accept"] and len(said.get("paths", ())) == 1:
+        from signet_sync.agent.violations import difference
+        from signet_sync.index.artifacts import seal_of
+
+        (path,) = said["paths"]
+        if any(sign in path for sign in "*?["):
+            return
+        with reading(context.place()) as database:
+            if seal_of(database, path) is None:  # one that is sealed may have changed just now
+                difference(database, context.root, path, 0)
+    elif words == ["history", "restore"]:
+        from signet_sync.vault.git import repository
+
+        with repository.opened(context.root, context.state().key, adopt=context.settings().history_adopt):
+            pass

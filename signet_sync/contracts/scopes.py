@@ -1,0 +1,82 @@
+"""Decides from what a harness says of a session's place whether others read there; cheap to import, for hooks."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+CHATS = ("openclaw",)  # harnesses that carry chats: where they name no place, others may read
+
+_DIRECT = frozenset({"direct", "dm", "dms", "im", "private"})
+# Places that others read, by the names that chat programs give them.
+_GROUP = re.compile(
+    r"(?<![a-z])(?:broadcast|channel|chatroom|conference|forum|global|group|guild|mpim|multi|newsletter|public|room|server"
+    r"|shared|space|supergroup|team)s?(?![a-z])",
+    re.ASCII,
+)
+_THREAD = re.compile(r"(?<![a-z])(?:thread|topic)s?(?![a-z])", re.ASCII)  # inside a private chat or inside a group
+# What says that a key without structure is one of a chat at all.
+_CHAT = re.compile(
+    r"@|[^\x00-\x7f]|\A[#+!&]|(?<![a-z])(?:agent|discord|feishu|googlechat|imessage|irc|line|lark|matrix|mattermost|msteams"
+    r"|nostr|qq|signal|slack|sms|telegram|twitch|viber|wechat|whatsapp|zalo|zulip)(?![a-z])"
+)
+_KEYS = ("sessionKey", "session_key")
+_KINDS = ("chatType", "chat_type", "peerKind", "peer_kind")
+_SIGNS = ("groupId", "group_id", "groupChannel", "group_channel", "guildId", "guild_id", "isGroup", "is_group")
+_GROUP_ADDRESS = re.compile(r"@(?:g\.us|broadcast|newsletter)\b", re.ASCII)  # of WhatsApp
+
+
+def is_shared(harness: str, said: Mapping[str, object]) -> bool:
+    """Whether others read where a session takes place, by the hook's document: then its memory is not for it.
+
+    The document may hold a session key (`sessionKey`: `agent:main:whatsapp:group:1`), the kind of the place
+    (`chatType`: `direct`, `group`, `channel`) and the id of a group. One that says a group counts before one that says
+    none; a place that is named and not understood counts as a group; where none is named, the harness decides.
+    """
+    kinds = [said[name] for name in _KINDS if not _is_blank(said.get(name))]
+    if any(said.get(name) for name in _SIGNS) or any(not _is_direct(kind) for kind in kinds):
+        return True
+    places = [place_of(said.get(name)) for name in _KEYS]
+    if "group" in places:
+        return True
+    if kinds:
+        return False
+    return "unknown" in places or ("direct" not in places and harness in CHATS)
+
+
+def place_of(key: object) -> str:
+    """What a session key names: a `group` (others read there), a `direct` chat, an `unknown` place, or none: ``."""
+    if _is_blank(key):
+        return ""
+    if not isinstance(key, str):
+        return "unknown"
+    parts = [part.strip() for part in key.strip().lower().split(":")]
+    if _GROUP_ADDRESS.search(key.lower()):
+        return "group"
+    if len(parts) == 1:
+        return "direct" if parts == ["main"] else _place_of_word(parts[0])
+    body = parts[2:] if parts[0] == "agent" and parts[1] and len(parts) > 2 else parts
+    at = next((at for at, part in enumerate(body[:3]) if part in _DIRECT), None)
+    if at is not None and at + 1 < len(body):  # program, account, direct, whom
+        head, tail = body[:at], body[at + 1 :]
+        if any(map(_GROUP.search, head)) or any(map(_GROUP.fullmatch, tail)):
+            return "group"
+        return "direct" if all(body) and not any(map(_THREAD.search, head)) else "unknown"
+    if any(map(_GROUP.search, body)):
+        return "group"
+    main = body is not parts and body[0] == "main" and (len(body) == 1 or _THREAD.fullmatch(body[1]))
+    return "direct" if main and all(body) else "unknown"
+
+
+def _place_of_word(word: str) -> str:
+    if _GROUP.search(word) or _THREAD.search(word):
+        return "group"
+    return "unknown" if _CHAT.search(word) else ""
+
+
+def _is_direct(kind: object) -> bool:
+    return isinstance(kind, str) and kind.strip().lower() in _DIRECT
+
+
+def _is_blank(value: object) -> bool:
+    return value is None or (isinstance(value, str) and not value.strip())
