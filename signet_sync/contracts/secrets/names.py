@@ -27,12 +27,15 @@ _TAIL = (
 )
 # What must follow, roughly, so that hardly any word of a text is looked at twice: what joins a name to a value that is
 # long enough, `is`, or behind a blank something with a digit or a mark in it.
-_VERBS = rb"(?:is|was|are|ist|lautet|war|to|wird|reads|be|for|von|f.r|of|equals)"
+_VERBS = (
+    rb"(?:is|was|are|ist|lautet|hei.t|hie.|war|to|auf|wird|reads|be|for|von|vom|f.rs?|of|equals|der|des|dem|you|we"
+    rb"|daf.r|dazu|should|must|will|can|has|again|eingeben|wiederholen|best.tigen)"
+)
 _LEADS = (
     # Words go on: the sentence says nothing about it.
     rb"(?![ ](?!" + _VERBS + rb"[ :\xbb\"'])[a-z]{1,13}[ .,\n](?!:?=))"
     rb"(?=[\\\"'`*_\]]{0,12}(?:\[\d{0,4}\])?[ \t]{0,40}+"
-    rb"(?:[:=<!?+|-]{1,3}>?=?[ \t*_]{0,40}"
+    rb"(?:[:=<!?+|\xbb-]{1,3}>?=?[ \t*_]{0,40}(?:[?][ ])?"
     rb"(?:[^\s]{6}|[rbfu]?[\\\"'`]|[|>]|[a-z.\[\]&*|\t ]{1,40}=[ \t]*(?:[^\s]{6}|[rbfu]?[\\\"'`])|.{0,3}(?:\n|$))"
     rb"|[>(\[|]|&gt;|</|,[ \t]*[a-z\\\"']|\{|or[ ]|\)[ ]{0,4}(?:or|\.|[|?])"
     rb"|(?<=[ \t])(?:" + _VERBS + rb"\b|[\\\"'`]|[^\s]{0,40}?[0-9!#$%^&@~]|[^\s]{14}|[a-z:\[\]&*.]{1,24}[ \t]?:?=)"
@@ -45,7 +48,7 @@ _ENDS = _TAIL + _LEADS
 _STEMS: tuple[tuple[bytes, re.Pattern[bytes], dict[str | None, tuple[bytes, int]]], ...] = (
     (
         b"pass",
-        re.compile(rb"pass(?P<sure>w(?:or[dt]|d)|phrase|code|wd)?(?:e(?<=mot de passe))?" + _ENDS),
+        re.compile(rb"pass(?P<sure>w(?:or[dt]|d)|[ ]?phrase|code|wd)?(?:e(?<=mot de passe))?" + _ENDS),
         {None: (b"pass", 0)},
     ),
     (b"pw", re.compile(rb"(?P<sure>pw(?:d|(?<![a-z]pw)))" + _ENDS), {None: (b"pwd", 0)}),
