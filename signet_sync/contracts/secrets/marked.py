@@ -15,6 +15,7 @@ from signet_sync.contracts.secrets.providers import BREAK, ESCAPED
 from signet_sync.contracts.secrets.values import (
     Where,
     decoded,
+    is_compound,
     is_password,
     is_placeholder,
     is_said,
@@ -76,18 +77,35 @@ def _credential(match: re.Match[str]) -> Span | None:
     if scheme == "basic":
         _, colon, password = decoded(secret).partition(b":")
         return match.span("secret") if colon and password not in _SAMPLE_LOGINS else None
+    if secret.startswith("//"):
+        return None
+    if scheme in _SCHEMES and (secret.isalpha() or not any(map(str.isdigit, secret))):
+        # Letters alone are one where nothing follows.
+        ends = match.string[match.end() : match.end() + 1] in _ENDS and not is_compound(secret)
+        return match.span("secret") if ends and is_token(secret, Where.GIVEN, words=True) else None
     if not any(map(str.isdigit, secret)):
         return None
     return match.span("secret") if is_token(secret, Where.CODE, least=8 if scheme else 12) else None
+
+
+_SCHEMES = frozenset({"bearer", "token", "apikey", "api-key", "key", "geniekey", "deepl-auth-key", "bot", "private"})
+_ENDS = ("", "\n", '"', "'", "`", "\\")
 
 
 def _bearer(match: re.Match[str]) -> Span | None:
     return match.span("secret") if is_said(match["secret"]) else None
 
 
+_LOGINS = re.compile(r"sess|sid$|auth|token|jwt|login|remember|secret|credential|csrf|xsrf", re.I)
+
+
 def _cookie(match: re.Match[str]) -> Span | None:
-    values = [pair.partition("=")[2] for pair in match["secret"].split(";")]
-    return match.span("secret") if any(is_token(value, Where.CODE, least=10) for value in values) else None
+    pairs = [pair.partition("=") for pair in match["secret"].split(";")]
+    found = any(
+        is_token(value, Where.GIVEN, words=True) if _LOGINS.search(name) else is_token(value, Where.CODE, least=10)
+        for name, _, value in pairs
+    )
+    return match.span("secret") if found else None
 
 
 _AUTHORIZATION = Rule(
@@ -104,7 +122,7 @@ _COOKIE = Rule(
     "cookie",
     re.compile(
         rf"(?i:cookie)[\"'`\\\]]{{0,8}}{_AROUND}{{0,3}}:{_AROUND}{{0,8}}"
-        r"(?P<secret>[^\s=;\"'\[\\]{1,64}=[^\s;\"'\[\\]{8,}(?:;[ \t]*[^\s;\"'\[\\]+)*)"
+        r"(?P<secret>[^\s=;\"'\[\\]{1,64}=[^\s;\"'\[\\]+(?:;[ \t]*[^\s;\"'\[\\]+)*)"
     ),
     _cookie,
 )
@@ -280,7 +298,7 @@ _RULES: tuple[tuple[bytes, re.Pattern[bytes], int, tuple[Rule, ...]], ...] = (
     (b"sig=", re.compile(rb"=(?<=sig=)(?=[a-z0-9%+/_-]{24})"), 3, (_AZURE_SAS,)),
     (b"identified ", re.compile(rb"f(?<=identif)ied[ \t]"), 6, (_IDENTIFIED,)),
     (b"432:", re.compile(rb"432:(?<=[56]432:)"), 1, (_PGPASS,)),
-    (b"*", re.compile(rb"\*:"), 0, (_PGPASS,)),
+    (b"*", re.compile(rb"(?<!\*)\*:"), 0, (_PGPASS,)),
 )
 _BY_WORD = {"authorization": _AUTHORIZATION, "cookie": _COOKIE, "securestring": _SECURE_STRING}
 _BLOCK_MARK = re.compile(rb"-----begin")

@@ -152,6 +152,9 @@ _LONG_VALUE = re.compile(r"(?:[^\w\n]{1,16}|[^\n]{1,24}?[\"'=> ])[A-Za-z0-9+/=_-
 
 def _value_of(page: Page, name: Name) -> tuple[int, int] | None:
     text, proof = page.text, name.proof
+    # A test runner's word.
+    if text.startswith("PASS:", name.start):
+        return None
     if proof is Proof.KEY and not _LONG_VALUE.match(text, name.end):
         return None
     link = _LINK.match(text, name.end)
@@ -229,7 +232,11 @@ def _given(page: Page, name: Name, link: re.Match[str], at: int) -> tuple[int, i
     trimmed = text[start:end]
     if where is not Where.LINE:
         trimmed = trimmed.rstrip(".,:;)]}")
-    if not trimmed or text.startswith(("[REDACTED:", "**"), start):
+    if not trimmed or text.startswith(("[REDACTED:", "**", "//"), start) or trimmed.endswith("&quot"):
+        return None
+    if trimmed[0] == "{" and "}" not in trimmed:
+        return None
+    if pattern is _ARGUMENT and (text[end : end + 1] in ("(", "[", "}") or "[" in trimmed):
         return None
     return (start, start + len(trimmed)) if fits(trimmed, proof, where) else None
 
@@ -247,8 +254,6 @@ def _where(text: str, name: Name, link: re.Match[str], start: int) -> tuple[Wher
         and before in ("?", "&")
     ):
         return Where.LINE, _QUERY
-    if tight and name.proof <= Proof.SECRET and before != ";" and _is_argument(text, name, before):
-        return Where.LINE, _ARGUMENT
     if before in ("?", "&"):
         return Where.CODE, _BARE
     if before == ";" and tight:
@@ -259,6 +264,8 @@ def _where(text: str, name: Name, link: re.Match[str], start: int) -> tuple[Wher
     alone = (line > 0 or name.start < 60) and _LINE_HEADS.match(head, line) is not None
     rest = _REST_OF_LINE.match(text, start)
     last = rest[0].rstrip()[-1:] if rest else ""
+    if tight and name.proof <= Proof.SECRET and last not in _CODE_FOLLOWS and _is_argument(text, name, before):
+        return Where.LINE, _ARGUMENT
     if separator == "=" and link["sep"] == "=" and alone and start == link.end() and last not in (",", ")", ";", "}"):
         return Where.LINE, _LINE
     if separator == ":" and not alone and name.proof <= Proof.SECRET and last not in _CODE_FOLLOWS:
@@ -272,7 +279,7 @@ def _where(text: str, name: Name, link: re.Match[str], start: int) -> tuple[Wher
     if separator in _OTHER_MARKS:
         ends = (value := _LINE.match(text, start)) is not None and _LINE_ENDS.match(text, value.end())
         return (Where.FIELD if ends and separator not in "-–—?" else Where.CODE), _LINE
-    if separator == ":" and (alone or before in "\"'*_`"):
+    if separator == ":" and (alone or before in "*_`"):
         return Where.FIELD, _LINE if last not in (",", ")", "}", "]", ";", "{", "[", "(") else _BARE
     return Where.CODE, _BARE
 
@@ -452,7 +459,8 @@ def _spaced(page: Page, name: Name) -> tuple[int, int] | None:
                 return quoted if fits(value, proof, Where.QUOTED) else None
             said = is_said(value) and fits(value, proof, Where.CODE)
             named = proof <= Proof.SECRET and not is_compound(value) and fits(value, proof, Where.QUOTED)
-            return quoted if said or is_phrase(value) or (named and _NAMES_IT.search(head)) else None
+            joined = proof <= Proof.TOKEN and is_phrase(value)
+            return quoted if said or joined or (named and _NAMES_IT.search(head)) else None
     elif proof is not Proof.KEY:
         return _told(text, name, at)
     return None
@@ -469,6 +477,8 @@ def _told(text: str, name: Name, at: int) -> tuple[int, int] | None:
     if bare is None or "[REDACTED:" in bare[0]:
         return None
     value = bare[0].rstrip(".,:;!?)]}")
+    if _is_bare_pass(text, name) or value[:1] in "([{" or "[" in value or "(" in value:
+        return None
     head = text[max(0, name.start - 96) : name.start]
     given = is_said(value) or is_phrase(value)
     if _SET_BEFORE.search(head):
@@ -509,7 +519,7 @@ def _sentence(text: str, at: int, proof: Proof, verb: re.Match[str]) -> tuple[in
         said = said[1:]
         at += 1
     end = at + len(said)
-    if is_said(said) or is_phrase(said):
+    if is_said(said) or (is_phrase(said) and (not verb["sets"] or _TOLD.search(text[max(0, at - 96) : at]))):
         return at, end
     if proof > Proof.SECRET or is_placeholder(said):
         return None
@@ -520,10 +530,10 @@ def _sentence(text: str, at: int, proof: Proof, verb: re.Match[str]) -> tuple[in
         return (at, end) if not is_compound(said) and fits(said, proof, Where.GIVEN) else None
     if proof is not Proof.PASSWORD or not said.isascii() or not _CLAUSE_ENDS.match(text, end):
         return None
-    if _WORD_AND_NUMBER.fullmatch(said):
-        return (at, end) if not is_vocabulary(said.rstrip("0123456789")) else None
     if verb["sets"] and not _TOLD.search(text[max(0, at - 96) : at]):
         return None
+    if _WORD_AND_NUMBER.fullmatch(said):
+        return (at, end) if not is_vocabulary(said.rstrip("0123456789")) else None
     if said.isalpha():
         random = len(said) >= 8 and looks_random(said)
         return (at, end) if random or (len(said) >= 10 and not _SAYS_OF_IT.fullmatch(said)) else None

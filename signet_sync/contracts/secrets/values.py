@@ -25,7 +25,7 @@ _REFERENCE = re.compile(
 _ANYWHERE = re.compile(
     r"your|examp|placeh|chang[ei][-_ ]?(?:me|this|it)|replac|redact|dummy|[xX]{4}|\*{3}|•|…|\.{3}|process\.env"
     r"|environ|getenv|\$\{[\w.:-]*\}"
-    r"|\$\([\w ]|\{\{[^{}]*\}\}|<%|insert|todo|fixme|not[-_ ]?(?:a[-_ ]|real|set|used)|0{8}"
+    r"|\$\([\w ]|\{\{[^{}]*\}\}|<%|(?<!\w)\{[a-z_.]+\}|insert|todo|fixme|not[-_ ]?(?:a[-_ ]|real|set|used)|0{8}"
     r"|fake|sample|mock|[-_]here\b|<your|<my|\bENV\["
     r"|\{\d?(?::[^{}]*)?\}|%[sd]\b|\ufffd|secrets\.|undefined|[-_]goes[-_]|\[REDACTED",
     re.I,
@@ -241,7 +241,7 @@ def is_token(value: str, where: Where, *, least: int = 8, words: bool = False) -
         return (
             words
             and len(value) >= 10
-            and (where in _SURE or (where is Where.FIELD and len(value) >= 12 and not _typed(value)))
+            and (where in _SURE or (where is Where.FIELD and len(value) >= 12 and is_phrase(value)))
             and not set(value) & set(".:/")
         )
     if (
@@ -305,6 +305,7 @@ def is_phrase(value: str) -> bool:
         and value.count("-") + value.count("_") > 1
         and all(part.isalnum() and part.isascii() for part in re.split("[-_]", value))
         and not _COMPOUND.search(value)
+        and not (value.isupper() and "_" in value)
         and not is_placeholder(value)
     )
 
