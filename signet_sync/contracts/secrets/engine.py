@@ -53,6 +53,9 @@ BY_HAND = frozenset(
         "option",
         "statement",
         "pgpass",
+        "netrc",
+        "login",
+        "masked",
         "assignment",
         "kubernetes",
     }
@@ -88,7 +91,7 @@ def redact(text: str) -> tuple[str, dict[str, int]]:
 # Where none of these stands, and no run that a token needs, no step finds anything.
 _LITERALS = (
     *(b"pass", b"token", b"key", b"secret", b"auth", b"pw", b"cred", b"://", b" -", b"%", b"\\", b"*:", b"kind"),
-    *(b"cookie", b"bearer ", b"sig=", b"identified ", b"432:", b"q~", b"-----", b"kennwort", b"contrase"),
+    *(b"login", b"gsdaten", b"add-mask", b"##vso[", b"connection(", b"rabbitmqctl ", b"nmcli ", b"cookie", b"bearer ", b"sig=", b"identified ", b"432:", b"q~", b"-----", b"kennwort", b"contrase"),
     b"securestring",
 )
 

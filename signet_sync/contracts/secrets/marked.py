@@ -13,10 +13,13 @@ from signet_sync.contracts.secrets.names import words
 from signet_sync.contracts.secrets.page import Found, Page
 from signet_sync.contracts.secrets.providers import BREAK, ESCAPED
 from signet_sync.contracts.secrets.values import (
+    Proof,
     Where,
     decoded,
+    fits,
     is_compound,
     is_password,
+    is_phrase,
     is_placeholder,
     is_said,
     is_token,
@@ -232,14 +235,51 @@ def _literal(match: re.Match[str]) -> Span | None:
 
 
 _ARGUMENT = r"[\"']?(?P<secret>[^\s\"']{4,200})"
+# `--password X`, `-storepass X`, `--api-key X`: what quotes hold is found by the name alone.
+_LONG = re.compile(
+    r"[ \t]--?(?P<name>[A-Za-z][\w./:-]{0,60}?)[ \t=]+(?P<secret>[^\s\"'`\\<>][^\s\"'`\\]{4,511})(?P<after>[ \t]*(?:\n|\Z|[\\|;&>`'\")-]|https?:))?"
+)
+_PASS_NAME = re.compile(r"(?:.*[-_.])?(?:pass(?:w(?:or)?d|phrase|code|wd)?|pwd)|.*(?:[a-z]Pass(?:word)?|password)|storepass|keypass", re.I)
+_TOKEN_NAME = re.compile(
+    r"(?:.*[-_.:])?_?(?:token|secret|auth(?:[-_]?(?:token|key))?|api[-_]?key|apikey|with-token|key(?<=-key))"
+    r"|.*(?:(?:access|secret|private|auth|client|signing|encryption|master|admin)[-_]?(?:key|token|secret)|authtoken)",
+    re.I,
+)
+
+
+def _long(match: re.Match[str]) -> Span | None:
+    name, secret = match["name"], match["secret"].rstrip(".,:;)]}|")
+    password = _PASS_NAME.fullmatch(name) is not None
+    if not password and not _TOKEN_NAME.fullmatch(name):
+        return None
+    if secret[:1] in "-$[({/" or "[REDACTED:" in secret or "=" in secret[:-2] and secret.partition("=")[0].isalpha():
+        return None
+    # Upper case stands for what the reader has to put there.
+    plain = secret.isupper() and all(c.isalpha() or c in "_-" for c in secret)
+    given = match["after"] is not None and not plain and not is_compound(secret)
+    fit = fits(secret, Proof.PASSWORD if password else Proof.SECRET, Where.GIVEN)
+    if not (is_said(secret) or is_phrase(secret) or given) or not fit:
+        return None
+    start = match.start("secret")
+    return start, start + len(secret)
+
+
+_LONG_OPTION = Rule("option", _LONG, _long)
 _CURL = Rule(
     "curl-user",
     re.compile(
-        r"[ \t](?:-u|--user|--proxy-user|-U|-a)[ =]{0,2}[\"']?(?:[^\s:\"'\[/]{1,64}:|[\w.\\/-]{1,64}%)"
+        r"[ \t](?:-[A-Za-z0-9]{0,6}u|--(?:proxy-)?user|--auth|-U|-a)[ =]{0,2}\\{0,2}[\"']?(?:[^\s:\"'\[/]{0,64}:|[\w.\\/-]{1,64}%)"
         r"(?P<secret>[^\s\"'\[]{3,})"
     ),
     _login,
 )
+_TOKEN_USER = Rule(
+    "curl-user",
+    re.compile(r"[ \t](?:-[A-Za-z0-9]{0,6}u|--user)[ =]{0,2}[\"']?(?P<secret>[A-Za-z0-9_.-]{12,}):(?=[\s\"'])"),
+    _user_token,
+)
+_COOKIE_JAR = Rule("cookie", re.compile(r"[ \t](?:-b|--cookie)[ =]{0,2}[\"']?(?P<secret>[^\s=;\"'\[\\]{1,64}=[^\"'\n\[\\]{6,})"), _cookie)
+_COMBINED = re.compile(rb" -[a-z0-9]{1,6}u[ ]?[\"']?[^ ]")
 # By the letter of the option: the programs that take a password there, and how.
 _OPTIONS = {
     "p": (
@@ -278,6 +318,69 @@ _IDENTIFIED = Rule(
     ),
     _literal,
 )
+def _given_login(match: re.Match[str]) -> Span | None:
+    secret = match["secret"]
+    return match.span("secret") if "[REDACTED:" not in secret and is_password(secret, Where.GIVEN) else None
+
+
+def _said_login(match: re.Match[str]) -> Span | None:
+    secret = match["secret"].rstrip(".,;:)!?")
+    if not secret or not (is_said(secret) or is_phrase(secret) or _NUMBERED.fullmatch(secret)) or _LABEL.search(secret):
+        return None
+    start = match.start("secret")
+    return start, start + len(secret)
+
+
+_NUMBERED = re.compile(r"[A-Za-z]{4,}\d{2,4}")
+_LABEL = re.compile(r"^//|^\d+$")
+_NETRC = Rule(
+    "netrc",
+    re.compile(
+        r"(?i:login)[ \t]+[^\s\"'`]{1,128}[\s+>]+(?:account[ \t]+\S{1,64}[\s+>]+)?(?:password|passwd)[ \t]+[\"']?(?P<secret>[^\s\"'`\\]{4,200})"
+    ),
+    _given_login,
+)
+# «credentials: admin / X», «log in with admin:X»
+_PAIR = Rule(
+    "login",
+    re.compile(
+        r"(?i:cred(?:ential)?s|login|logon|log[ ]in|zugangsdaten|anmeldedaten)(?:[ \t]+(?:are|is|with|as|using|mit|als|sind|lauten|ist|data|for[ ]\w{1,20}))*"
+        r"[ \t]*[:=]?[ \t]+[`*\"']{0,2}[\w.+-]{2,40}(?:@[\w.-]{3,40})?[`*\"']{0,2}(?:[ ]?[/:][ ]?|[ ]+und[ ]+|[ ]+and[ ]+)[`*\"']{0,2}(?P<secret>[^\s\"'`*]{6,128})"
+    ),
+    _said_login,
+)
+_QUOTED_PAIR = Rule(
+    "login",
+    re.compile(
+        r"(?i:auth(?:entication)?[\"']?(?:[ ]?[=:][ ]?)?[(\[]|login\(|connection\([^,\n]{1,120},[ ]?|credentials?\()[ ]{0,4}"
+        r"\\?[\"'][^\"'\n]{1,80}\\?[\"'],[ ]?b?\\?[\"'](?P<secret>[^\"'\n\\]{4,200})"
+    ),
+    _literal,
+)
+_LISTED_USER = Rule(
+    "curl-user", re.compile(r"-u(?:ser)?[\"'],[ ]?[\"'][^\s:\"']{0,64}:(?P<secret>[^\s\"']{3,200})"), _login
+)
+_MASKED = Rule("masked", re.compile(r"::add-mask::(?P<secret>[^\s\"'`$\[][^\n\"'`]{3,500})"), _whole)
+_VARIABLE = Rule(
+    "masked",
+    re.compile(
+        r"##vso\[task\.setvariable[ ]variable=(?:[^\]\n]{0,80}(?i:issecret=true|pass|token|secret|key))[^\]\n]{0,80}\]"
+        r"(?P<secret>[^\s\"'`$\[(][^\s\"'`]{3,500})"
+    ),
+    _whole,
+)
+# Commands that take a secret at a certain place.
+_PLACED = Rule(
+    "option",
+    re.compile(
+        r"(?:(?:cargo|vault|wandb|npm-cli|hcp|pscale)[ ]login|snyk[ ]auth|codecov[ ]-t|(?:ngrok|authtoken)[ ]authtoken|cloudflared[ ]service[ ]install"
+        r"|net[ ]user[ ]\S{1,64}|rabbitmqctl[ ](?:add_user|change_password)[ ]\S{1,64}|wpa_passphrase[ ]\S{1,64}"
+        r"|nmcli\b[^\n|;&]{1,120}[ ]password|htpasswd[ ]-\w*b\w*[ ]\S{1,120}|requirepass|masterauth|masteruser|rootpw(?:[ ]--plaintext)?"
+        r"|gh[ ]secret[ ]set[ ]\S{1,80}(?:[ ][^\n|;&]{0,40})?[ ](?:--body|-b)|config[ ][\w.-]*(?:token|oauth|auth)[\w.-]*)"
+        r"[ ]{0,2}[\"']?(?P<secret>[^\s\"'<>$-][^\s\"'<>]{4,500})(?=[\"']?(?:[ \t]*(?:\n|\Z|[|;&>\\`\"')])|[ ]+[/-]))"
+    ),
+    _option,
+)
 _SECURE_STRING = Rule(
     "statement",
     re.compile(
@@ -297,6 +400,23 @@ _RULES: tuple[tuple[bytes, re.Pattern[bytes], int, tuple[Rule, ...]], ...] = (
     (b"bearer ", re.compile(rb"bearer[ \t]"), 0, (_BEARER,)),
     (b"sig=", re.compile(rb"=(?<=sig=)(?=[a-z0-9%+/_-]{24})"), 3, (_AZURE_SAS,)),
     (b"identified ", re.compile(rb"f(?<=identif)ied[ \t]"), 6, (_IDENTIFIED,)),
+    (b"login", re.compile(rb"login[ \t(:]"), 0, (_NETRC, _PAIR, _QUOTED_PAIR)),
+    (b"credential", re.compile(rb"cred(?:ential)?s[ :(]"), 0, (_PAIR, _QUOTED_PAIR)),
+    (b"creds", re.compile(rb"creds[ :]"), 0, (_PAIR,)),
+    (b"gsdaten", re.compile(rb"gsdaten(?<=zugangsdaten)[ :]"), 5, (_PAIR,)),
+    (b"auth", re.compile(rb"auth(?:entication)?[\"']?(?:[ ]?[=:][ ]?)?[(\[][ ]{0,4}[\"'\\]"), 0, (_QUOTED_PAIR,)),
+    (b"connection(", re.compile(rb"connection\("), 0, (_QUOTED_PAIR,)),
+    (b"-u", re.compile(rb"-u(?:ser)?(?=[\"'],)"), 0, (_LISTED_USER,)),
+    (b"add-mask", re.compile(rb"::add-mask::"), 0, (_MASKED,)),
+    (b"##vso[", re.compile(rb"##vso\["), 0, (_VARIABLE,)),
+    *(
+        (word, re.compile(re.escape(word)), 0, (_PLACED,))
+        for word in (
+            *(b"cargo login ", b"vault login ", b"wandb login ", b"snyk auth ", b"codecov -t ", b"ngrok authtoken ", b"cloudflared service "),
+            *(b"net user ", b"rabbitmqctl ", b"wpa_passphrase ", b"nmcli ", b"htpasswd ", b"requirepass ", b"masterauth ", b"rootpw "),
+            *(b"gh secret set ", b"config "),
+        )
+    ),
     (b"432:", re.compile(rb"432:(?<=[56]432:)"), 1, (_PGPASS,)),
     (b"*", re.compile(rb"(?<!\*)\*:"), 0, (_PGPASS,)),
 )
@@ -351,7 +471,14 @@ def _options(page: Page) -> Iterator[Found]:
     text, done = page.text, 0
     low = page.low
     for place in page.places(b" -"):
-        if place < done or low[place + 2 : place + 3] not in _LETTERS:
+        if place < done:
+            continue
+        option = _LONG_OPTION.pattern.match(text, place) if low[place + 2 : place + 3].isalpha() or low[place + 2] == 45 else None
+        if option and (span := _long(option)):
+            done = span[1]
+            yield Found(*span, "option")
+            continue
+        if low[place + 2 : place + 3] not in _LETTERS and not _COMBINED.match(low, place):
             continue
         found = _given(text, place, text[place + 2].lower())
         if found:
@@ -360,13 +487,16 @@ def _options(page: Page) -> Iterator[Found]:
 
 
 def _given(text: str, place: int, letter: str) -> Found | None:
-    if letter == "-" and not text.startswith(("user", "pass", "proxy-user"), place + 3):
+    if letter == "-" and not text.startswith(("user", "pass", "proxy-user", "auth", "cookie"), place + 3):
         return None
-    if letter in ("u", "a") or (letter == "-" and text.startswith("user", place + 3)):
-        match = _CURL.pattern.match(text, place)
-        span = _login(match) if match else None
-        if span:
-            return Found(*span, _CURL.name)
+    if letter in ("u", "a") or (letter == "-" and text[place + 3] in "upa") or _COMBINED.match(text[place : place + 12].lower().encode("latin-1", "replace")):
+        found = _tried(text, place, (_CURL, _TOKEN_USER))
+        if found:
+            return found
+    if letter == "b" or (letter == "-" and text.startswith("cookie", place + 3)):
+        found = _tried(text, place, (_COOKIE_JAR,))
+        if found:
+            return found
     rule: Rule | None = None
     head = text[max(text.rfind("\n", max(0, place - 200), place) + 1, place - 200) : place]
     if letter == "p" and text.startswith("pass", place + 2):

@@ -51,7 +51,8 @@ _LINK = re.compile(
       |(?P<set>\)\s{0,4}(?:\.(?:send_keys|sendKeys|fill|type|setValue|set|text)\(|\|\||\?\?|or\b)[ \t]*)
       |(?P<default>,[^()\n]{0,120}?\bdefault[ \t]*=[ \t]*)
       |(?P<block>\{(?:\s|\\n)[^{}]{0,240}?\bdefault[ \t]*=[ \t]*)
-      |(?P<listed></key>(?:\s|\\n){0,40}<(?:string|data)>)
+      |(?P<listed>(?:</(?:b|strong|code)>)?(?:</key>(?:\s|\\n){0,40}<(?:string|data)>
+        |</(?:td|th|dt)>(?:\s|\\n){0,40}<(?:td|dd)(?:[ ][^<>\n]{0,60})?>(?:<code>)?))
       |(?P<tag>(?:[ ][^<>\n]{0,80})?>|&gt;)
       |(?P<item>(?<=["'`])[ \t]*,[ \t]*(?=\\{0,7}["'`]|[rbf]["']))
       |(?P<call>\(\s{0,4}(?=\\{0,7}["'`@]))
@@ -355,6 +356,8 @@ def _element(page: Page, name: Name, at: int) -> tuple[int, int] | None:
     value = text[start:end]
     start += len(value) - len(value.lstrip())
     value = value.strip()
+    if text.startswith("</", name.end) and (" " in value or is_compound(value)):
+        return None
     return (start, start + len(value)) if fits(value, name.proof, Where.QUOTED) else None
 
 
@@ -364,7 +367,11 @@ def _cell(page: Page, name: Name, at: int) -> tuple[int, int] | None:
     line = text.rfind("\n", max(0, name.start - 200), name.start) + 1
     head = text[line : name.start]
     if "|" not in head:
-        return None
+        above = text[max(0, text.rfind("\n", max(0, line - 200), max(0, line - 1))) : line]
+        bare = _LINE.match(text, at)
+        if head.strip() or not bare or ("|" not in above and "RECORD" not in above) or not _LINE_ENDS.match(text, bare.end()):
+            return None
+        return bare.span() if fits(bare[0], name.proof, Where.GIVEN) and not is_compound(bare[0]) else None
     cell = _CELL.match(text, at)
     if cell is None:
         return None
@@ -404,7 +411,7 @@ _QUOTES = frozenset("\"'`")
 _BEFORE_OPTION = ("", " ", "\t", "\n", '"', "'", "`", "(", "[", ",", "=", "+", ">", "n")
 _SET_BEFORE = re.compile(
     r"(?:\b(?:set|setx|add|config|env|arg)\b[^\n;|]{0,80}?[ \t][^\s]{0,60}"
-    r"|#define[ \t]+|\b(?:login|machine|user)\b\s+\S{1,64}[\s+>]+)$",
+    r"|#define[ \t]+|\b(?:login|machine|user)\b\s+\S{1,64}[\s+>]+|\bmysqladmin\b[^\n;|]{0,60})$",
     re.I,
 )
 _SQL_BEFORE = re.compile(
@@ -477,7 +484,7 @@ def _told(text: str, name: Name, at: int) -> tuple[int, int] | None:
     if bare is None or "[REDACTED:" in bare[0]:
         return None
     value = bare[0].rstrip(".,:;!?)]}")
-    if _is_bare_pass(text, name) or value[:1] in "([{" or "[" in value or "(" in value:
+    if _is_bare_pass(text, name) or any(map(str.isdigit, text[name.start : name.end])) or value[:1] in "([{" or "[" in value or "(" in value:
         return None
     head = text[max(0, name.start - 96) : name.start]
     given = is_said(value) or is_phrase(value)
