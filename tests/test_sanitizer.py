@@ -183,6 +183,20 @@ IN_PLACE: dict[str, list[tuple[str, str]]] = {
         ('{{"kind": "Secret", "stringData": {{"which": "{}"}}}}', "letmein" + "please"),
     ],
     "pgpass": [("db.example.com:5432:app:ada:{}", some(12))],
+    "netrc": [
+        ("machine h login ada password {}", "x9Kq2Zp1" + "LmRt5"),
+        ("machine h\n  login ada\n  password {}", "lantern" + "orbit"),
+    ],
+    "login": [
+        ("the credentials are admin / {}", "x9Kq2Zp1" + "LmRt5"),
+        ('smtp.login("ada", "{}")', "lantern" + "orbit"),
+        ('requests.get(u, auth=("ada", "{}"))', "lantern" + "orbit"),
+        ("Zugangsdaten: admin / {}", "lantern-orbit-" + "walrus"),
+    ],
+    "masked": [
+        ("::add-mask::{}", "lantern" + "orbit"),
+        ("##vso[task.setvariable variable=API_KEY]{}", some(24)),
+    ],
     "assignment": [
         ("DB_PASSWORD={}\nNEXT=1", "hunt" + "er2hunter2"),
         ("export API_KEY={}", some(24)),
@@ -213,7 +227,6 @@ IN_PLACE: dict[str, list[tuple[str, str]]] = {
         ("os.environ.get('DB_PASSWORD', '{}')", "letmein" + "please"),
         ("define('DB_PASSWORD', '{}');", "letmein" + "please"),
         ("Server=db;Password={};Encrypt=true", "x9Kq2Z,p1" + "LmRt5"),
-        ("machine h login ada password {}", "x9Kq2Zp1" + "LmRt5"),
         ('"--token", "{}"', some(32)),
     ],
 }

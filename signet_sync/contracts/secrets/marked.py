@@ -241,7 +241,7 @@ _LONG = re.compile(
 )
 _PASS_NAME = re.compile(r"(?:.*[-_.])?(?:pass(?:w(?:or)?d|phrase|code|wd)?|pwd)|.*(?:[a-z]Pass(?:word)?|password)|storepass|keypass", re.I)
 _TOKEN_NAME = re.compile(
-    r"(?:.*[-_.:])?_?(?:token|secret|auth(?:[-_]?(?:token|key))?|api[-_]?key|apikey|with-token|key(?<=-key))"
+    r"(?:.*[-_.:])?_?(?:token|secret|auth(?:[-_]?(?:token|key))?|api[-_]?key|apikey|with-token)|key"
     r"|.*(?:(?:access|secret|private|auth|client|signing|encryption|master|admin)[-_]?(?:key|token|secret)|authtoken)",
     re.I,
 )
@@ -252,7 +252,7 @@ def _long(match: re.Match[str]) -> Span | None:
     password = _PASS_NAME.fullmatch(name) is not None
     if not password and not _TOKEN_NAME.fullmatch(name):
         return None
-    if secret[:1] in "-$[({/" or "[REDACTED:" in secret or "=" in secret[:-2] and secret.partition("=")[0].isalpha():
+    if secret in _ABOUT or secret[:1] in "-$[({/" or "[REDACTED:" in secret or "=" in secret[:-2] and secret.partition("=")[0].isalpha():
         return None
     # Upper case stands for what the reader has to put there.
     plain = secret.isupper() and all(c.isalpha() or c in "_-" for c in secret)
@@ -264,11 +264,13 @@ def _long(match: re.Match[str]) -> Span | None:
     return start, start + len(secret)
 
 
+# What a manual says of an option at the end of a line.
+_ABOUT = frozenset({"options", "option", "command", "commands", "switch", "argument", "arguments", "parameter", "flags"})
 _LONG_OPTION = Rule("option", _LONG, _long)
 _CURL = Rule(
     "curl-user",
     re.compile(
-        r"[ \t](?:-[A-Za-z0-9]{0,6}u|--(?:proxy-)?user|--auth|-U|-a)[ =]{0,2}\\{0,2}[\"']?(?:[^\s:\"'\[/]{0,64}:|[\w.\\/-]{1,64}%)"
+        r"[ \t](?:-[#A-Za-z0-9]{0,6}u|--(?:proxy-)?user|--auth|-U|-a)[ =]{0,2}\\{0,2}[\"']?(?:[^\s:\"'\[/]{0,64}:|[\w.\\/-]{1,64}%)"
         r"(?P<secret>[^\s\"'\[]{3,})"
     ),
     _login,
@@ -422,6 +424,7 @@ _RULES: tuple[tuple[bytes, re.Pattern[bytes], int, tuple[Rule, ...]], ...] = (
 )
 _BY_WORD = {"authorization": _AUTHORIZATION, "cookie": _COOKIE, "securestring": _SECURE_STRING}
 _BLOCK_MARK = re.compile(rb"-----begin")
+_LETTERS_OF = frozenset("puawkbs-")
 _LETTERS = frozenset((b"p", b"u", b"a", b"w", b"k", b"b", b"s", b"-"))
 
 
@@ -473,14 +476,17 @@ def _options(page: Page) -> Iterator[Found]:
     for place in page.places(b" -"):
         if place < done:
             continue
-        option = _LONG_OPTION.pattern.match(text, place) if low[place + 2 : place + 3].isalpha() or low[place + 2] == 45 else None
+        option = _LONG_OPTION.pattern.match(text, place) if low[place + 2 : place + 3].isalpha() or low.startswith(b"-", place + 2) else None
         if option and (span := _long(option)):
             done = span[1]
             yield Found(*span, "option")
             continue
-        if low[place + 2 : place + 3] not in _LETTERS and not _COMBINED.match(low, place):
+        if low[place + 2 : place + 3] not in _LETTERS and (
+            not _COMBINED.match(low, place) or low.find(b"curl ", max(0, place - 200), place) < 0
+        ):
             continue
-        found = _given(text, place, text[place + 2].lower())
+        letter = text[place + 2 : place + 3].lower()
+        found = _given(text, place, letter)
         if found:
             done = found.end
             yield found
@@ -489,7 +495,7 @@ def _options(page: Page) -> Iterator[Found]:
 def _given(text: str, place: int, letter: str) -> Found | None:
     if letter == "-" and not text.startswith(("user", "pass", "proxy-user", "auth", "cookie"), place + 3):
         return None
-    if letter in ("u", "a") or (letter == "-" and text[place + 3] in "upa") or _COMBINED.match(text[place : place + 12].lower().encode("latin-1", "replace")):
+    if letter not in _LETTERS_OF or letter in ("u", "a") or (letter == "-" and text[place + 3 : place + 4] in ("u", "p", "a")) or (letter in "sk" and text[place + 3 : place + 4].isalpha()):
         found = _tried(text, place, (_CURL, _TOKEN_USER))
         if found:
             return found

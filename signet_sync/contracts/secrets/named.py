@@ -279,7 +279,7 @@ def _where(text: str, name: Name, link: re.Match[str], start: int) -> tuple[Wher
         )
     if separator in _OTHER_MARKS:
         ends = (value := _LINE.match(text, start)) is not None and _LINE_ENDS.match(text, value.end())
-        return (Where.FIELD if ends and separator not in "-–—?" else Where.CODE), _LINE
+        return (Where.FIELD if ends and separator not in "-–—?" else Where.CODE), _ARGUMENT
     if separator == ":" and (alone or before in "*_`"):
         return Where.FIELD, _LINE if last not in (",", ")", "}", "]", ";", "{", "[", "(") else _BARE
     return Where.CODE, _BARE
