@@ -90,9 +90,9 @@ def redact(text: str) -> tuple[str, dict[str, int]]:
 
 # Where none of these stands, and no run that a token needs, no step finds anything.
 _LITERALS = (
-    *(b"pass", b"token", b"key", b"secret", b"auth", b"pw", b"cred", b"://", b" -", b"%", b"\\", b"*:", b"kind"),
-    *(b"login", b"gsdaten", b"add-mask", b"##vso[", b"connection(", b"rabbitmqctl ", b"nmcli ", b"cookie", b"bearer ", b"sig=", b"identified ", b"432:", b"q~", b"-----", b"kennwort", b"contrase"),
-    b"securestring",
+    *(b"pass", b"token", b"key", b"secret", b"auth", b"pw", b"cred", b"://", b" -", b"%", b"\\", b"*:", b"kind", b"#vso"),
+    *(b"cookie", b"bearer ", b"sig=", b"fied ", b"432:", b"q~", b"-----", b"kennwort", b"contrase", b"-u", b"mask"),
+    *(b"securestring", b"login", b"gsdaten", b"connection(", b"config ", b"mqctl ", b"nmcli ", b"cloudflared "),
 )
 
 
@@ -101,7 +101,7 @@ def _is_plain(page: Page) -> bool:
     for literal in _LITERALS:
         if literal in low:
             return False
-    return not any(True for _ in page.runs(16)) and (len(low) < 40 or not any(True for _ in page.encoded_runs(40)))
+    return not page.has_run(16) and (len(low) < 40 or not page.has_encoded_run(40))
 
 
 def suspects(text: str) -> bool:

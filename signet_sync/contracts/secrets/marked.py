@@ -375,13 +375,18 @@ _VARIABLE = Rule(
 _PLACED = Rule(
     "option",
     re.compile(
-        r"(?:(?:cargo|vault|wandb|npm-cli|hcp|pscale)[ ]login|snyk[ ]auth|codecov[ ]-t|(?:ngrok|authtoken)[ ]authtoken|cloudflared[ ]service[ ]install"
-        r"|net[ ]user[ ]\S{1,64}|rabbitmqctl[ ](?:add_user|change_password)[ ]\S{1,64}|wpa_passphrase[ ]\S{1,64}"
+        r"(?:snyk[ ]auth|codecov[ ]-t|(?:ngrok|authtoken)[ ]authtoken|cloudflared[ ]service[ ]install"
+        r"|rabbitmqctl[ ](?:add_user|change_password)[ ]\S{1,64}|wpa_passphrase[ ]\S{1,64}"
         r"|nmcli\b[^\n|;&]{1,120}[ ]password|htpasswd[ ]-\w*b\w*[ ]\S{1,120}|requirepass|masterauth|masteruser|rootpw(?:[ ]--plaintext)?"
         r"|gh[ ]secret[ ]set[ ]\S{1,80}(?:[ ][^\n|;&]{0,40})?[ ](?:--body|-b)|config[ ][\w.-]*(?:token|oauth|auth)[\w.-]*)"
         r"[ ]{0,2}[\"']?(?P<secret>[^\s\"'<>$-][^\s\"'<>]{4,500})(?=[\"']?(?:[ \t]*(?:\n|\Z|[|;&>\\`\"')])|[ ]+[/-]))"
     ),
     _option,
+)
+_LOGIN_TO = Rule(
+    "option",
+    re.compile(r"(?:(?<=cargo )|(?<=vault )|(?<=wandb ))login[ ]{1,2}[\"']?(?P<secret>[^\s\"'<>$-][^\s\"'<>]{11,500})(?=[\"']?[ \t]*(?:\n|\Z|[|;&>\\`\"')]))"),
+    _user_token,
 )
 _SECURE_STRING = Rule(
     "statement",
@@ -402,27 +407,17 @@ _RULES: tuple[tuple[bytes, re.Pattern[bytes], int, tuple[Rule, ...]], ...] = (
     (b"bearer ", re.compile(rb"bearer[ \t]"), 0, (_BEARER,)),
     (b"sig=", re.compile(rb"=(?<=sig=)(?=[a-z0-9%+/_-]{24})"), 3, (_AZURE_SAS,)),
     (b"identified ", re.compile(rb"f(?<=identif)ied[ \t]"), 6, (_IDENTIFIED,)),
-    (b"login", re.compile(rb"login[ \t(:]"), 0, (_NETRC, _PAIR, _QUOTED_PAIR)),
-    (b"credential", re.compile(rb"cred(?:ential)?s[ :(]"), 0, (_PAIR, _QUOTED_PAIR)),
-    (b"creds", re.compile(rb"creds[ :]"), 0, (_PAIR,)),
+    (b"login", re.compile(rb"login[ \t(:]"), 0, (_NETRC, _PAIR, _QUOTED_PAIR, _LOGIN_TO)),
     (b"gsdaten", re.compile(rb"gsdaten(?<=zugangsdaten)[ :]"), 5, (_PAIR,)),
-    (b"auth", re.compile(rb"auth(?:entication)?[\"']?(?:[ ]?[=:][ ]?)?[(\[][ ]{0,4}[\"'\\]"), 0, (_QUOTED_PAIR,)),
-    (b"connection(", re.compile(rb"connection\("), 0, (_QUOTED_PAIR,)),
     (b"-u", re.compile(rb"-u(?:ser)?(?=[\"'],)"), 0, (_LISTED_USER,)),
     (b"add-mask", re.compile(rb"::add-mask::"), 0, (_MASKED,)),
     (b"##vso[", re.compile(rb"##vso\["), 0, (_VARIABLE,)),
-    *(
-        (word, re.compile(re.escape(word)), 0, (_PLACED,))
-        for word in (
-            *(b"cargo login ", b"vault login ", b"wandb login ", b"snyk auth ", b"codecov -t ", b"ngrok authtoken ", b"cloudflared service "),
-            *(b"net user ", b"rabbitmqctl ", b"wpa_passphrase ", b"nmcli ", b"htpasswd ", b"requirepass ", b"masterauth ", b"rootpw "),
-            *(b"gh secret set ", b"config "),
-        )
-    ),
+    (b"config ", re.compile(rb"config[ ]"), 0, (_PLACED,)),
     (b"432:", re.compile(rb"432:(?<=[56]432:)"), 1, (_PGPASS,)),
     (b"*", re.compile(rb"(?<!\*)\*:"), 0, (_PGPASS,)),
 )
 _BY_WORD = {"authorization": _AUTHORIZATION, "cookie": _COOKIE, "securestring": _SECURE_STRING}
+_LOGIN_RULES = (_PAIR, _QUOTED_PAIR)
 _BLOCK_MARK = re.compile(rb"-----begin")
 _LETTERS_OF = frozenset("puawkbs-")
 _LETTERS = frozenset((b"p", b"u", b"a", b"w", b"k", b"b", b"s", b"-"))
@@ -442,7 +437,16 @@ def find(page: Page) -> Iterator[Found]:
     text = page.text
     for word, place in words(page).marks:
         # The names of our own marks lead nowhere.
-        found = None if text.startswith("[REDACTED:", place - 10) else _tried(text, place, (_BY_WORD[word],))
+        if text.startswith("[REDACTED:", place - 10):
+            continue
+        if word == "logins":
+            found = _tried(text, place, _LOGIN_RULES)
+        elif word == "commands":
+            command = _PLACED.pattern.search(text, max(0, place), place + 700)
+            span = _option(command) if command else None
+            found = Found(*span, "option") if span else None
+        else:
+            found = _tried(text, place, (_BY_WORD[word],))
         if found:
             yield found
     short = page.is_short

@@ -37,7 +37,7 @@ _LEADS = (
     rb"(?=[\\\"'`*_\]]{0,12}(?:\[\d{0,4}\])?[ \t]{0,40}+"
     rb"(?:[:=<!?+|\xbb-]{1,3}>?=?[ \t*_]{0,40}(?:[?][ ])?"
     rb"(?:[^\s]{6}|[rbfu]?[\\\"'`]|[|>]|[a-z.\[\]&*|\t ]{1,40}=[ \t]*(?:[^\s]{6}|[rbfu]?[\\\"'`])|.{0,3}(?:\n|$))"
-    rb"|[>(\[|]|&gt;|</|,[ \t]*[a-z\\\"']|\{|or[ ]|\)[ ]{0,4}(?:or|\.|[|?])"
+    rb"|[>(\[|]|&gt;|</|(?<=[\\\"'`\]]),[ \t]*[a-z\\\"']|,[^()\n]{0,60}default|,[a-z_]{2,24}[,\n]|\{|or[ ]|\)[ ]{0,4}(?:or|\.|[|?])"
     rb"|(?<=[ \t])(?:" + _VERBS + rb"\b|[\\\"'`]|[^\s]{0,40}?[0-9!#$%^&@~]|[^\s]{14}|[a-z:\[\]&*.]{1,24}[ \t]?:?=)"
     rb"|[\\\"',; \t/>]{0,12}(?:[\s+>|]|\\{1,4}[nrt]){0,40}[\\\"'-]{0,8}(?:parameter)?(?:value|val|default|content)))"
 )
@@ -48,14 +48,14 @@ _ENDS = _TAIL + _LEADS
 _STEMS: tuple[tuple[bytes, re.Pattern[bytes], dict[str | None, tuple[bytes, int]]], ...] = (
     (
         b"pass",
-        re.compile(rb"pass(?P<sure>w(?:or[dt]|d)|[ ]?phrase|code|wd)?(?:e(?<=mot de passe))?" + _ENDS),
-        {None: (b"pass", 0)},
+        re.compile(rb"pass(?P<commands>(?<=requirepass)[ ]|(?:phrase)(?<=wpa_passphrase)[ ]|wd(?<=htpasswd)[ ])|pass(?P<sure>w(?:or[dt]|d)|[ ]?phrase|code|wd)?(?:e(?<=mot de passe))?" + _ENDS),
+        {"sure": (b"pass", 0), None: (b"pass", 0)},
     ),
-    (b"pw", re.compile(rb"(?P<sure>pw(?:d|(?<![a-z]pw)))" + _ENDS), {None: (b"pwd", 0)}),
+    (b"pw", re.compile(rb"pw(?:(?P<commands>(?<=rootpw)[ ])|(?P<sure>d|(?<![a-z]pw))" + _ENDS + rb")"), {"sure": (b"pwd", 0)}),
     (
         b"k",
         re.compile(
-            rb"k(?:(?P<token>en(?<=token))|(?P<key>ey)|(?P<sure>ennwort))" + _ENDS + rb"|k(?P<cookie>ie(?<=cookie))"
+            rb"k(?:(?P<token>en(?<=token))|(?P<key>ey(?:(?<=[a-z0-9_. -]key)|(?=(?:[^\w\n]{1,16}|[^\n]{1,24}?[\"'=> ])[a-z0-9+/=_-]{20})))|(?P<sure>ennwort))" + _ENDS + rb"|k(?P<cookie>ie(?<=cookie))"
         ),
         {"token": (b"token", 2), "key": (b"key", 0), "sure": (b"pwd", 0)},
     ),
@@ -65,7 +65,8 @@ _STEMS: tuple[tuple[bytes, re.Pattern[bytes], dict[str | None, tuple[bytes, int]
             rb"c(?:(?P<secret>ret(?<=secret)(?:[_. -]?(?:access[_. -]?)?key(?:[_. -]?base)?)?)"
             rb"|(?P<cred>red(?:ential)?s?)|(?P<sure>ontrase(?:n|\xf1|\xd1)a))"
             + _ENDS
-            + rb"|c(?P<securestring>ure(?<=secure)string)"
+            + rb"|c(?:(?P<securestring>ure(?<=secure)string)|(?P<logins>red(?:ential)?s[ :(]|onnection\()"
+            + rb"|(?P<commands>(?:odecov[ ]-t|loudflared[ ]service|li(?<=nmcli)|tl(?<=mqctl)|ret(?<=gh[ ]secret)[ ]set)[ ]))"
         ),
         {"secret": (b"secret", 2), "cred": (b"cred", 0), "sure": (b"pwd", 0)},
     ),
@@ -73,11 +74,18 @@ _STEMS: tuple[tuple[bytes, re.Pattern[bytes], dict[str | None, tuple[bytes, int]
         b"auth",
         re.compile(
             rb"auth(?P<authorization>orization(?<![a-z]authorization))(?!\w)"
+            rb"|auth(?P<logins>(?:entication)?[\"']?(?:[ ]?[=:][ ]?)?[(\[][ ]{0,4}[\"'\\])"
+            rb"|auth(?P<commands>(?:(?<=snyk[ ]auth)|token(?<=ngrok[ ]authtoken)|(?<=masterauth))[ ])"
             rb"|auth(?:orization|entication|_?data|_?string|_?code)?" + _ENDS
         ),
         {None: (b"auth", 0)},
     ),
 )
+# In a short text the letter of a stem says little: one of these must stand in it.
+_FIRST = {
+    b"k": (b"key", b"token", b"kennwort", b"cookie"),
+    b"c": (b"secret", b"cred", b"contrase", b"securestring", b"connection(", b"codecov ", b"cloudflared ", b"nmcli ", b"mqctl "),
+}
 _WORD = b"abcdefghijklmnopqrstuvwxyz0123456789"
 _NAME = _WORD + b"_.-$"
 _JOINTS = b"_-. "
@@ -233,7 +241,7 @@ _USED = re.compile(
 )
 
 # How far before its anchor a mark begins.
-_MARKS = {"authorization": 0, "cookie": 3, "securestring": 2}
+_MARKS = {"authorization": 0, "cookie": 3, "securestring": 2, "logins": 0, "commands": 24}
 
 
 class Words(NamedTuple):
@@ -257,15 +265,21 @@ def _words(page: Page) -> Words:
     for word in (b" as ", b" als "):
         if word in page.low:
             found.uses.extend(_used(page, word))
-    short = page.is_short
+    short, low = page.is_short, page.low
     for literal, pattern, stems in _STEMS:
-        if short and literal not in page.low:
-            continue
+        if short:
+            for first in _FIRST.get(literal, (literal,)):
+                if first in low:
+                    break
+            else:
+                continue
         for match in pattern.finditer(page.low):
             group = match.lastgroup
             if group is not None and group in _MARKS:
                 found.marks.append((group, match.start() - _MARKS[group]))
                 continue
+            if group == "cred":
+                found.marks.append(("logins", match.start()))
             stem, back = stems[group] if group in stems else stems[None]
             name = _named(page, stem, match, match.start() - back)
             if name is not None:

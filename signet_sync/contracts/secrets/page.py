@@ -54,7 +54,20 @@ class Page:
 
     def encoded_runs(self, least: int) -> Iterator[tuple[int, int]]:
         """The runs of at least so many characters of base64."""
-        return _runs(self.bytes.translate(_ENCODED_RUNS), least)
+        return _runs(self.encoded_map, least)
+
+    def has_run(self, least: int) -> bool:
+        """Whether there is one."""
+        return b"a" * least in self._run_map
+
+    def has_encoded_run(self, least: int) -> bool:
+        """Whether there is one."""
+        return b"a" * least in self.encoded_map
+
+    @cached_property
+    def encoded_map(self) -> bytes:
+        """`a` for each character of base64, a blank for each other."""
+        return self.bytes.translate(_ENCODED_RUNS)
 
     @cached_property
     def _run_map(self) -> bytes:

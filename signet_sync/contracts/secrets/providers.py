@@ -254,6 +254,10 @@ def find(page: Page) -> Iterator[Found]:
     within, before = _index().within, _index().before
     done = 0
     for start, end in page.runs(_LEAST_RUN):
+        if start >= done and raw[start - 1 : start] in _IN_BASE64 and page.encoded_map.startswith(_LONG_BASE64, start - 400):
+            # Within a picture or a file no token begins.
+            done = page.encoded_map.find(b" ", start)
+            done = done if done >= 0 else len(raw)
         # Names have no digits, nearly all tokens have some.
         if start < done or (
             end - start < 36 and not raw[start:end].translate(None, _LETTERS) and not _MAY_BE_LETTERS(raw, start)
@@ -288,6 +292,8 @@ def find(page: Page) -> Iterator[Found]:
                     yield Found(*pair.span(1), "aws-pair")
 
 
+_IN_BASE64 = frozenset((b"+", b"/"))
+_LONG_BASE64 = b"a" * 400
 # Lengths of hex that keys have, and hashes too.
 _LENGTHS = (32, 36, 40, 64)
 _AROUND = b" \t\"'`\\]>"
