@@ -10,7 +10,7 @@ from signet_sync.contracts.secrets.names import Name, words
 from signet_sync.contracts.secrets.page import Found, Page
 from signet_sync.contracts.secrets.values import Proof, Where, fits, is_compound, is_placeholder, is_said
 
-_KIND = re.compile(rb"kind[\\\"']{0,4}[ \t]*:[ \t]*[\\\"']{0,4}secret(?![\w.-])")
+_KIND = re.compile(r"kind[\\\"']{0,4}[ \t]*:[ \t]*[\\\"']{0,4}secret(?![\w.-])")
 _LONGEST = 20_000
 _DATA = re.compile(
     r"(?m)^(?P<indent>[+>|]?[ \t]*)(?:data|stringData):[ \t]*\n(?P<lines>(?:(?P=indent)[ \t]+[^\n]*(?:\n|\Z))+)"
@@ -47,7 +47,7 @@ _ENDS_CELL = re.compile(r"[ \t`*_\"']{0,40}(?:[|│\n]|\Z)|[\"']?[,;\t]|[ ]{2,}"
 
 def _kubernetes(page: Page) -> Iterator[Found]:
     text, end = page.text, 0
-    for kind in page.matches(b"kind", _KIND):
+    for kind in page.matches("kind", _KIND):
         if kind.start() < end:
             continue
         start = max(text.rfind("\n---", end, kind.start()) + 1, end, kind.start() - _LONGEST)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 MAKERS = frozenset(
-    b"""
+    """
     ably abuseipdb adafruit adobe airbrake airship airtable alchemy algolia alibaba aliyun amplitude anthropic apify
     apollo appcues artifactory asana atlassian auth0 aws axonaut azure bamboo beamer bitbucket bitfinex bitly
     bitrise bittrex blynk braintree branch brevo browserstack bugsnag buildkite cal calendly chargebee circle

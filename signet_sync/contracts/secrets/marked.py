@@ -281,7 +281,7 @@ _TOKEN_USER = Rule(
     _user_token,
 )
 _COOKIE_JAR = Rule("cookie", re.compile(r"[ \t](?:-b|--cookie)[ =]{0,2}[\"']?(?P<secret>[^\s=;\"'\[\\]{1,64}=[^\"'\n\[\\]{6,})"), _cookie)
-_COMBINED = re.compile(rb" -[a-z0-9]{1,6}u[ ]?[\"']?[^ ]")
+_COMBINED = re.compile(r" -[a-z0-9]{1,6}u[ ]?[\"']?[^ ]")
 # By the letter of the option: the programs that take a password there, and how.
 _OPTIONS = {
     "p": (
@@ -375,9 +375,9 @@ _VARIABLE = Rule(
 _PLACED = Rule(
     "option",
     re.compile(
-        r"(?:snyk[ ]auth|codecov[ ]-t|(?:ngrok|authtoken)[ ]authtoken|cloudflared[ ]service[ ]install"
-        r"|rabbitmqctl[ ](?:add_user|change_password)[ ]\S{1,64}|wpa_passphrase[ ]\S{1,64}"
-        r"|nmcli\b[^\n|;&]{1,120}[ ]password|htpasswd[ ]-\w*b\w*[ ]\S{1,120}|requirepass|masterauth|masteruser|rootpw(?:[ ]--plaintext)?"
+        r"(?:snyk[ ]auth|codecov[ ]-t|(?:ngrok|authtoken)[ ]authtoken"
+        r"|wpa_passphrase[ ]\S{1,64}"
+        r"|htpasswd[ ]-\w*b\w*[ ]\S{1,120}|requirepass|masterauth|masteruser|rootpw(?:[ ]--plaintext)?"
         r"|gh[ ]secret[ ]set[ ]\S{1,80}(?:[ ][^\n|;&]{0,40})?[ ](?:--body|-b)|config[ ][\w.-]*(?:token|oauth|auth)[\w.-]*)"
         r"[ ]{0,2}[\"']?(?P<secret>[^\s\"'<>$-][^\s\"'<>]{4,500})(?=[\"']?(?:[ \t]*(?:\n|\Z|[|;&>\\`\"')])|[ ]+[/-]))"
     ),
@@ -400,33 +400,37 @@ _PGPASS = Rule(
     "pgpass", re.compile(r"(?:[56]432|\*):[\w.$*-]{1,63}:[\w.$*@-]{1,63}:(?P<secret>[^\s:\"']{4,200})"), _option
 )
 
-# What leads where: a literal, a pattern that finds it by its rarest letter, how far before that the rules begin.
-_RULES: tuple[tuple[bytes, re.Pattern[bytes], int, tuple[Rule, ...]], ...] = (
-    (b"://", re.compile(rb"://"), 0, _URLS),
-    (b"q~", re.compile(rb"~(?<=q~)"), 5, (_CLIENT_SECRET,)),
-    (b"bearer ", re.compile(rb"bearer[ \t]"), 0, (_BEARER,)),
-    (b"sig=", re.compile(rb"=(?<=sig=)(?=[a-z0-9%+/_-]{24})"), 3, (_AZURE_SAS,)),
-    (b"identified ", re.compile(rb"f(?<=identif)ied[ \t]"), 6, (_IDENTIFIED,)),
-    (b"login", re.compile(rb"login[ \t(:]"), 0, (_NETRC, _PAIR, _QUOTED_PAIR, _LOGIN_TO)),
-    (b"gsdaten", re.compile(rb"gsdaten(?<=zugangsdaten)[ :]"), 5, (_PAIR,)),
-    (b"-u", re.compile(rb"-u(?:ser)?(?=[\"'],)"), 0, (_LISTED_USER,)),
-    (b"add-mask", re.compile(rb"::add-mask::"), 0, (_MASKED,)),
-    (b"##vso[", re.compile(rb"##vso\["), 0, (_VARIABLE,)),
-    (b"config ", re.compile(rb"config[ ]"), 0, (_PLACED,)),
-    (b"432:", re.compile(rb"432:(?<=[56]432:)"), 1, (_PGPASS,)),
-    (b"*", re.compile(rb"(?<!\*)\*:"), 0, (_PGPASS,)),
+# What leads where: a literal without which there is none, a pattern, and for each of its groups how far before its
+# anchor the rules begin.
+_RULES: tuple[tuple[str, re.Pattern[str], dict[str, tuple[int, tuple[Rule, ...]]]], ...] = (
+    (
+        ":",
+        re.compile(r":(?:(?P<url>//)|(?P<pgpass>(?<=[56]432:))|(?P<any>(?<!\*\*:)(?<=\*:))|(?P<mask>:add-mask::))"),
+        {"url": (0, _URLS), "pgpass": (4, (_PGPASS,)), "any": (1, (_PGPASS,)), "mask": (0, (_MASKED,))},
+    ),
+    ("~", re.compile(r"~(?P<azure>(?<=q~))"), {"azure": (5, (_CLIENT_SECRET,))}),
+    ("sig=", re.compile(r"=(?P<sas>(?<=sig=)(?=[a-z0-9%+/_-]{24}))"), {"sas": (3, (_AZURE_SAS,))}),
+    ("bearer ", re.compile(r"bearer(?P<bearer>[ \t])"), {"bearer": (0, (_BEARER,))}),
+    ("identified ", re.compile(r"f(?P<sql>(?<=identif)ied[ \t])"), {"sql": (6, (_IDENTIFIED,))}),
+    (
+        "g",
+        re.compile(r"g(?:(?P<login>in[ \t(:](?<=login.))|(?P<config>[ ](?<=config[ ]))|(?P<pair>angsdaten(?<=zugangsdaten)[ :]))"),
+        {"login": (2, (_NETRC, _PAIR, _QUOTED_PAIR, _LOGIN_TO)), "config": (5, (_PLACED,)), "pair": (2, (_PAIR,))},
+    ),
+    ("-u", re.compile(r"-u(?:ser)?(?P<listed>(?=[\"'],))"), {"listed": (0, (_LISTED_USER,))}),
+    ("##vso[", re.compile(r"##vso(?P<variable>\[)"), {"variable": (0, (_VARIABLE,))}),
 )
 _BY_WORD = {"authorization": _AUTHORIZATION, "cookie": _COOKIE, "securestring": _SECURE_STRING}
 _LOGIN_RULES = (_PAIR, _QUOTED_PAIR)
-_BLOCK_MARK = re.compile(rb"-----begin")
+_BLOCK_MARK = re.compile(r"-----begin")
 _LETTERS_OF = frozenset("puawkbs-")
-_LETTERS = frozenset((b"p", b"u", b"a", b"w", b"k", b"b", b"s", b"-"))
+_LETTERS = frozenset(("p", "u", "a", "w", "k", "b", "s", "-"))
 
 
 def find_blocks(page: Page) -> Iterator[Found]:
     """Blocks of private keys, which may hold what looks like other secrets."""
     done = 0
-    for mark in page.matches(b"-----begin", _BLOCK_MARK):
+    for mark in page.matches("-----begin", _BLOCK_MARK):
         if mark.start() >= done and (found := _tried(page.text, mark.start(), (_BLOCK,))):
             done = found.end
             yield found
@@ -449,18 +453,19 @@ def find(page: Page) -> Iterator[Found]:
             found = _tried(text, place, (_BY_WORD[word],))
         if found:
             yield found
-    short = page.is_short
-    for literal, pattern, back, rules in _RULES:
-        # One character is looked for ten times as fast as a word.
-        if (short and literal not in page.low) or literal[-1:] not in page.low:
+    low, short = page.low, page.is_short
+    for literal, pattern, groups in _RULES:
+        if short and literal not in low:
             continue
         done = 0
-        for mark in pattern.finditer(page.low):
+        for mark in pattern.finditer(low):
             # What a rule read and took is not read again.
-            if mark.start() >= done and (found := _tried(text, mark.start() - back, rules)):
-                done = found.end
-                yield found
-    if b" -" in page.low:
+            if mark.start() >= done:
+                back, rules = groups[mark.lastgroup or ""]
+                if found := _tried(text, max(0, mark.start() - back), rules):
+                    done = found.end
+                    yield found
+    if " -" in page.low:
         yield from _options(page)
 
 
@@ -477,16 +482,16 @@ def _options(page: Page) -> Iterator[Found]:
     """What programs are given behind their options."""
     text, done = page.text, 0
     low = page.low
-    for place in page.places(b" -"):
+    for place in page.places(" -"):
         if place < done:
             continue
-        option = _LONG_OPTION.pattern.match(text, place) if low[place + 2 : place + 3].isalpha() or low.startswith(b"-", place + 2) else None
+        option = _LONG_OPTION.pattern.match(text, place) if low[place + 2 : place + 3].isalpha() or low.startswith("-", place + 2) else None
         if option and (span := _long(option)):
             done = span[1]
             yield Found(*span, "option")
             continue
         if low[place + 2 : place + 3] not in _LETTERS and (
-            not _COMBINED.match(low, place) or low.find(b"curl ", max(0, place - 200), place) < 0
+            not _COMBINED.match(low, place) or low.find("curl ", max(0, place - 200), place) < 0
         ):
             continue
         letter = text[place + 2 : place + 3].lower()

@@ -38,7 +38,7 @@ _LINK = re.compile(
     (?:\[\d{0,4}\])?                                             # char password[32] =
     [ \t]{0,40}
     (?P<remark>\[[^\]\n]{0,40}\]|\([^()\n]{1,40}\)|again|wiederholen|eingeben|bestätigen
-      |(?:for|fürs?|von|vom|of|der|des)[ ](?:["'][^"'\n]{1,120}["']|[^\n:=]{1,80}))?
+      |(?:for|fürs?|von|vom|of|der|des)[ ](?:["'][^"'\n]{1,120}["']|[^\n:=]{1,80}+(?=[:=]|\Z)))?
     [ \t]{0,8}
     (?:
       (?P<typed>:[ \t]{0,4}(?:[&*?]|\[\])*[A-Za-z_][\w.]{0,32}     # password: Optional[str] | None =
@@ -486,8 +486,10 @@ def _told(text: str, name: Name, at: int) -> tuple[int, int] | None:
     value = bare[0].rstrip(".,:;!?)]}")
     if _is_bare_pass(text, name) or any(map(str.isdigit, text[name.start : name.end])) or value[:1] in "([{" or "[" in value or "(" in value:
         return None
-    head = text[max(0, name.start - 96) : name.start]
     given = is_said(value) or is_phrase(value)
+    if not given and not text[name.start : name.end].isupper():
+        return None
+    head = text[max(0, name.start - 96) : name.start]
     if _SET_BEFORE.search(head):
         shell = _SHELL_NAME.fullmatch(text, name.start, name.end) is not None
         given = given or (shell and name.proof <= Proof.SECRET and fits(value, name.proof, Where.GIVEN))

@@ -296,8 +296,8 @@ _IN_BASE64 = frozenset((b"+", b"/"))
 _LONG_BASE64 = b"a" * 400
 # Lengths of hex that keys have, and hashes too.
 _LENGTHS = (32, 36, 40, 64)
-_AROUND = b" \t\"'`\\]>"
-_WORD = b"abcdefghijklmnopqrstuvwxyz0123456789"
+_AROUND = " \t\"'`\\]>"
+_WORD = "abcdefghijklmnopqrstuvwxyz0123456789"
 
 
 def _of_maker(page: Page, start: int, end: int) -> Found | None:
@@ -305,7 +305,7 @@ def _of_maker(page: Page, start: int, end: int) -> Found | None:
     before = page.low[max(0, start - 40) : start].rstrip(_AROUND)
     if before[-1:] not in _GIVEN_BY:
         return None
-    before = before.rstrip(b"=:").rstrip(_AROUND)
+    before = before.rstrip("=:").rstrip(_AROUND)
     maker = before[len(before.rstrip(_WORD)) :]
     if maker not in MAKERS or maker in _ALSO_WORDS:
         return None
@@ -316,10 +316,10 @@ def _of_maker(page: Page, start: int, end: int) -> Found | None:
     return None
 
 
-_GIVEN_BY = frozenset((b"=", b":"))
+_GIVEN_BY = frozenset(("=", ":"))
 # Makers whose names stand before other things as well: revisions, versions, hosts.
 _ALSO_WORDS = frozenset(
-    b"""
+    """
     aws gcp azure google github gitlab bitbucket docker npm nuget pypi quay line branch box segment square
     together vault fly parse monday genius keen kite harness drone circle cal ghost polygon facebook instagram
     twitter youtube spotify terraform
