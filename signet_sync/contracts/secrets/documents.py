@@ -22,7 +22,9 @@ _JSON_PAIR = re.compile(r"\"[\w.-]{1,128}\"[ \t]*:\s*\"(?P<secret>[^\"\n]{1,4000
 # Under a row of names: the row of dashes that makes it the head of a table.
 _RULER = re.compile(r"[+> \t]{0,8}[-|:+=─━│┼├┤╪╞╡═ \t]{3,400}")
 _SHOUTED = re.compile(r"[A-Z][A-Z0-9_-]*(?:[ ]{2,}[A-Z][A-Z0-9_-]*(?:[ ][A-Z][A-Z0-9_-]*)*)+[ ]*")
-_COMMAS = re.compile(r"(?:[\"']?[A-Za-z][\w .-]{0,39}[\"']?)(?P<comma>[,;\t])[\"']?[A-Za-z][\w.-][\w .-]{0,39}[\"']?(?:(?P=comma)[\"']?[\w .-]{1,40}[\"']?)*")
+_COMMAS = re.compile(
+    r"(?:[\"']?[A-Za-z][\w .-]{0,39}[\"']?)(?P<comma>[,;\t])[\"']?[A-Za-z][\w.-][\w .-]{0,39}[\"']?(?:(?P=comma)[\"']?[\w .-]{1,40}[\"']?)*"
+)
 _MARKS = " \t`*_\"'"
 _MOST_ROWS = 2000
 
@@ -84,7 +86,9 @@ class _Table(NamedTuple):
         head, below = text[start:end], text.find("\n", end + 1, end + 2000)
         second = text[end + 1 : below if below >= 0 else len(text)][:2000]
         bar = "│" if "│" in head else "|"
-        ruled = _RULER.fullmatch(second) is not None and ("-" in second or "─" in second or "═" in second or "=" in second)
+        ruled = _RULER.fullmatch(second) is not None and (
+            "-" in second or "─" in second or "═" in second or "=" in second
+        )
         if ruled and below >= 0:
             if bar in head:
                 return cls(bar, head.count(bar, 0, name.start - start), head.count(bar), _rows(text, below + 1, bar, 0))
@@ -109,7 +113,11 @@ def _rows(text: str, start: int, cut: str, cells: int) -> tuple[int, int]:
     for _ in range(_MOST_ROWS):
         end = text.find("\n", at, at + 2000)
         line = text[at : end if end >= 0 else min(len(text), at + 2000)]
-        if not line.strip() or (cut and (cut not in line and not _RULER.fullmatch(line))) or (cells and line.count(cut) != cells):
+        if (
+            not line.strip()
+            or (cut and (cut not in line and not _RULER.fullmatch(line)))
+            or (cells and line.count(cut) != cells)
+        ):
             break
         at = end + 1 if end >= 0 else len(text)
         if end < 0:
@@ -136,11 +144,7 @@ def _column(text: str, name: Name, table: _Table) -> Iterator[Found]:
             cell = line[table.column :].split(" ")[0]
             start += table.column
         value = cell.strip(_MARKS)
-        sure = (
-            name.proof <= Proof.SECRET
-            and not is_compound(value)
-            and fits(value, name.proof, Where.GIVEN)
-        )
+        sure = name.proof <= Proof.SECRET and not is_compound(value) and fits(value, name.proof, Where.GIVEN)
         if " " not in value and (sure or is_said(value)) and "[REDACTED:" not in value:
             start += cell.find(value)
             yield Found(start, start + len(value), "assignment")

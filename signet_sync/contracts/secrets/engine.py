@@ -33,6 +33,9 @@ BY_HAND = frozenset(
         "azure-marked",
         "azure-sas",
         "telegram",
+        "ably",
+        "ghost",
+        "salesforce",
     }
     | {
         "discord",

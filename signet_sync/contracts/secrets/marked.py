@@ -239,7 +239,9 @@ _ARGUMENT = r"[\"']?(?P<secret>[^\s\"']{4,200})"
 _LONG = re.compile(
     r"[ \t]--?(?P<name>[A-Za-z][\w./:-]{0,60}?)[ \t=]+(?P<secret>[^\s\"'`\\<>][^\s\"'`\\]{4,511})(?P<after>[ \t]*(?:\n|\Z|[\\|;&>`'\")-]|https?:))?"
 )
-_PASS_NAME = re.compile(r"(?:.*[-_.])?(?:pass(?:w(?:or)?d|phrase|code|wd)?|pwd)|.*(?:[a-z]Pass(?:word)?|password)|storepass|keypass", re.I)
+_PASS_NAME = re.compile(
+    r"(?:.*[-_.])?(?:pass(?:w(?:or)?d|phrase|code|wd)?|pwd)|.*(?:[a-z]Pass(?:word)?|password)|storepass|keypass", re.I
+)
 _TOKEN_NAME = re.compile(
     r"(?:.*[-_.:])?_?(?:token|secret|auth(?:[-_]?(?:token|key))?|api[-_]?key|apikey|with-token)|key"
     r"|.*(?:(?:access|secret|private|auth|client|signing|encryption|master|admin)[-_]?(?:key|token|secret)|authtoken)",
@@ -252,7 +254,13 @@ def _long(match: re.Match[str]) -> Span | None:
     password = _PASS_NAME.fullmatch(name) is not None
     if not password and not _TOKEN_NAME.fullmatch(name):
         return None
-    if secret in _ABOUT or secret[:1] in "-$[({/" or "[REDACTED:" in secret or "=" in secret[:-2] and secret.partition("=")[0].isalpha():
+    if (
+        secret in _ABOUT
+        or secret[:1] in "-$[({/"
+        or "[REDACTED:" in secret
+        or "=" in secret[:-2]
+        and secret.partition("=")[0].isalpha()
+    ):
         return None
     # Upper case stands for what the reader has to put there.
     plain = secret.isupper() and all(c.isalpha() or c in "_-" for c in secret)
@@ -265,7 +273,9 @@ def _long(match: re.Match[str]) -> Span | None:
 
 
 # What a manual says of an option at the end of a line.
-_ABOUT = frozenset({"options", "option", "command", "commands", "switch", "argument", "arguments", "parameter", "flags"})
+_ABOUT = frozenset(
+    {"options", "option", "command", "commands", "switch", "argument", "arguments", "parameter", "flags"}
+)
 _LONG_OPTION = Rule("option", _LONG, _long)
 _CURL = Rule(
     "curl-user",
@@ -280,7 +290,11 @@ _TOKEN_USER = Rule(
     re.compile(r"[ \t](?:-[A-Za-z0-9]{0,6}u|--user)[ =]{0,2}[\"']?(?P<secret>[A-Za-z0-9_.-]{12,}):(?=[\s\"'])"),
     _user_token,
 )
-_COOKIE_JAR = Rule("cookie", re.compile(r"[ \t](?:-b|--cookie)[ =]{0,2}[\"']?(?P<secret>[^\s=;\"'\[\\]{1,64}=[^\"'\n\[\\]{6,})"), _cookie)
+_COOKIE_JAR = Rule(
+    "cookie",
+    re.compile(r"[ \t](?:-b|--cookie)[ =]{0,2}[\"']?(?P<secret>[^\s=;\"'\[\\]{1,64}=[^\"'\n\[\\]{6,})"),
+    _cookie,
+)
 _COMBINED = re.compile(r" -[a-z0-9]{1,6}u[ ]?[\"']?[^ ]")
 # By the letter of the option: the programs that take a password there, and how.
 _OPTIONS = {
@@ -320,6 +334,8 @@ _IDENTIFIED = Rule(
     ),
     _literal,
 )
+
+
 def _given_login(match: re.Match[str]) -> Span | None:
     secret = match["secret"]
     return match.span("secret") if "[REDACTED:" not in secret and is_password(secret, Where.GIVEN) else None
@@ -385,7 +401,9 @@ _PLACED = Rule(
 )
 _LOGIN_TO = Rule(
     "option",
-    re.compile(r"(?:(?<=cargo )|(?<=vault )|(?<=wandb ))login[ ]{1,2}[\"']?(?P<secret>[^\s\"'<>$-][^\s\"'<>]{11,500})(?=[\"']?[ \t]*(?:\n|\Z|[|;&>\\`\"')]))"),
+    re.compile(
+        r"(?:(?<=cargo )|(?<=vault )|(?<=wandb ))login[ ]{1,2}[\"']?(?P<secret>[^\s\"'<>$-][^\s\"'<>]{11,500})(?=[\"']?[ \t]*(?:\n|\Z|[|;&>\\`\"')]))"
+    ),
     _user_token,
 )
 _SECURE_STRING = Rule(
@@ -414,7 +432,9 @@ _RULES: tuple[tuple[str, re.Pattern[str], dict[str, tuple[int, tuple[Rule, ...]]
     ("identified ", re.compile(r"f(?P<sql>(?<=identif)ied[ \t])"), {"sql": (6, (_IDENTIFIED,))}),
     (
         "g",
-        re.compile(r"g(?:(?P<login>in[ \t(:](?<=login.))|(?P<config>[ ](?<=config[ ]))|(?P<pair>angsdaten(?<=zugangsdaten)[ :]))"),
+        re.compile(
+            r"g(?:(?P<login>in[ \t(:](?<=login.))|(?P<config>[ ](?<=config[ ]))|(?P<pair>angsdaten(?<=zugangsdaten)[ :]))"
+        ),
         {"login": (2, (_NETRC, _PAIR, _QUOTED_PAIR, _LOGIN_TO)), "config": (5, (_PLACED,)), "pair": (2, (_PAIR,))},
     ),
     ("-u", re.compile(r"-u(?:ser)?(?P<listed>(?=[\"'],))"), {"listed": (0, (_LISTED_USER,))}),
@@ -485,7 +505,11 @@ def _options(page: Page) -> Iterator[Found]:
     for place in page.places(" -"):
         if place < done:
             continue
-        option = _LONG_OPTION.pattern.match(text, place) if low[place + 2 : place + 3].isalpha() or low.startswith("-", place + 2) else None
+        option = (
+            _LONG_OPTION.pattern.match(text, place)
+            if low[place + 2 : place + 3].isalpha() or low.startswith("-", place + 2)
+            else None
+        )
         if option and (span := _long(option)):
             done = span[1]
             yield Found(*span, "option")
@@ -504,7 +528,12 @@ def _options(page: Page) -> Iterator[Found]:
 def _given(text: str, place: int, letter: str) -> Found | None:
     if letter == "-" and not text.startswith(("user", "pass", "proxy-user", "auth", "cookie"), place + 3):
         return None
-    if letter not in _LETTERS_OF or letter in ("u", "a") or (letter == "-" and text[place + 3 : place + 4] in ("u", "p", "a")) or (letter in "sk" and text[place + 3 : place + 4].isalpha()):
+    if (
+        letter not in _LETTERS_OF
+        or letter in ("u", "a")
+        or (letter == "-" and text[place + 3 : place + 4] in ("u", "p", "a"))
+        or (letter in "sk" and text[place + 3 : place + 4].isalpha())
+    ):
         found = _tried(text, place, (_CURL, _TOKEN_USER))
         if found:
             return found
@@ -529,7 +558,10 @@ def _given(text: str, place: int, letter: str) -> Found | None:
         span = _option(match) if match else None
         return Found(*span, "option") if span else None
     programs = _PROGRAMS.get(letter)
-    if programs and programs.search(head):
+    if programs and (program := programs.search(head)):
+        # There a word behind a blank is a database.
+        if letter == "p" and text[place + 3 : place + 4] == " " and program[0].startswith(("mysql", "mariadb")):
+            return None
         match = _ARGUMENTS[letter].match(text, place)
         span = _option(match) if match else None
         return Found(*span, "option") if span else None

@@ -249,11 +249,7 @@ def _where(text: str, name: Name, link: re.Match[str], start: int) -> tuple[Wher
     if link["pair"]:
         return Where.FIELD, _LINE
     tight = link["sep"] == "=" and start == link.end() == name.end + 1
-    if (
-        tight
-        and name.proof is Proof.PASSWORD
-        and before in ("?", "&")
-    ):
+    if tight and name.proof is Proof.PASSWORD and before in ("?", "&"):
         return Where.LINE, _QUERY
     if before in ("?", "&"):
         return Where.CODE, _BARE
@@ -301,7 +297,11 @@ def _below(text: str, name: Name, below: re.Match[str]) -> tuple[int, int] | Non
     if value[-1] in ":,;{[(" or name.proof > Proof.SECRET:
         return None
     sure = below["fence"] or below["mark"]
-    if (fits(value, name.proof, Where.LINE) and not is_compound(value)) if sure else (is_said(value) or is_phrase(value)):
+    if (
+        (fits(value, name.proof, Where.LINE) and not is_compound(value))
+        if sure
+        else (is_said(value) or is_phrase(value))
+    ):
         return below.span("secret")
     return None
 
@@ -369,7 +369,12 @@ def _cell(page: Page, name: Name, at: int) -> tuple[int, int] | None:
     if "|" not in head:
         above = text[max(0, text.rfind("\n", max(0, line - 200), max(0, line - 1))) : line]
         bare = _LINE.match(text, at)
-        if head.strip() or not bare or ("|" not in above and "RECORD" not in above) or not _LINE_ENDS.match(text, bare.end()):
+        if (
+            head.strip()
+            or not bare
+            or ("|" not in above and "RECORD" not in above)
+            or not _LINE_ENDS.match(text, bare.end())
+        ):
             return None
         return bare.span() if fits(bare[0], name.proof, Where.GIVEN) and not is_compound(bare[0]) else None
     cell = _CELL.match(text, at)
@@ -386,7 +391,9 @@ def _cell(page: Page, name: Name, at: int) -> tuple[int, int] | None:
     line_end = text.find("\n", cell.end(), cell.end() + 400)
     cells = text[line : line_end if line_end >= 0 else cell.end() + 1].strip(" \t|").count("|")
     marked = cell[0].strip()[:1] == "`"
-    given = (is_phrase(value) or ((cells == 1 or marked) and not is_compound(value))) and fits(value, proof, Where.GIVEN)
+    given = (is_phrase(value) or ((cells == 1 or marked) and not is_compound(value))) and fits(
+        value, proof, Where.GIVEN
+    )
     return (start, start + len(value)) if given and proof <= Proof.SECRET else None
 
 
@@ -474,7 +481,9 @@ def _spaced(page: Page, name: Name) -> tuple[int, int] | None:
 
 
 # «with the password 'X'», «using password "X"»: what follows is it.
-_NAMES_IT = re.compile(r"(?:with|using|use|try|trying|tried|mit|per|benutze|nutze|nimm|verwende|and|und|/)[ ](?:[\w-]+[ ]){0,2}$", re.I)
+_NAMES_IT = re.compile(
+    r"(?:with|using|use|try|trying|tried|mit|per|benutze|nutze|nimm|verwende|and|und|/)[ ](?:[\w-]+[ ]){0,2}$", re.I
+)
 _SHELL_NAME = re.compile(r"[A-Z][A-Z0-9_]{3,}")
 
 
@@ -484,7 +493,13 @@ def _told(text: str, name: Name, at: int) -> tuple[int, int] | None:
     if bare is None or "[REDACTED:" in bare[0]:
         return None
     value = bare[0].rstrip(".,:;!?)]}")
-    if _is_bare_pass(text, name) or any(map(str.isdigit, text[name.start : name.end])) or value[:1] in "([{" or "[" in value or "(" in value:
+    if (
+        _is_bare_pass(text, name)
+        or any(map(str.isdigit, text[name.start : name.end]))
+        or value[:1] in "([{"
+        or "[" in value
+        or "(" in value
+    ):
         return None
     given = is_said(value) or is_phrase(value)
     if not given and not text[name.start : name.end].isupper():
@@ -551,7 +566,9 @@ def _sentence(text: str, at: int, proof: Proof, verb: re.Match[str]) -> tuple[in
     return (at, end) if plain and not is_compound(said) else None
 
 
-_USES = re.compile(r"\b(?:use|try|take|set|nimm|nutze|benutze|verwende|probiere?|setze?)(?:[ ](?:mal|bitte|einfach|just))?[ ]\Z", re.I)
+_USES = re.compile(
+    r"\b(?:use|try|take|set|nimm|nutze|benutze|verwende|probiere?|setze?)(?:[ ](?:mal|bitte|einfach|just))?[ ]\Z", re.I
+)
 
 
 def _used(text: str, place: int) -> tuple[int, int] | None:

@@ -47,14 +47,23 @@ _ENDS = _TAIL + _LEADS
 _STEMS: tuple[tuple[str, re.Pattern[str], dict[str | None, tuple[str, int]]], ...] = (
     (
         "pass",
-        re.compile(r"pass(?P<commands>(?<=requirepass)[ ]|(?:phrase)(?<=wpa_passphrase)[ ]|wd(?<=htpasswd)[ ])|pass(?P<sure>w(?:or[dt]|d)|[ ]?phrase|code|wd)?(?:e(?<=mot de passe))?" + _ENDS),
+        re.compile(
+            r"pass(?P<commands>(?<=requirepass)[ ]|(?:phrase)(?<=wpa_passphrase)[ ]|wd(?<=htpasswd)[ ])|pass(?P<sure>w(?:or[dt]|d)|[ ]?phrase|code|wd)?(?:e(?<=mot de passe))?"
+            + _ENDS
+        ),
         {"sure": ("pass", 0), None: ("pass", 0)},
     ),
-    ("pw", re.compile(r"pw(?:(?P<commands>(?<=rootpw)[ ])|(?P<sure>d|(?<![a-z]pw))" + _ENDS + r")"), {"sure": ("pwd", 0)}),
+    (
+        "pw",
+        re.compile(r"pw(?:(?P<commands>(?<=rootpw)[ ])|(?P<sure>d|(?<![a-z]pw))" + _ENDS + r")"),
+        {"sure": ("pwd", 0)},
+    ),
     (
         "k",
         re.compile(
-            r"k(?:(?P<token>en(?<=token))|(?P<key>ey(?:(?<=[a-z0-9_. -]key)|(?=(?:[^\w\n]{1,16}|[^\n]{1,24}?[\"'=> ])[a-z0-9+/=_-]{20})))|(?P<sure>ennwort))" + _ENDS + r"|k(?P<cookie>ie(?<=cookie))"
+            r"k(?:(?P<token>en(?<=token))|(?P<key>ey(?:(?<=[a-z0-9_. -]key)|(?=(?:[^\w\n]{1,16}|[^\n]{1,24}?[\"'=> ])[a-z0-9+/=_-]{20})))|(?P<sure>ennwort))"
+            + _ENDS
+            + r"|k(?P<cookie>ie(?<=cookie))"
         ),
         {"token": ("token", 2), "key": ("key", 0), "sure": ("pwd", 0)},
     ),
@@ -293,7 +302,22 @@ def _is_used(low: str, place: int) -> bool:
     return not used[2].isalpha() or used[0].endswith(_USES)
 
 
-_USES = ("use", "try", "take", "set", "mal", "bitte", "nimm", "nutze", "benutze", "verwende", "probiere", "probier", "setze", "setz")
+_USES = (
+    "use",
+    "try",
+    "take",
+    "set",
+    "mal",
+    "bitte",
+    "nimm",
+    "nutze",
+    "benutze",
+    "verwende",
+    "probiere",
+    "probier",
+    "setze",
+    "setz",
+)
 
 
 def _named(page: Page, stem: str, match: re.Match[str], at: int) -> Name | None:
