@@ -258,8 +258,7 @@ def _long(match: re.Match[str]) -> Span | None:
         secret in _ABOUT
         or secret[:1] in "-$[({/"
         or "[REDACTED:" in secret
-        or "=" in secret[:-2]
-        and secret.partition("=")[0].isalpha()
+        or ("=" in secret[:-2] and secret.partition("=")[0].isalpha())
     ):
         return None
     # Upper case stands for what the reader has to put there.
@@ -440,6 +439,8 @@ _RULES: tuple[tuple[str, re.Pattern[str], dict[str, tuple[int, tuple[Rule, ...]]
     ("-u", re.compile(r"-u(?:ser)?(?P<listed>(?=[\"'],))"), {"listed": (0, (_LISTED_USER,))}),
     ("##vso[", re.compile(r"##vso(?P<variable>\[)"), {"variable": (0, (_VARIABLE,))}),
 )
+# Of a letter that stands everywhere: what is looked for in a short text.
+_FIRST = {":": ("://", "432:", "*:", "mask::"), "g": ("login", "config ", "zugangsdaten")}
 _BY_WORD = {"authorization": _AUTHORIZATION, "cookie": _COOKIE, "securestring": _SECURE_STRING}
 _LOGIN_RULES = (_PAIR, _QUOTED_PAIR)
 _BLOCK_MARK = re.compile(r"-----begin")
@@ -475,8 +476,12 @@ def find(page: Page) -> Iterator[Found]:
             yield found
     low, short = page.low, page.is_short
     for literal, pattern, groups in _RULES:
-        if short and literal not in low:
-            continue
+        if short:
+            for first in _FIRST.get(literal, (literal,)):
+                if first in low:
+                    break
+            else:
+                continue
         done = 0
         for mark in pattern.finditer(low):
             # What a rule read and took is not read again.

@@ -324,13 +324,12 @@ def _of_maker(page: Page, start: int, end: int) -> Found | None:
 
 _GIVEN_BY = frozenset(("=", ":"))
 # Makers whose names stand before other things as well: revisions, versions, hosts.
-_ALSO_WORDS = frozenset(
-    """
-    aws gcp azure google github gitlab bitbucket docker npm nuget pypi quay line branch box segment square
-    together vault fly parse monday genius keen kite harness drone circle cal ghost polygon facebook instagram
-    twitter youtube spotify terraform
-    """.split()
-)
+_MANY_NAMES = """
+aws gcp azure google github gitlab bitbucket docker npm nuget pypi quay line branch box segment square
+together vault fly parse monday genius keen kite harness drone circle cal ghost polygon facebook instagram
+twitter youtube spotify terraform
+"""
+_ALSO_WORDS = frozenset(_MANY_NAMES.split())
 
 
 def _token(text: str, start: int, end: int) -> Found | None:
