@@ -121,7 +121,10 @@ IN_PLACE: dict[str, list[tuple[str, str]]] = {
     ],
     "discord-hook": [("https://discord" + ".com/api/webhooks/123456789012345678/{}", some(68))],
     "azure-sas": [("https://x.blob.core.windows.net/c?sv=2024-01-01&si" + "g={}&se=2026", some(40) + "%3D")],
-    "telegram": [("bot 1234567890:{} is up", "A" + f"A{some(33)}")],
+    "telegram": [("bot {} is up", "1234567890:A" + f"A{some(33)}")],
+    "ghost": [("key {}.", some(24, HEX) + ":" + some(64, HEX))],
+    "ably": [("key {} of it", "a7Qk9x.B2" + "cD3e:" + some(43))],
+    "salesforce": [("sid {} of it", "00" + "D1a7Qk9xB2cD3!" + some(96))],
     "aws-pair": [("[REDACTED:aws-id],{}\n", some(38) + "/+")],
     "authorization": [
         ("curl -H 'Authorization: Bearer {}' https://x", some(40)),
@@ -183,6 +186,20 @@ IN_PLACE: dict[str, list[tuple[str, str]]] = {
         ('{{"kind": "Secret", "stringData": {{"which": "{}"}}}}', "letmein" + "please"),
     ],
     "pgpass": [("db.example.com:5432:app:ada:{}", some(12))],
+    "netrc": [
+        ("machine h login ada password {}", "x9Kq2Zp1" + "LmRt5"),
+        ("machine h\n  login ada\n  password {}", "lantern" + "orbit"),
+    ],
+    "login": [
+        ("the credentials are admin / {}", "x9Kq2Zp1" + "LmRt5"),
+        ('smtp.login("ada", "{}")', "lantern" + "orbit"),
+        ('requests.get(u, auth=("ada", "{}"))', "lantern" + "orbit"),
+        ("Zugangsdaten: admin / {}", "lantern-orbit-" + "walrus"),
+    ],
+    "masked": [
+        ("::add-mask::{}", "lantern" + "orbit"),
+        ("##vso[task.setvariable variable=API_KEY]{}", some(24)),
+    ],
     "assignment": [
         ("DB_PASSWORD={}\nNEXT=1", "hunt" + "er2hunter2"),
         ("export API_KEY={}", some(24)),
@@ -213,7 +230,6 @@ IN_PLACE: dict[str, list[tuple[str, str]]] = {
         ("os.environ.get('DB_PASSWORD', '{}')", "letmein" + "please"),
         ("define('DB_PASSWORD', '{}');", "letmein" + "please"),
         ("Server=db;Password={};Encrypt=true", "x9Kq2Z,p1" + "LmRt5"),
-        ("machine h login ada password {}", "x9Kq2Zp1" + "LmRt5"),
         ('"--token", "{}"', some(32)),
     ],
 }
@@ -241,6 +257,8 @@ LOOK_ALIKES = [
     "-----BEGIN PUBLIC KEY-----\n" + coded("public" * 20) + "\n-----END PUBLIC KEY-----",
     "Authorization: Bearer <token>, Authorization: Bearer $TOKEN, the Basic authentication scheme",
     "Cookie: the one with chocolate; cookie: consent=true",
+    "PASS: lantern.orbit\nPASS: test-suite-of-the-lib\nmysql -u root -p orbit_development",
+    "the password is required, the token is case-sensitive, --password options, set the password to expire",
     "docker run -u 1000:1000 image; curl -u user:password https://x; sort -u file",
     "a.b.c.d.e.f.very_long_attribute_name_here, module.some_function.another_attribute_name",
     "| --- | --- |\n" + "-" * 80 + "\n" + "=" * 80 + "\n" + "_" * 80,

@@ -1,4 +1,4 @@
-"""The deterministic sanitizer: newlines, control characters, secrets, body normalisation.
+"""The deterministic sanitizer: newlines, control characters, body normalisation, secrets.
 
 Contract: *Sanitizer* and *Secrets*. What counts as a secret stands in the package `secrets`: the makers' tokens in
 `providers.txt`, everything else in its modules. The rules are part of the version: once `v2` is released, changing one
@@ -107,12 +107,12 @@ def without_controls(text: str) -> str:
 
 def sanitize_counted(text: str) -> tuple[str, dict[str, int]]:
     """What `sanitize_transcript_v2` gives, and how often each rule replaced something."""
-    clean, counts = redact(_without_controls(text))
-    return normalize(clean), counts
+    # Blanks that go could uncover a value: the body is normalised before, and a mark leaves no blank at a line's end.
+    return redact(normalize(_without_controls(text)))
 
 
 def sanitize_transcript_v2(text: str) -> str:
-    """Newlines, control characters, secrets, body normalisation, in this order, for every text of many lines we write.
+    """Newlines, control characters, body normalisation, secrets, in this order, for every text of many lines we write.
 
     Pure, deterministic, idempotent and total: any `str` will do, lone surrogates become U+FFFD.
     """
@@ -121,18 +121,19 @@ def sanitize_transcript_v2(text: str) -> str:
 
 def sanitize_normalized(text: str) -> str:
     """`sanitize_transcript_v2` for a body that is normalised already: the same result, the same object when clean."""
-    clean = redact(_without_controls(text))[0]
-    return text if clean is text else normalize(clean)
+    clean = _without_controls(text)
+    return redact(clean if clean is text else normalize(clean))[0]
 
 
 def sanitize_line_counted(text: str) -> tuple[str, dict[str, int]]:
     """What `sanitize_line` gives, and how often each rule replaced something."""
     text, counts = redact(_without_controls(text))
-    if "\n" in text or "\t" in text:
-        text, more = redact(text.replace("\n", " ").replace("\t", " "))
+    line = text.replace("\n", " ").replace("\t", " ").strip(" ")
+    if line != text:
+        line, more = redact(line)
         for name, count in more.items():
             counts[name] = counts.get(name, 0) + count
-    return text.strip(" "), counts
+    return line, counts
 
 
 def sanitize_line(text: str) -> str:

@@ -24,7 +24,7 @@ _PERCENT_RUN = re.compile(r"[A-Za-z0-9._~+*!%-]+")
 _PERCENT = re.compile("%[0-9A-Fa-f]{2}")
 _PERCENT_OR_PLUS = re.compile("%[0-9A-Fa-f]{2}|[+]")
 # Marks that other rules go by, escaped: `:` `=` `@` `+` `/` `"`.
-_ESCAPED_MARK = re.compile(rb"%(?:3[ad]|40|2[bf2])")
+_ESCAPED_MARK = re.compile(r"%(?:3[ad]|40|2[bf2])")
 _LEAST = 40
 
 
@@ -64,7 +64,7 @@ def decoded_text(run: str) -> str:
 def find_percent(page: Page, extent: Extent) -> Iterator[Found]:
     """From the first secret of percent-encoded text to the end of the last one, as it stands there."""
     text, done = page.text, 0
-    for mark in page.matches(b"%", _ESCAPED_MARK):
+    for mark in page.matches("%", _ESCAPED_MARK):
         place = mark.start()
         if place < done:
             continue
@@ -101,7 +101,7 @@ def _percent_encoded(text: str, extent: Extent) -> tuple[int, int] | None:
 
 # ── text within strings ──
 
-_ESCAPE_MARK = re.compile(rb"\\(?:[\"n]|u[0-9a-f]{4})")
+_ESCAPE_MARK = re.compile(r"\\(?:[\"n]|u[0-9a-f]{4})")
 _ESCAPE = re.compile(r"\\(?:[nrt\"'\\/]|u[0-9a-fA-F]{4})")
 _UNESCAPED = {"n": "\n", "r": "\r", "t": "\t"}
 _BETWEEN = "\n\n\n"
@@ -116,11 +116,11 @@ def find_escaped(page: Page, spans: Callable[[str], Iterator[Found]]) -> Iterato
     pieces: list[str] = []
     # Where each piece begins in the text without escapes, where in the text, and how long it is there.
     inner, outer, widths, at, shorter = [0], [0], [0], 0, False
-    for mark in page.matches(b"\\", _ESCAPE_MARK):
+    for mark in page.matches("\\", _ESCAPE_MARK):
         if mark.start() < end:
             continue
-        start = low.rfind(b"\n", end, mark.start()) + 1 or end
-        end = low.find(b"\n", mark.start())
+        start = low.rfind("\n", end, mark.start()) + 1 or end
+        end = low.find("\n", mark.start())
         end = len(low) if end < 0 else end
         for piece, place in _pieces(page.text, start, end):
             inner.append(at)

@@ -13,9 +13,13 @@ from signet_sync.contracts.secrets.names import words
 from signet_sync.contracts.secrets.page import Found, Page
 from signet_sync.contracts.secrets.providers import BREAK, ESCAPED
 from signet_sync.contracts.secrets.values import (
+    Proof,
     Where,
     decoded,
+    fits,
+    is_compound,
     is_password,
+    is_phrase,
     is_placeholder,
     is_said,
     is_token,
@@ -76,18 +80,35 @@ def _credential(match: re.Match[str]) -> Span | None:
     if scheme == "basic":
         _, colon, password = decoded(secret).partition(b":")
         return match.span("secret") if colon and password not in _SAMPLE_LOGINS else None
+    if secret.startswith("//"):
+        return None
+    if scheme in _SCHEMES and (secret.isalpha() or not any(map(str.isdigit, secret))):
+        # Letters alone are one where nothing follows.
+        ends = match.string[match.end() : match.end() + 1] in _ENDS and not is_compound(secret)
+        return match.span("secret") if ends and is_token(secret, Where.GIVEN, words=True) else None
     if not any(map(str.isdigit, secret)):
         return None
     return match.span("secret") if is_token(secret, Where.CODE, least=8 if scheme else 12) else None
+
+
+_SCHEMES = frozenset({"bearer", "token", "apikey", "api-key", "key", "geniekey", "deepl-auth-key", "bot", "private"})
+_ENDS = ("", "\n", '"', "'", "`", "\\")
 
 
 def _bearer(match: re.Match[str]) -> Span | None:
     return match.span("secret") if is_said(match["secret"]) else None
 
 
+_LOGINS = re.compile(r"sess|sid$|auth|token|jwt|login|remember|secret|credential|csrf|xsrf", re.I)
+
+
 def _cookie(match: re.Match[str]) -> Span | None:
-    values = [pair.partition("=")[2] for pair in match["secret"].split(";")]
-    return match.span("secret") if any(is_token(value, Where.CODE, least=10) for value in values) else None
+    pairs = [pair.partition("=") for pair in match["secret"].split(";")]
+    found = any(
+        is_token(value, Where.GIVEN, words=True) if _LOGINS.search(name) else is_token(value, Where.CODE, least=10)
+        for name, _, value in pairs
+    )
+    return match.span("secret") if found else None
 
 
 _AUTHORIZATION = Rule(
@@ -104,7 +125,7 @@ _COOKIE = Rule(
     "cookie",
     re.compile(
         rf"(?i:cookie)[\"'`\\\]]{{0,8}}{_AROUND}{{0,3}}:{_AROUND}{{0,8}}"
-        r"(?P<secret>[^\s=;\"'\[\\]{1,64}=[^\s;\"'\[\\]{8,}(?:;[ \t]*[^\s;\"'\[\\]+)*)"
+        r"(?P<secret>[^\s=;\"'\[\\]{1,64}=[^\s;\"'\[\\]+(?:;[ \t]*[^\s;\"'\[\\]+)*)"
     ),
     _cookie,
 )
@@ -214,14 +235,66 @@ def _literal(match: re.Match[str]) -> Span | None:
 
 
 _ARGUMENT = r"[\"']?(?P<secret>[^\s\"']{4,200})"
+# `--password X`, `-storepass X`, `--api-key X`: what quotes hold is found by the name alone.
+_LONG = re.compile(
+    r"[ \t]--?(?P<name>[A-Za-z][\w./:-]{0,60}?)[ \t=]+(?P<secret>[^\s\"'`\\<>][^\s\"'`\\]{4,511})(?P<after>[ \t]*(?:\n|\Z|[\\|;&>`'\")-]|https?:))?"
+)
+_PASS_NAME = re.compile(
+    r"(?:.*[-_.])?(?:pass(?:w(?:or)?d|phrase|code|wd)?|pwd)|.*(?:[a-z]Pass(?:word)?|password)|storepass|keypass", re.I
+)
+_TOKEN_NAME = re.compile(
+    r"(?:.*[-_.:])?_?(?:token|secret|auth(?:[-_]?(?:token|key))?|api[-_]?key|apikey|with-token)|key"
+    r"|.*(?:(?:access|secret|private|auth|client|signing|encryption|master|admin)[-_]?(?:key|token|secret)|authtoken)",
+    re.I,
+)
+
+
+def _long(match: re.Match[str]) -> Span | None:
+    name, secret = match["name"], match["secret"].rstrip(".,:;)]}|")
+    password = _PASS_NAME.fullmatch(name) is not None
+    if not password and not _TOKEN_NAME.fullmatch(name):
+        return None
+    if (
+        secret in _ABOUT
+        or secret[:1] in "-$[({/"
+        or "[REDACTED:" in secret
+        or ("=" in secret[:-2] and secret.partition("=")[0].isalpha())
+    ):
+        return None
+    # Upper case stands for what the reader has to put there.
+    plain = secret.isupper() and all(c.isalpha() or c in "_-" for c in secret)
+    given = match["after"] is not None and not plain and not is_compound(secret)
+    fit = fits(secret, Proof.PASSWORD if password else Proof.SECRET, Where.GIVEN)
+    if not (is_said(secret) or is_phrase(secret) or given) or not fit:
+        return None
+    start = match.start("secret")
+    return start, start + len(secret)
+
+
+# What a manual says of an option at the end of a line.
+_ABOUT = frozenset(
+    {"options", "option", "command", "commands", "switch", "argument", "arguments", "parameter", "flags"}
+)
+_LONG_OPTION = Rule("option", _LONG, _long)
 _CURL = Rule(
     "curl-user",
     re.compile(
-        r"[ \t](?:-u|--user|--proxy-user|-U|-a)[ =]{0,2}[\"']?(?:[^\s:\"'\[/]{1,64}:|[\w.\\/-]{1,64}%)"
+        r"[ \t](?:-[#A-Za-z0-9]{0,6}u|--(?:proxy-)?user|--auth|-U|-a)[ =]{0,2}\\{0,2}[\"']?(?:[^\s:\"'\[/]{0,64}:|[\w.\\/-]{1,64}%)"
         r"(?P<secret>[^\s\"'\[]{3,})"
     ),
     _login,
 )
+_TOKEN_USER = Rule(
+    "curl-user",
+    re.compile(r"[ \t](?:-[A-Za-z0-9]{0,6}u|--user)[ =]{0,2}[\"']?(?P<secret>[A-Za-z0-9_.-]{12,}):(?=[\s\"'])"),
+    _user_token,
+)
+_COOKIE_JAR = Rule(
+    "cookie",
+    re.compile(r"[ \t](?:-b|--cookie)[ =]{0,2}[\"']?(?P<secret>[^\s=;\"'\[\\]{1,64}=[^\"'\n\[\\]{6,})"),
+    _cookie,
+)
+_COMBINED = re.compile(r" -[a-z0-9]{1,6}u[ ]?[\"']?[^ ]")
 # By the letter of the option: the programs that take a password there, and how.
 _OPTIONS = {
     "p": (
@@ -260,6 +333,78 @@ _IDENTIFIED = Rule(
     ),
     _literal,
 )
+
+
+def _given_login(match: re.Match[str]) -> Span | None:
+    secret = match["secret"]
+    return match.span("secret") if "[REDACTED:" not in secret and is_password(secret, Where.GIVEN) else None
+
+
+def _said_login(match: re.Match[str]) -> Span | None:
+    secret = match["secret"].rstrip(".,;:)!?")
+    if not secret or not (is_said(secret) or is_phrase(secret) or _NUMBERED.fullmatch(secret)) or _LABEL.search(secret):
+        return None
+    start = match.start("secret")
+    return start, start + len(secret)
+
+
+_NUMBERED = re.compile(r"[A-Za-z]{4,}\d{2,4}")
+_LABEL = re.compile(r"^//|^\d+$")
+_NETRC = Rule(
+    "netrc",
+    re.compile(
+        r"(?i:login)[ \t]+[^\s\"'`]{1,128}[\s+>]+(?:account[ \t]+\S{1,64}[\s+>]+)?(?:password|passwd)[ \t]+[\"']?(?P<secret>[^\s\"'`\\]{4,200})"
+    ),
+    _given_login,
+)
+# «credentials: admin / X», «log in with admin:X»
+_PAIR = Rule(
+    "login",
+    re.compile(
+        r"(?i:cred(?:ential)?s|login|logon|log[ ]in|zugangsdaten|anmeldedaten)(?:[ \t]+(?:are|is|with|as|using|mit|als|sind|lauten|ist|data|for[ ]\w{1,20}))*"
+        r"[ \t]*[:=]?[ \t]+[`*\"']{0,2}[\w.+-]{2,40}(?:@[\w.-]{3,40})?[`*\"']{0,2}(?:[ ]?[/:][ ]?|[ ]+und[ ]+|[ ]+and[ ]+)[`*\"']{0,2}(?P<secret>[^\s\"'`*]{6,128})"
+    ),
+    _said_login,
+)
+_QUOTED_PAIR = Rule(
+    "login",
+    re.compile(
+        r"(?i:auth(?:entication)?[\"']?(?:[ ]?[=:][ ]?)?[(\[]|login\(|connection\([^,\n]{1,120},[ ]?|credentials?\()[ ]{0,4}"
+        r"\\?[\"'][^\"'\n]{1,80}\\?[\"'],[ ]?b?\\?[\"'](?P<secret>[^\"'\n\\]{4,200})"
+    ),
+    _literal,
+)
+_LISTED_USER = Rule(
+    "curl-user", re.compile(r"-u(?:ser)?[\"'],[ ]?[\"'][^\s:\"']{0,64}:(?P<secret>[^\s\"']{3,200})"), _login
+)
+_MASKED = Rule("masked", re.compile(r"::add-mask::(?P<secret>[^\s\"'`$\[][^\n\"'`]{3,500})"), _whole)
+_VARIABLE = Rule(
+    "masked",
+    re.compile(
+        r"##vso\[task\.setvariable[ ]variable=(?:[^\]\n]{0,80}(?i:issecret=true|pass|token|secret|key))[^\]\n]{0,80}\]"
+        r"(?P<secret>[^\s\"'`$\[(][^\s\"'`]{3,500})"
+    ),
+    _whole,
+)
+# Commands that take a secret at a certain place.
+_PLACED = Rule(
+    "option",
+    re.compile(
+        r"(?:snyk[ ]auth|codecov[ ]-t|(?:ngrok|authtoken)[ ]authtoken"
+        r"|wpa_passphrase[ ]\S{1,64}"
+        r"|htpasswd[ ]-\w*b\w*[ ]\S{1,120}|requirepass|masterauth|masteruser|rootpw(?:[ ]--plaintext)?"
+        r"|gh[ ]secret[ ]set[ ]\S{1,80}(?:[ ][^\n|;&]{0,40})?[ ](?:--body|-b)|config[ ][\w.-]*(?:token|oauth|auth)[\w.-]*)"
+        r"[ ]{0,2}[\"']?(?P<secret>[^\s\"'<>$-][^\s\"'<>]{4,500})(?=[\"']?(?:[ \t]*(?:\n|\Z|[|;&>\\`\"')])|[ ]+[/-]))"
+    ),
+    _option,
+)
+_LOGIN_TO = Rule(
+    "option",
+    re.compile(
+        r"(?:(?<=cargo )|(?<=vault )|(?<=wandb ))login[ ]{1,2}[\"']?(?P<secret>[^\s\"'<>$-][^\s\"'<>]{11,500})(?=[\"']?[ \t]*(?:\n|\Z|[|;&>\\`\"')]))"
+    ),
+    _user_token,
+)
 _SECURE_STRING = Rule(
     "statement",
     re.compile(
@@ -272,25 +417,41 @@ _PGPASS = Rule(
     "pgpass", re.compile(r"(?:[56]432|\*):[\w.$*-]{1,63}:[\w.$*@-]{1,63}:(?P<secret>[^\s:\"']{4,200})"), _option
 )
 
-# What leads where: a literal, a pattern that finds it by its rarest letter, how far before that the rules begin.
-_RULES: tuple[tuple[bytes, re.Pattern[bytes], int, tuple[Rule, ...]], ...] = (
-    (b"://", re.compile(rb"://"), 0, _URLS),
-    (b"q~", re.compile(rb"~(?<=q~)"), 5, (_CLIENT_SECRET,)),
-    (b"bearer ", re.compile(rb"bearer[ \t]"), 0, (_BEARER,)),
-    (b"sig=", re.compile(rb"=(?<=sig=)(?=[a-z0-9%+/_-]{24})"), 3, (_AZURE_SAS,)),
-    (b"identified ", re.compile(rb"f(?<=identif)ied[ \t]"), 6, (_IDENTIFIED,)),
-    (b"432:", re.compile(rb"432:(?<=[56]432:)"), 1, (_PGPASS,)),
-    (b"*", re.compile(rb"\*:"), 0, (_PGPASS,)),
+# What leads where: a literal without which there is none, a pattern, and for each of its groups how far before its
+# anchor the rules begin.
+_RULES: tuple[tuple[str, re.Pattern[str], dict[str, tuple[int, tuple[Rule, ...]]]], ...] = (
+    (
+        ":",
+        re.compile(r":(?:(?P<url>//)|(?P<pgpass>(?<=[56]432:))|(?P<any>(?<!\*\*:)(?<=\*:))|(?P<mask>:add-mask::))"),
+        {"url": (0, _URLS), "pgpass": (4, (_PGPASS,)), "any": (1, (_PGPASS,)), "mask": (0, (_MASKED,))},
+    ),
+    ("~", re.compile(r"~(?P<azure>(?<=q~))"), {"azure": (5, (_CLIENT_SECRET,))}),
+    ("sig=", re.compile(r"=(?P<sas>(?<=sig=)(?=[a-z0-9%+/_-]{24}))"), {"sas": (3, (_AZURE_SAS,))}),
+    ("bearer ", re.compile(r"bearer(?P<bearer>[ \t])"), {"bearer": (0, (_BEARER,))}),
+    ("identified ", re.compile(r"f(?P<sql>(?<=identif)ied[ \t])"), {"sql": (6, (_IDENTIFIED,))}),
+    (
+        "g",
+        re.compile(
+            r"g(?:(?P<login>in[ \t(:](?<=login.))|(?P<config>[ ](?<=config[ ]))|(?P<pair>angsdaten(?<=zugangsdaten)[ :]))"
+        ),
+        {"login": (2, (_NETRC, _PAIR, _QUOTED_PAIR, _LOGIN_TO)), "config": (5, (_PLACED,)), "pair": (2, (_PAIR,))},
+    ),
+    ("-u", re.compile(r"-u(?:ser)?(?P<listed>(?=[\"'],))"), {"listed": (0, (_LISTED_USER,))}),
+    ("##vso[", re.compile(r"##vso(?P<variable>\[)"), {"variable": (0, (_VARIABLE,))}),
 )
+# Of a letter that stands everywhere: what is looked for in a short text.
+_FIRST = {":": ("://", "432:", "*:", "mask::"), "g": ("login", "config ", "zugangsdaten")}
 _BY_WORD = {"authorization": _AUTHORIZATION, "cookie": _COOKIE, "securestring": _SECURE_STRING}
-_BLOCK_MARK = re.compile(rb"-----begin")
-_LETTERS = frozenset((b"p", b"u", b"a", b"w", b"k", b"b", b"s", b"-"))
+_LOGIN_RULES = (_PAIR, _QUOTED_PAIR)
+_BLOCK_MARK = re.compile(r"-----begin")
+_LETTERS_OF = frozenset("puawkbs-")
+_LETTERS = frozenset(("p", "u", "a", "w", "k", "b", "s", "-"))
 
 
 def find_blocks(page: Page) -> Iterator[Found]:
     """Blocks of private keys, which may hold what looks like other secrets."""
     done = 0
-    for mark in page.matches(b"-----begin", _BLOCK_MARK):
+    for mark in page.matches("-----begin", _BLOCK_MARK):
         if mark.start() >= done and (found := _tried(page.text, mark.start(), (_BLOCK,))):
             done = found.end
             yield found
@@ -301,21 +462,35 @@ def find(page: Page) -> Iterator[Found]:
     text = page.text
     for word, place in words(page).marks:
         # The names of our own marks lead nowhere.
-        found = None if text.startswith("[REDACTED:", place - 10) else _tried(text, place, (_BY_WORD[word],))
+        if text.startswith("[REDACTED:", place - 10):
+            continue
+        if word == "logins":
+            found = _tried(text, place, _LOGIN_RULES)
+        elif word == "commands":
+            command = _PLACED.pattern.search(text, max(0, place), place + 700)
+            span = _option(command) if command else None
+            found = Found(*span, "option") if span else None
+        else:
+            found = _tried(text, place, (_BY_WORD[word],))
         if found:
             yield found
-    short = page.is_short
-    for literal, pattern, back, rules in _RULES:
-        # One character is looked for ten times as fast as a word.
-        if (short and literal not in page.low) or literal[-1:] not in page.low:
-            continue
+    low, short = page.low, page.is_short
+    for literal, pattern, groups in _RULES:
+        if short:
+            for first in _FIRST.get(literal, (literal,)):
+                if first in low:
+                    break
+            else:
+                continue
         done = 0
-        for mark in pattern.finditer(page.low):
+        for mark in pattern.finditer(low):
             # What a rule read and took is not read again.
-            if mark.start() >= done and (found := _tried(text, mark.start() - back, rules)):
-                done = found.end
-                yield found
-    if b" -" in page.low:
+            if mark.start() >= done:
+                back, rules = groups[mark.lastgroup or ""]
+                if found := _tried(text, max(0, mark.start() - back), rules):
+                    done = found.end
+                    yield found
+    if " -" in page.low:
         yield from _options(page)
 
 
@@ -332,23 +507,45 @@ def _options(page: Page) -> Iterator[Found]:
     """What programs are given behind their options."""
     text, done = page.text, 0
     low = page.low
-    for place in page.places(b" -"):
-        if place < done or low[place + 2 : place + 3] not in _LETTERS:
+    for place in page.places(" -"):
+        if place < done:
             continue
-        found = _given(text, place, text[place + 2].lower())
+        option = (
+            _LONG_OPTION.pattern.match(text, place)
+            if low[place + 2 : place + 3].isalpha() or low.startswith("-", place + 2)
+            else None
+        )
+        if option and (span := _long(option)):
+            done = span[1]
+            yield Found(*span, "option")
+            continue
+        if low[place + 2 : place + 3] not in _LETTERS and (
+            not _COMBINED.match(low, place) or low.find("curl ", max(0, place - 200), place) < 0
+        ):
+            continue
+        letter = text[place + 2 : place + 3].lower()
+        found = _given(text, place, letter)
         if found:
             done = found.end
             yield found
 
 
 def _given(text: str, place: int, letter: str) -> Found | None:
-    if letter == "-" and not text.startswith(("user", "pass", "proxy-user"), place + 3):
+    if letter == "-" and not text.startswith(("user", "pass", "proxy-user", "auth", "cookie"), place + 3):
         return None
-    if letter in ("u", "a") or (letter == "-" and text.startswith("user", place + 3)):
-        match = _CURL.pattern.match(text, place)
-        span = _login(match) if match else None
-        if span:
-            return Found(*span, _CURL.name)
+    if (
+        letter not in _LETTERS_OF
+        or letter in ("u", "a")
+        or (letter == "-" and text[place + 3 : place + 4] in ("u", "p", "a"))
+        or (letter in "sk" and text[place + 3 : place + 4].isalpha())
+    ):
+        found = _tried(text, place, (_CURL, _TOKEN_USER))
+        if found:
+            return found
+    if letter == "b" or (letter == "-" and text.startswith("cookie", place + 3)):
+        found = _tried(text, place, (_COOKIE_JAR,))
+        if found:
+            return found
     rule: Rule | None = None
     head = text[max(text.rfind("\n", max(0, place - 200), place) + 1, place - 200) : place]
     if letter == "p" and text.startswith("pass", place + 2):
@@ -366,7 +563,10 @@ def _given(text: str, place: int, letter: str) -> Found | None:
         span = _option(match) if match else None
         return Found(*span, "option") if span else None
     programs = _PROGRAMS.get(letter)
-    if programs and programs.search(head):
+    if programs and (program := programs.search(head)):
+        # There a word behind a blank is a database.
+        if letter == "p" and text[place + 3 : place + 4] == " " and program[0].startswith(("mysql", "mariadb")):
+            return None
         match = _ARGUMENTS[letter].match(text, place)
         span = _option(match) if match else None
         return Found(*span, "option") if span else None

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from typing import NamedTuple
 
 from signet_sync.contracts.secrets.makers import MAKERS
@@ -21,216 +20,238 @@ class Name(NamedTuple):
 
 # What may follow: `PASSWORD_PROD`, `apiKey2`, `SECRET_KEY_BASE`; no other word (`password_url`, `token_type`).
 _TAIL = (
-    rb"(?:[_.-]?(?:\d{1,3}|value|val|text|string|str|plain|plaintext|raw|base|prod|production|dev|development|test"
-    rb"|testing|stg|stage|staging|qa|uat|live|main|primary|secondary|new|old|current|root|admin|b64|base64|env|data|confirm|confirmation|again|repeat|local))?"
-    rb"(?![a-z0-9_]|-[a-z])"
+    r"(?:[_.-]?(?:\d{1,3}|value|val|text|string|str|plain|plaintext|raw|base|prod|production|dev|development|test"
+    r"|testing|stg|stage|staging|qa|uat|live|main|primary|secondary|new|old|current|root|admin|b64|base64|env|data|confirm|confirmation|again|repeat|local))?"
+    r"(?![a-z0-9_]|-[a-z])"
 )
 # What must follow, roughly, so that hardly any word of a text is looked at twice: what joins a name to a value that is
 # long enough, `is`, or behind a blank something with a digit or a mark in it.
-_VERBS = rb"(?:is|was|are|ist|lautet|war|to|wird|reads|be|for|von|f.r|of|equals)"
+_VERBS = (
+    r"(?:is|was|are|ist|lautet|hei.t|hie.|war|to|auf|wird|reads|be|for|von|vom|f.rs?|of|equals|der|des|dem|you|we"
+    r"|daf.r|dazu|should|must|will|can|has|again|eingeben|wiederholen|best.tigen)"
+)
 _LEADS = (
     # Words go on: the sentence says nothing about it.
-    rb"(?![ ](?!" + _VERBS + rb"[ :\xbb\"'])[a-z]{1,13}[ .,\n](?!:?=))"
-    rb"(?=[\\\"'`*_\]]{0,12}(?:\[\d{0,4}\])?[ \t]{0,40}+"
-    rb"(?:[:=<!?+|-]{1,3}>?=?[ \t*_]{0,40}"
-    rb"(?:[^\s]{6}|[rbfu]?[\\\"'`]|[|>]|[a-z.\[\]&*|\t ]{1,40}=[ \t]*(?:[^\s]{6}|[rbfu]?[\\\"'`])|.{0,3}(?:\n|$))"
-    rb"|[>(\[|]|&gt;|</|,[ \t]*[a-z\\\"']|\{|or[ ]|\)[ ]{0,4}(?:or|\.|[|?])"
-    rb"|(?<=[ \t])(?:" + _VERBS + rb"\b|[\\\"'`]|[^\s]{0,40}?[0-9!#$%^&@~]|[^\s]{14}|[a-z:\[\]&*.]{1,24}[ \t]?:?=)"
-    rb"|[\\\"',; \t/>]{0,12}(?:[\s+>|]|\\{1,4}[nrt]){0,40}[\\\"'-]{0,8}(?:parameter)?(?:value|val|default|content)))"
+    r"(?![ ](?!" + _VERBS + r"[ :\xbb\"'])[a-z]{1,13}[ .,\n](?!:?=))"
+    r"(?=[\\\"'`*_\]]{0,12}(?:\[\d{0,4}\])?[ \t]{0,40}+"
+    r"(?:[:=<!?+|\xbb-]{1,3}>?=?[ \t*_]{0,40}(?:[?][ ])?"
+    r"(?:[^\s]{6}|[rbfu]?[\\\"'`]|[|>]|[a-z.\[\]&*|\t ]{1,40}=[ \t]*(?:[^\s]{6}|[rbfu]?[\\\"'`])|.{0,3}(?:\n|$))"
+    r"|[>(\[|]|&gt;|</|(?<=[\\\"'`\]]),[ \t]*[a-z\\\"']|,[^()\n]{0,60}default|,[a-z_]{2,24}[,\n]|\{|or[ ]|\)[ ]{0,4}(?:or|\.|[|?])"
+    r"|(?<=[ \t])(?:" + _VERBS + r"\b|[\\\"'`]|[^\s]{0,40}?[0-9!#$%^&@~]|[^\s]{14}|[a-z:\[\]&*.]{1,24}[ \t]?:?=)"
+    r"|[\\\"',; \t/>]{0,12}(?:[\s+>|]|\\{1,4}[nrt]){0,40}[\\\"'-]{0,8}(?:parameter)?(?:value|val|default|content)))"
 )
 _ENDS = _TAIL + _LEADS
 # Headers and calls that `marked` looks at are met on the way.
 # Each pattern opens with a letter that is rare, for `re` leaps from one to the next; what stands before it is looked at
 # then. `start` says how far before that the name's word begins.
-_STEMS: tuple[tuple[bytes, re.Pattern[bytes], dict[str | None, tuple[bytes, int]]], ...] = (
+_STEMS: tuple[tuple[str, re.Pattern[str], dict[str | None, tuple[str, int]]], ...] = (
     (
-        b"pass",
-        re.compile(rb"pass(?P<sure>w(?:or[dt]|d)|phrase|code|wd)?(?:e(?<=mot de passe))?" + _ENDS),
-        {None: (b"pass", 0)},
-    ),
-    (b"pw", re.compile(rb"(?P<sure>pw(?:d|(?<![a-z]pw)))" + _ENDS), {None: (b"pwd", 0)}),
-    (
-        b"k",
+        "pass",
         re.compile(
-            rb"k(?:(?P<token>en(?<=token))|(?P<key>ey)|(?P<sure>ennwort))" + _ENDS + rb"|k(?P<cookie>ie(?<=cookie))"
-        ),
-        {"token": (b"token", 2), "key": (b"key", 0), "sure": (b"pwd", 0)},
-    ),
-    (
-        b"c",
-        re.compile(
-            rb"c(?:(?P<secret>ret(?<=secret)(?:[_. -]?(?:access[_. -]?)?key(?:[_. -]?base)?)?)"
-            rb"|(?P<cred>red(?:ential)?s?)|(?P<sure>ontrase(?:n|\xf1|\xd1)a))"
+            r"pass(?P<commands>(?<=requirepass)[ ]|(?:phrase)(?<=wpa_passphrase)[ ]|wd(?<=htpasswd)[ ])|pass(?P<sure>w(?:or[dt]|d)|[ ]?phrase|code|wd)?(?:e(?<=mot de passe))?"
             + _ENDS
-            + rb"|c(?P<securestring>ure(?<=secure)string)"
         ),
-        {"secret": (b"secret", 2), "cred": (b"cred", 0), "sure": (b"pwd", 0)},
+        {"sure": ("pass", 0), None: ("pass", 0)},
     ),
     (
-        b"auth",
+        "pw",
+        re.compile(r"pw(?:(?P<commands>(?<=rootpw)[ ])|(?P<sure>d|(?<![a-z]pw))" + _ENDS + r")"),
+        {"sure": ("pwd", 0)},
+    ),
+    (
+        "k",
         re.compile(
-            rb"auth(?P<authorization>orization(?<![a-z]authorization))(?!\w)"
-            rb"|auth(?:orization|entication|_?data|_?string|_?code)?" + _ENDS
+            r"k(?:(?P<token>en(?<=token))|(?P<key>ey(?:(?<=[a-z0-9_. -]key)|(?=(?:[^\w\n]{1,16}|[^\n]{1,24}?[\"'=> ])[a-z0-9+/=_-]{20})))|(?P<sure>ennwort))"
+            + _ENDS
+            + r"|k(?P<cookie>ie(?<=cookie))"
         ),
-        {None: (b"auth", 0)},
+        {"token": ("token", 2), "key": ("key", 0), "sure": ("pwd", 0)},
+    ),
+    (
+        "c",
+        re.compile(
+            r"c(?:(?P<secret>ret(?<=secret)(?:[_. -]?(?:access[_. -]?)?key(?:[_. -]?base)?)?)"
+            r"|(?P<cred>red(?:ential)?s?)|(?P<sure>ontrase(?:n|\xf1|\xd1)a))"
+            + _ENDS
+            + r"|c(?:(?P<securestring>ure(?<=secure)string)|(?P<logins>red(?:ential)?s[ :(]|onnection\()"
+            + r"|(?P<commands>(?:odecov[ ]-t|ret(?<=gh[ ]secret)[ ]set)[ ]))"
+        ),
+        {"secret": ("secret", 2), "cred": ("cred", 0), "sure": ("pwd", 0)},
+    ),
+    (
+        "auth",
+        re.compile(
+            r"auth(?P<authorization>orization(?<![a-z]authorization))(?!\w)"
+            r"|auth(?P<logins>(?:entication)?[\"']?(?:[ ]?[=:][ ]?)?[(\[][ ]{0,4}[\"'\\])"
+            r"|auth(?P<commands>(?:(?<=snyk[ ]auth)|token(?<=ngrok[ ]authtoken)|(?<=masterauth))[ ])"
+            r"|auth(?:orization|entication|_?data|_?string|_?code)?" + _ENDS
+        ),
+        {None: ("auth", 0)},
     ),
 )
-_WORD = b"abcdefghijklmnopqrstuvwxyz0123456789"
-_NAME = _WORD + b"_.-$"
-_JOINTS = b"_-. "
+# In a short text the letter of a stem says little: one of these must stand in it.
+_FIRST = {
+    "k": ("key", "token", "kennwort", "cookie"),
+    "c": ("secret", "cred", "contrase", "securestring", "connection(", "codecov "),
+}
+_WORD = "abcdefghijklmnopqrstuvwxyz0123456789"
+_NAME = _WORD + "_.-$"
+_JOINTS = "_-. "
 
 # Before a `pass` that is no `password`: a word of its own, or one of these.
 _PASS_OWNERS = (
     *(
-        b"db",
-        b"user",
-        b"usr",
-        b"my",
-        b"root",
-        b"admin",
-        b"smtp",
-        b"mail",
-        b"email",
-        b"ssh",
-        b"ftp",
-        b"pg",
-        b"sql",
-        b"mysql",
+        "db",
+        "user",
+        "usr",
+        "my",
+        "root",
+        "admin",
+        "smtp",
+        "mail",
+        "email",
+        "ssh",
+        "ftp",
+        "pg",
+        "sql",
+        "mysql",
     ),
-    *(b"redis", b"http", b"proxy", b"key", b"store", b"trust", b"ldap", b"sudo", b"wifi", b"vpn", b"login", b"sftp"),
+    *("redis", "http", "proxy", "key", "store", "trust", "ldap", "sudo", "wifi", "vpn", "login", "sftp"),
 )
 # Before `key`: with these it opens something, or signs.
 _KEY_OWNERS = (
     *(
-        b"api",
-        b"secret",
-        b"access",
-        b"private",
-        b"priv",
-        b"account",
-        b"auth",
-        b"signing",
-        b"sign",
-        b"encryption",
-        b"encrypt",
+        "api",
+        "secret",
+        "access",
+        "private",
+        "priv",
+        "account",
+        "auth",
+        "signing",
+        "sign",
+        "encryption",
+        "encrypt",
     ),
     *(
-        b"decryption",
-        b"shared",
-        b"master",
-        b"client",
-        b"app",
-        b"application",
-        b"storage",
-        b"admin",
-        b"webhook",
-        b"crypto",
-        b"cipher",
+        "decryption",
+        "shared",
+        "master",
+        "client",
+        "app",
+        "application",
+        "storage",
+        "admin",
+        "webhook",
+        "crypto",
+        "cipher",
     ),
     *(
-        b"aes",
-        b"hmac",
-        b"jwt",
-        b"deploy",
-        b"consumer",
-        b"subscription",
-        b"functions",
-        b"integration",
-        b"ingest",
-        b"ingestion",
+        "aes",
+        "hmac",
+        "jwt",
+        "deploy",
+        "consumer",
+        "subscription",
+        "functions",
+        "integration",
+        "ingest",
+        "ingestion",
     ),
     *(
-        b"license",
-        b"licence",
-        b"server",
-        b"security",
-        b"service",
-        b"db",
-        b"database",
-        b"write",
-        b"rest",
-        b"sas",
-        b"project",
-        b"cloud",
+        "license",
+        "licence",
+        "server",
+        "security",
+        "service",
+        "db",
+        "database",
+        "write",
+        "rest",
+        "sas",
+        "project",
+        "cloud",
     ),
 )
 _NO_KEY_OWNERS = (
-    b"public",
-    b"pub",
-    b"primary",
-    b"foreign",
-    b"sort",
-    b"partition",
-    b"cache",
-    b"session",
-    b"object",
-    b"idempotency",
-    b"row",
+    "public",
+    "pub",
+    "primary",
+    "foreign",
+    "sort",
+    "partition",
+    "cache",
+    "session",
+    "object",
+    "idempotency",
+    "row",
 )
 # Before `token`: with these it opens something.
 _TOKEN_OWNERS = (
     *(
-        b"access",
-        b"auth",
-        b"api",
-        b"bearer",
-        b"refresh",
-        b"oauth",
-        b"bot",
-        b"personal",
-        b"private",
-        b"deploy",
-        b"secret",
-        b"app",
+        "access",
+        "auth",
+        "api",
+        "bearer",
+        "refresh",
+        "oauth",
+        "bot",
+        "personal",
+        "private",
+        "deploy",
+        "secret",
+        "app",
     ),
-    *(b"service", b"admin", b"user", b"registry", b"webhook", b"security", b"runner", b"login", b"push", b"device"),
+    *("service", "admin", "user", "registry", "webhook", "security", "runner", "login", "push", "device"),
 )
 # A place in a list, a piece of a text: no secret, whatever its value.
 _NO_TOKEN_OWNERS = (
     *(
-        b"next",
-        b"page",
-        b"continuation",
-        b"pagination",
-        b"pad",
-        b"eos",
-        b"bos",
-        b"unk",
-        b"sep",
-        b"cls",
-        b"mask",
-        b"stop",
-        b"special",
+        "next",
+        "page",
+        "continuation",
+        "pagination",
+        "pad",
+        "eos",
+        "bos",
+        "unk",
+        "sep",
+        "cls",
+        "mask",
+        "stop",
+        "special",
     ),
     *(
-        b"start",
-        b"end",
-        b"max",
-        b"min",
-        b"num",
-        b"last",
-        b"first",
-        b"prev",
-        b"previous",
-        b"sync",
-        b"cancellation",
-        b"cursor",
-        b"image",
-        b"change",
-        b"lock",
-        b"request",
-        b"idempotency",
+        "start",
+        "end",
+        "max",
+        "min",
+        "num",
+        "last",
+        "first",
+        "prev",
+        "previous",
+        "sync",
+        "cancellation",
+        "cursor",
+        "image",
+        "change",
+        "lock",
+        "request",
+        "idempotency",
     ),
 )
 # «Use X as the token»: what is used stands before.
-_USED = re.compile(
-    rb"[ ](?:(?:the|an?|my|your|our|this|das|dein|mein|unser)[ ])?(?:[a-z0-9_-]{1,24}[ ])?[a-z0-9_-]{0,24}"
-    rb"(?:pass(?:word|wd|wort|phrase)|token|secret"
-    rb"|(?:api|access|auth|private|secret|signing|encryption)[ _-]?key|pwd|credential)(?![a-z])"
+_AS = (
+    r"(?:(?:the|an?|my|your|our|this|das|dein|mein|unser)[ ])?(?:[a-z0-9_-]{1,24}[ ])?[a-z0-9_-]{0,24}"
+    r"(?:pass(?:word|wd|wort|phrase)|token|secret"
+    r"|(?:api|access|auth|private|secret|signing|encryption)[ _-]?key|pwd|credential)(?![a-z])"
 )
 
+_USED_AS = (re.compile("[ ]as[ ]" + _AS), re.compile("[ ]als[ ]" + _AS))
+
 # How far before its anchor a mark begins.
-_MARKS = {"authorization": 0, "cookie": 3, "securestring": 2}
+_MARKS = {"authorization": 0, "cookie": 3, "securestring": 2, "logins": 0, "commands": 24}
 
 
 class Words(NamedTuple):
@@ -251,18 +272,23 @@ def words(page: Page) -> Words:
 
 def _words(page: Page) -> Words:
     found = Words([], [], [])
-    for word in (b" as ", b" als "):
-        if word in page.low:
-            found.uses.extend(_used(page, word))
-    short = page.is_short
+    short, low = page.is_short, page.low
+    for pattern in _USED_AS:
+        found.uses.extend(match.start() for match in pattern.finditer(low) if _is_used(low, match.start()))
     for literal, pattern, stems in _STEMS:
-        if short and literal not in page.low:
-            continue
+        if short:
+            for first in _FIRST.get(literal, (literal,)):
+                if first in low:
+                    break
+            else:
+                continue
         for match in pattern.finditer(page.low):
             group = match.lastgroup
             if group is not None and group in _MARKS:
                 found.marks.append((group, match.start() - _MARKS[group]))
                 continue
+            if group == "cred":
+                found.marks.append(("logins", match.start()))
             stem, back = stems[group] if group in stems else stems[None]
             name = _named(page, stem, match, match.start() - back)
             if name is not None:
@@ -270,63 +296,78 @@ def _words(page: Page) -> Words:
     return found
 
 
-def _used(page: Page, word: bytes) -> Iterator[int]:
-    low = page.low
-    for place in page.places(word):
-        # Words are used as other words all the time.
-        used = low[max(0, place - 48) : place].rpartition(b" ")[2]
-        if not used.isalpha() and _USED.match(low, place + len(word) - 1):
-            yield place
+def _is_used(low: str, place: int) -> bool:
+    # Words are used as other words all the time.
+    used = low[max(0, place - 48) : place].rpartition(" ")
+    return not used[2].isalpha() or used[0].endswith(_USES)
 
 
-def _named(page: Page, stem: bytes, match: re.Match[bytes], at: int) -> Name | None:
+_USES = (
+    "use",
+    "try",
+    "take",
+    "set",
+    "mal",
+    "bitte",
+    "nimm",
+    "nutze",
+    "benutze",
+    "verwende",
+    "probiere",
+    "probier",
+    "setze",
+    "setz",
+)
+
+
+def _named(page: Page, stem: str, match: re.Match[str], at: int) -> Name | None:
     low = page.low
     before = low[max(0, at - 48) : at]
-    if before.endswith(b"::"):
+    if before.endswith("::"):
         return None
     start = at - len(before) + len(before.rstrip(_NAME))
-    if start and low[start - 1 : start] == b"\\" and low[start : start + 1] in (b"n", b"r", b"t"):
+    if start and low[start - 1 : start] == "\\" and low[start : start + 1] in ("n", "r", "t"):
         start += 1
     # A map of types: `"AWS::IAM::AccessKey": "…"`.
-    if low[start - 2 : start] == b"::" and low[match.end() : match.end() + 1] in (b'"', b"'"):
+    if low[start - 2 : start] == "::" and low[match.end() : match.end() + 1] in (b'"', "'"):
         return None
     proof = _proof(stem, before, match, page, start, at)
     return None if proof is None else Name(start, match.end(), proof)
 
 
-def _proof(stem: bytes, before: bytes, match: re.Match[bytes], page: Page, start: int, at: int) -> Proof | None:
-    if stem == b"pwd" or (stem == b"pass" and match["sure"]):
+def _proof(stem: str, before: str, match: re.Match[str], page: Page, start: int, at: int) -> Proof | None:
+    if stem == "pwd" or (stem == "pass" and match["sure"]):
         return Proof.PASSWORD
     owner = before.rstrip(_JOINTS)
     joined = len(owner) < len(before)
-    if stem == b"pass":
+    if stem == "pass":
         if (
             not before[-1:].isalpha()
             or before.endswith(_PASS_OWNERS)
-            or (page.bytes[at : at + 1] == b"P" and page.bytes[at - 1 : at].islower())
+            or (page.text[at : at + 1] == "P" and page.text[at - 1 : at].islower())
         ):
             return Proof.PASSWORD
         return None
     word = owner[len(owner.rstrip(_WORD)) :]
-    if stem == b"key":
+    if stem == "key":
         if word.endswith(_NO_KEY_OWNERS):
             return None
         if (word.endswith(_KEY_OWNERS) and (word in _KEY_OWNERS or len(word) > 5)) or word in MAKERS:
             return Proof.SECRET
-        return Proof.KEY if joined or not word or page.bytes[at : at + 1] == b"K" else None
-    if stem == b"token":
+        return Proof.KEY if joined or not word or page.text[at : at + 1] == "K" else None
+    if stem == "token":
         if word.endswith(_NO_TOKEN_OWNERS):
             return None
         if word.endswith(_TOKEN_OWNERS) or word in MAKERS:
             return Proof.SECRET
-        upper = page.bytes[start : at + 5]
-        return Proof.SECRET if joined and upper.isupper() and b"_" in upper else Proof.TOKEN
-    if stem == b"secret":
+        upper = page.text[start : at + 5]
+        return Proof.SECRET if joined and upper.isupper() and "_" in upper else Proof.TOKEN
+    if stem == "secret":
         if match.end() - at > 6:
             return Proof.SECRET
-        if before.endswith(b":") and before[-2:-1].isdigit():
+        if before.endswith(":") and before[-2:-1].isdigit():
             return None
         return Proof.SECRET
-    if stem in (b"cred", b"auth"):
+    if stem in ("cred", "auth"):
         return None if before[-1:].isalpha() and before[-1:] not in _JOINTS else Proof.TOKEN
     return Proof.SECRET

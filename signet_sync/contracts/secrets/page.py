@@ -10,7 +10,16 @@ from typing import Any, NamedTuple
 # Of a token's characters one, of all others another: runs are then found by one literal.
 _RUNS = bytes(97 if chr(c).isascii() and (chr(c).isalnum() or chr(c) in "_-") else 32 for c in range(256))
 _ENCODED_RUNS = bytes(97 if chr(c).isascii() and (chr(c).isalnum() or chr(c) in "+/") else 32 for c in range(256))
-_SHORT = 2000
+SHORT = 2000
+
+
+def has_run(raw: bytes) -> bool:
+    """Whether a run is as long as a token's, or as what is encoded."""
+    if len(raw) < 16:
+        return False
+    if b"aaaaaaaaaaaaaaaa" in raw.translate(_RUNS):
+        return True
+    return len(raw) > 39 and b"a" * 40 in raw.translate(_ENCODED_RUNS)
 
 
 class Found(NamedTuple):
@@ -30,11 +39,11 @@ class Page:
     def __init__(self, text: str) -> None:
         self.text = text
         self.bytes = text.encode("latin-1", "replace")
-        self.low = self.bytes.lower()
-        self.is_short = len(text) < _SHORT
+        self.low = self.bytes.lower().decode("latin-1")
+        self.is_short = len(text) < SHORT
         self.words: Any = None
 
-    def places(self, literal: bytes) -> Iterator[int]:
+    def places(self, literal: str) -> Iterator[int]:
         """Where a literal (lower case) stands."""
         find, step = self.low.find, len(literal)
         at = find(literal)
@@ -42,7 +51,7 @@ class Page:
             yield at
             at = find(literal, at + step)
 
-    def matches(self, literal: bytes, pattern: re.Pattern[bytes]) -> Iterator[re.Match[bytes]]:
+    def matches(self, literal: str, pattern: re.Pattern[str]) -> Iterator[re.Match[str]]:
         """Where a pattern (of lower case) that holds a literal matches; a short text is asked for the literal first."""
         if self.is_short and literal not in self.low:
             return iter(())
@@ -54,7 +63,20 @@ class Page:
 
     def encoded_runs(self, least: int) -> Iterator[tuple[int, int]]:
         """The runs of at least so many characters of base64."""
-        return _runs(self.bytes.translate(_ENCODED_RUNS), least)
+        return _runs(self.encoded_map, least)
+
+    def has_run(self, least: int) -> bool:
+        """Whether there is one."""
+        return b"a" * least in self._run_map
+
+    def has_encoded_run(self, least: int) -> bool:
+        """Whether there is one."""
+        return b"a" * least in self.encoded_map
+
+    @cached_property
+    def encoded_map(self) -> bytes:
+        """`a` for each character of base64, a blank for each other."""
+        return self.bytes.translate(_ENCODED_RUNS)
 
     @cached_property
     def _run_map(self) -> bytes:

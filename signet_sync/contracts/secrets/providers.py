@@ -243,9 +243,11 @@ _LETTERS = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz_-"
 _HEX = b"0123456789abcdef-"
 # How what has no head of its own may open, or what may stand before a run that is a token's end.
 _FIRSTS = frozenset("eZLMNO-_")
-_CLOSE = frozenset("\\%.:")
+_CLOSE = frozenset("\\%.:!")
 _BEFORE_HEX = frozenset((b":", b"/", b".", b"$"))
-_MAY_BE_LETTERS = re.compile(rb"[-_]?(?:A(?:KIA|SIA|BIA|CCA)|hf_)").match
+_MAY_BE_LETTERS = re.compile(
+    rb"[-_]?(?:A(?:KIA|SIA|BIA|CCA)|hf_|[sr]k_(?:live|test)_|rzp_|gh[pousr]_|npm_|pat[A-Za-z]{14}(?=\.))"
+).match
 
 
 def find(page: Page) -> Iterator[Found]:
@@ -254,6 +256,14 @@ def find(page: Page) -> Iterator[Found]:
     within, before = _index().within, _index().before
     done = 0
     for start, end in page.runs(_LEAST_RUN):
+        if (
+            start >= done
+            and raw[start - 1 : start] in _IN_BASE64
+            and page.encoded_map.startswith(_LONG_BASE64, start - 400)
+        ):
+            # Within a picture or a file no token begins.
+            done = page.encoded_map.find(b" ", start)
+            done = done if done >= 0 else len(raw)
         # Names have no digits, nearly all tokens have some.
         if start < done or (
             end - start < 36 and not raw[start:end].translate(None, _LETTERS) and not _MAY_BE_LETTERS(raw, start)
@@ -288,10 +298,12 @@ def find(page: Page) -> Iterator[Found]:
                     yield Found(*pair.span(1), "aws-pair")
 
 
+_IN_BASE64 = frozenset((b"+", b"/"))
+_LONG_BASE64 = b"a" * 400
 # Lengths of hex that keys have, and hashes too.
 _LENGTHS = (32, 36, 40, 64)
-_AROUND = b" \t\"'`\\]>"
-_WORD = b"abcdefghijklmnopqrstuvwxyz0123456789"
+_AROUND = " \t\"'`\\]>"
+_WORD = "abcdefghijklmnopqrstuvwxyz0123456789"
 
 
 def _of_maker(page: Page, start: int, end: int) -> Found | None:
@@ -299,7 +311,7 @@ def _of_maker(page: Page, start: int, end: int) -> Found | None:
     before = page.low[max(0, start - 40) : start].rstrip(_AROUND)
     if before[-1:] not in _GIVEN_BY:
         return None
-    before = before.rstrip(b"=:").rstrip(_AROUND)
+    before = before.rstrip("=:").rstrip(_AROUND)
     maker = before[len(before.rstrip(_WORD)) :]
     if maker not in MAKERS or maker in _ALSO_WORDS:
         return None
@@ -310,21 +322,20 @@ def _of_maker(page: Page, start: int, end: int) -> Found | None:
     return None
 
 
-_GIVEN_BY = frozenset((b"=", b":"))
+_GIVEN_BY = frozenset(("=", ":"))
 # Makers whose names stand before other things as well: revisions, versions, hosts.
-_ALSO_WORDS = frozenset(
-    b"""
-    aws gcp azure google github gitlab bitbucket docker npm nuget pypi quay line branch box segment square
-    together vault fly parse monday genius keen kite harness drone circle cal ghost polygon facebook instagram
-    twitter youtube spotify terraform
-    """.split()
-)
+_MANY_NAMES = """
+aws gcp azure google github gitlab bitbucket docker npm nuget pypi quay line branch box segment square
+together vault fly parse monday genius keen kite harness drone circle cal ghost polygon facebook instagram
+twitter youtube spotify terraform
+"""
+_ALSO_WORDS = frozenset(_MANY_NAMES.split())
 
 
 def _token(text: str, start: int, end: int) -> Found | None:
     at, before = start, text[start - 1 : start]
     index = _index()
-    if text[start - 2 : start] in index.before or before == "." or before == ":":
+    if text[start - 2 : start] in index.before or before in _PARTS:
         found = _after(text, start, end, before)
         if found:
             return found
@@ -361,15 +372,24 @@ _JOINTS = ("-", "_")
 
 def _after(text: str, start: int, end: int, before: str) -> Found | None:
     """Tokens whose heads hold a `.` or a `:`, so that the run is only their end."""
-    index = _index()
+    index, best = _index(), None
     for head, inside, form in index.before.get(text[max(0, start - 2) : start], ()):
         if text.startswith(head, start - inside):
-            best = _matched(text, start - inside, [(head, form)])
-            if best:
-                return best
+            found = _matched(text, start - inside, [(head, form)])
+            if found and (best is None or found.end > best.end):
+                best = found
+    if best:
+        return best
     if before == ":" and text[start] == "A":
         match = _TELEGRAM.match(text, start)
-        return Found(*match.span(), "telegram") if match else None
+        return Found(_begin(text, start, _BOT), match.end(), "telegram") if match else None
+    if before == ":" and end - start == 64 and (begin := _begin(text, start, _GHOST)) < start:
+        return Found(begin, end, "ghost") if not text[start:end].strip("0123456789abcdef") else None
+    if before == ":" and end - start >= 40 and (begin := _begin(text, start, _ABLY)) < start:
+        return Found(begin, end, "ably") if is_mixed(text[start:end]) else None
+    if before == "!" and (begin := _begin(text, start, _SALESFORCE)) < start:
+        match = _SALESFORCE_REST.match(text, start)
+        return Found(begin, match.end(), "salesforce") if match else None
     if before in ".:" and end - start >= 20:
         near = text[max(0, start - 64) : start]
         for literal, form in index.near:
@@ -383,6 +403,20 @@ def _after(text: str, start: int, end: int, before: str) -> Found | None:
                 ):
                     return Found(*match.span(), form.rule)
     return None
+
+
+_PARTS = frozenset((".", ":", "!"))
+# What stands before the run of a token that a mark parts.
+_BOT = re.compile(r"(?<![0-9])[0-9]{8,10}:\Z")
+_GHOST = re.compile(r"(?<![0-9a-zA-Z])[0-9a-f]{24}:\Z")
+_ABLY = re.compile(r"(?<![\w.-])[\w-]{6}\.[\w-]{6}:\Z")
+_SALESFORCE = re.compile(r"(?<![0-9a-zA-Z])00D[0-9A-Za-z]{12,15}!\Z")
+_SALESFORCE_REST = re.compile(r"[A-Za-z0-9_.]{60,}")
+
+
+def _begin(text: str, start: int, parts: re.Pattern[str]) -> int:
+    before = parts.search(text, max(0, start - 32), start)
+    return before.start() if before else start
 
 
 def _special(text: str, at: int, end: int) -> Found | None:
@@ -399,7 +433,11 @@ def _special(text: str, at: int, end: int) -> Found | None:
         match = _BLOCK_BASE64.match(text, at)
         return Found(*match.span(), "private-block-base64") if match and b"PRIVATE" in decoded(match[0][:64]) else None
     if first[:1] in "MNO" and text[end : end + 1] == "." and (match := _DISCORD.match(text, at)):
-        return Found(*match.span(), "discord") if decoded(match[1]).isdigit() else None
+        return (
+            Found(*match.span(), "discord")
+            if decoded(match[1]).isdigit() or (is_mixed(match[1]) and is_mixed(match[0][-27:]))
+            else None
+        )
     if 36 <= end - at <= 52 and (match := _HEADLESS.match(text, at)) and match.end() == end:
         return Found(*match.span(), (match.lastgroup or "").replace("_", "-"))
     if end - at >= 48 and any(mark in text[at:end] for mark in _AZURE_MARKS) and (match := _AZURE.match(text, at)):

@@ -25,7 +25,7 @@ _REFERENCE = re.compile(
 _ANYWHERE = re.compile(
     r"your|examp|placeh|chang[ei][-_ ]?(?:me|this|it)|replac|redact|dummy|[xX]{4}|\*{3}|•|…|\.{3}|process\.env"
     r"|environ|getenv|\$\{[\w.:-]*\}"
-    r"|\$\([\w ]|\{\{[^{}]*\}\}|<%|insert|todo|fixme|not[-_ ]?(?:a[-_ ]|real|set|used)|0{8}"
+    r"|\$\([\w ]|\{\{[^{}]*\}\}|<%|(?<!\w)\{[a-z_.]+\}|insert|todo|fixme|not[-_ ]?(?:a[-_ ]|real|set|used)|0{8}"
     r"|fake|sample|mock|[-_]here\b|<your|<my|\bENV\["
     r"|\{\d?(?::[^{}]*)?\}|%[sd]\b|\ufffd|secrets\.|undefined|[-_]goes[-_]|\[REDACTED",
     re.I,
@@ -93,6 +93,7 @@ class Where(IntEnum):
     LINE = auto()  # alone on its line behind `=`, as in .env, INI, properties
     FIELD = auto()  # alone on its line behind `:`, as in YAML
     CODE = auto()  # anywhere else
+    GIVEN = auto()  # where nothing but a value is given: behind an option, in a header, in a table, to a prompt
 
 
 @lru_cache(maxsize=512)
@@ -179,7 +180,7 @@ def is_password(value: str, where: Where) -> bool:
     if value.isalpha() and _typed(value) and _OWN_WORD.search(value):
         return False
     if value.isdigit():
-        return len(value) >= 6 and where in (Where.QUOTED, Where.LINE)
+        return len(value) >= 6 and where in (Where.QUOTED, Where.LINE, Where.GIVEN)
     if where is Where.CODE and value.isalnum() and value[-1].isdigit() and value[0].isalpha():
         return len(value) >= 6 and not is_vocabulary(value.rstrip("0123456789"))
     if where is Where.CODE and _CODE.fullmatch(value) and not _is_random(value):
@@ -196,15 +197,13 @@ def is_password(value: str, where: Where) -> bool:
         if value[-1] == "!" and where is not Where.CODE:
             return len(value) >= 6
         if where is Where.QUOTED or where is Where.LINE:
-            return len(value) >= 8 and not value.endswith((".", ":"))
-        if where is Where.FIELD:
+            return len(value) >= (8 if where is Where.QUOTED or _typed(value) else 7) and not value.endswith((".", ":"))
+        if where is Where.FIELD or where is Where.GIVEN:
             return (
-                len(value) >= 8
+                len(value) >= (8 if where is Where.FIELD else 7)
                 and value.isascii()
-                and "." not in value
-                and ":" not in value
-                and "/" not in value
-                and not _typed(value)
+                and not set(value) & set(".:/")
+                and (not _typed(value) or len(_CAMEL.findall(value)) == 2 or where is Where.GIVEN)
             )
         return value.isalpha() and len(value) >= 8 and looks_random(value)
     if _PATH.fullmatch(value) and not _is_random(value):
@@ -236,16 +235,14 @@ def is_token(value: str, where: Where, *, least: int = 8, words: bool = False) -
         if value.isalpha():
             if looks_random(value) and len(value) >= 12:
                 return True
-            return words and len(value) >= 10 and where in (Where.QUOTED, Where.LINE) and not _typed(value)
+            return words and len(value) >= 10 and where in _SURE and not _typed(value)
         if any(map(str.isdigit, value)) and looks_random(letters) and len(value) >= 12:
             return True
         return (
             words
             and len(value) >= 10
-            and where in (Where.QUOTED, Where.LINE)
-            and "." not in value
-            and "/" not in value
-            and ":" not in value
+            and (where in _SURE or (where is Where.FIELD and len(value) >= 12 and is_phrase(value)))
+            and not set(value) & set(".:/")
         )
     if (
         where in (Where.CODE, Where.FIELD)
@@ -262,6 +259,7 @@ def is_token(value: str, where: Where, *, least: int = 8, words: bool = False) -
     return (len(value) >= 10 and _is_random(value)) or (len(value) >= 8 and words and _is_odd(value))
 
 
+_SURE = (Where.QUOTED, Where.LINE, Where.GIVEN)
 _DIGESTS = (32, 40, 48, 64)
 
 
@@ -283,6 +281,33 @@ def fits(value: str, proof: Proof, where: Where) -> bool:
     if proof is Proof.KEY:
         return is_key(value) or (where is Where.QUOTED and len(value) in _DIGESTS and _HEX.fullmatch(value) is not None)
     return is_said(value)
+
+
+# Words that join others to one, and those that end like one: `case-sensitive`, `out-of-date`, `auto-generated`.
+_COMPOUND = re.compile(
+    r"(?:^|[-_])(?:of|to|the|in|by|up|and|or|not|on|at|for|with|as|is|be|non|pre|auto|self|re|un|per|multi|single|end|one"
+    r"|two|well|built|hard|case|time|read|write|user|based|only|like|free|safe|side|end|level|type|id|name|file|path|url"
+    r"|key|keys|value|values|token|tokens|string|password|passwords|secret|secrets|hash|code|list|set)(?=$|[-_])"
+    r"|(?:ed|ing|able|ible|ly|tion|ive|ous|ful|less|ment|ity|ary|ory|ent|ant)$",
+    re.I,
+)
+
+
+def is_compound(value: str) -> bool:
+    """A word that others are joined to, as a language does."""
+    return _COMPOUND.search(value) is not None and not any(map(str.isdigit, value))
+
+
+def is_phrase(value: str) -> bool:
+    """Words joined by `-` or `_` that no language joins: `lantern-orbit-walrus`."""
+    return (
+        len(value) >= 12
+        and value.count("-") + value.count("_") > 1
+        and all(part.isalnum() and part.isascii() for part in re.split("[-_]", value))
+        and not _COMPOUND.search(value)
+        and not (value.isupper() and "_" in value)
+        and not is_placeholder(value)
+    )
 
 
 def is_said(value: str) -> bool:
