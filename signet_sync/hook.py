@@ -52,7 +52,7 @@ PATIENCE = 2.0  # seconds for all of stdin: a harness gives its hooks as few as 
 _MOVES = 5  # of the state folder, while a job is written; one is rare
 LOG_LIMIT = 256 * 1024  # bytes; one file before it is kept
 # A folder's path without any of these holds no secret; the others cost the sanitizer's import.
-_MAY_BE_SECRET = re.compile(r"[^\w./ -]|(?=[^/]*\d)[^/]{16}|(?:key|token|secret|pass|pwd|auth)", re.IGNORECASE)
+_MAY_BE_SECRET = re.compile(r"[^\w./ -]|(?:^|/)(?=[^/]*\d)[^/]{16}|(?:key|token|secret|pass|pwd|auth)", re.IGNORECASE)
 
 
 class _Refused(Exception):
