@@ -17,7 +17,7 @@ from signet_sync.contracts.sanitizer import sanitize_transcript_v1
 from signet_sync.contracts.sentences import SessionContext, flatten
 from signet_sync.digest import LIMIT, digest
 from signet_sync.digest.cues import LABELS, languages_of, table
-from signet_sync.digest.headline import headline
+from signet_sync.digest.headline import headline, told
 from signet_sync.digest.session import Outcome, outcome
 from signet_sync.harness import claude_code
 from signet_sync.harness.markdown import render
@@ -34,6 +34,7 @@ HEADINGS = (
 )
 STAMP = "2026-03-28T22:34:06.792Z"
 EDIT = "- `Edit` /home/u/lantern/src/wick.py\n\n"
+COMMIT = '- `Bash` `git commit -m "lamp: half of the wick"`\n\n'
 DONE = "The lamp in src/lamp.py burns again, 12 checks pass."
 
 
@@ -307,10 +308,50 @@ def test_a_bound_beside_a_choice_is_an_item_of_its_own():
             "question-only",
         ),
         (user("hi") + assistant("Hello! What shall we do?"), "question-only"),
+        (user("explain tallow and rape oil to me") + assistant("Tallow is fat, rape oil is pressed."), "question-only"),
+        (user("what is rape oil? just explain, dont change") + assistant("It is pressed."), "question-only"),
+        (user("review the lamp please") + assistant("The wick is too short."), "done"),
+        (TASK + assistant(EDIT + DONE + "\n\nThe wick and the oil are left."), "open"),
+        (
+            TASK + assistant(EDIT + "**Phase A is finished**: the lamp burns.\n\nLeft:\n- the mirror of the lamp"),
+            "open",
+        ),
+        (TASK + assistant(EDIT + "The lamp burns.\n\nWhat's left of the plan:\n- clean the mirror"), "open"),
+        (TASK + assistant(EDIT + "✅ lamp: burns\n❌ mirror: still in pieces"), "open"),
+        (TASK + assistant(EDIT + DONE) + user("don't commit yet, only when it burnt for a night"), "open"),
+        (TASK + assistant(EDIT + DONE + "\n\nUnverified: the second lamp, needs a run there."), "done"),
+        (
+            TASK
+            + assistant(EDIT + "The lamp burns now, its mirror is cracked, the old wick smokes.")
+            + user("have to go, let's stop"),
+            "done",
+        ),
+        (
+            TASK + assistant("The wick first.\n\n" + EDIT) + user("stop, keep it on a branch") + assistant(COMMIT),
+            "aborted",
+        ),
     ],
 )
 def test_status(text, status):
     assert outcome(text).status == status
+
+
+def test_what_blocks_is_told_whatever_the_length_of_the_rest():
+    burns = "The lamp in src/lamp.py burns again (12 checks pass), and its mirror turns once in " + "a long while " * 8
+    blocked = "the keeper has the key of the tower, and until he comes back from the mainland nobody can climb up there"
+    said = told(outcome(TASK + assistant(f"{EDIT}{burns}.\n\n**Blocked by**: {blocked}")))
+    assert said.startswith("The lamp") and "; blocked: the keeper has the key" in said and len(said) <= 260
+
+
+def test_a_title_names_what_the_rows_below_are_about():
+    report = "# Lamps: ready for the keeper\n\n| What | State |\n|---|---|\n| Oil | ✔ rape |\n| Wick | ✔ cotton |"
+    said = told(outcome(user("the lamps on the pier: oil and wick") + assistant(EDIT + report)))
+    assert said.startswith("Lamps: ready for the keeper")
+
+
+def test_lines_with_marks_are_a_list():
+    said = outcome(TASK + assistant(EDIT + "The lamp:\n\n✅ oil: filled\n✅ wick: new\n❌ mirror: cracked"))
+    assert "filled wick" not in " ".join(said.told) and said.status == "open"
 
 
 # ── probes: statements that were invented before the rules that read them ──
@@ -337,12 +378,13 @@ def probes() -> list[list[str]]:
 @pytest.mark.parametrize("kind", ["constraint", "preference", "decision", "next", "blocker", "none"])
 def test_probes(kind):
     missed = []
-    told = [probe for probe in probes() if probe[0] == kind]
-    for _, language, where, said, before in told:
-        kinds = {item.kind for item in outcome(session_of(where, said, before.replace("\\n", "\n"))).items}
+    asked = [probe for probe in probes() if probe[0] == kind]
+    for _, language, where, said, before in asked:
+        text = session_of(where, said.replace("\\n", "\n"), before.replace("\\n", "\n"))
+        kinds = {item.kind for item in outcome(text).items}
         if kinds != ({kind} if kind != "none" else set()):
             missed.append((language, said, sorted(kinds)))
-    assert len(told) >= 60 and len(missed) <= 0.07 * len(told), missed
+    assert len(asked) >= 60 and len(missed) <= 0.07 * len(asked), missed
 
 
 def test_the_table_of_cues_is_well_formed_and_holds_its_examples():
@@ -397,10 +439,10 @@ def bare(text: str) -> str:
 def test_every_item_and_passage_stands_in_its_transcript():
     for _, text, said in tuning():
         whole = bare(text)
-        for told in [*(item.text for item in said.items), *said.told]:
+        for passage in [*(item.text for item in said.items), *said.told]:
             # What is joined: an option and what the reply adds, a label and its item, a question and its answer.
-            parts = re.split(r" \(|; |: |^then ", told)
-            assert bare(told) in whole or all(bare(part) in whole for part in parts), told
+            parts = re.split(r" \(|; |: |^then ", passage)
+            assert bare(passage) in whole or all(bare(part) in whole for part in parts), passage
 
 
 def test_the_tuning_sessions_are_told_as_well_as_they_were():

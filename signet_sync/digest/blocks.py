@@ -209,6 +209,8 @@ class _Reader:
                 said, _, _ = _inline(token)
                 cells.append(" ".join(said).strip())
         line = spot[0] if (spot := tokens[place].map) else 0
+        if head and cells and self._cues.kind_of(_bare(cells[0])) in ("decision", "next", "blocker", "constraint"):
+            self._label, self._lead_in = _bare(cells[0]), True
         if head or not any(cells):
             return
         mark: Mark = ""

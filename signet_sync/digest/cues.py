@@ -74,22 +74,67 @@ def _compiled(language: str) -> dict[str, re.Pattern[str]]:
     for cue in table():
         if cue.language == language:
             patterns.setdefault(cue.kind, []).append(cue.pattern)
-    return {kind: re.compile(_gathered(found), re.IGNORECASE) for kind, found in patterns.items()}
+    return {kind: re.compile(gathered(found), re.IGNORECASE) for kind, found in patterns.items()}
 
 
-def _gathered(patterns: Iterable[str]) -> str:
+def gathered(patterns: Iterable[str]) -> str:
     """Patterns as one that is tried fast: what starts a word only at words, what starts a text only there."""
-    words, starts, others = [], [], []
-    for branch in (branch for pattern in patterns for branch in _branches(pattern)):
-        if branch.startswith(r"\b"):
-            words.append(branch[2:])
+    words: list[str] = []
+    starts: list[str] = []
+    others: list[str] = []
+    for branch in (one for pattern in patterns for whole in _branches(pattern) for one in _opened(whole)):
+        behind = _BEHIND.match(branch)
+        if behind:
+            words.append(behind[1] + branch[behind.end() :])
+        elif branch.startswith(r"\b"):
+            words.extend(_opened(branch[2:]))
         elif branch.startswith("^"):
-            starts.append(branch[1:])
+            starts.extend(_opened(branch[1:]))
         else:
             others.append(branch)
-    grouped = [rf"\b(?=\w)(?:{'|'.join(words)})"] if words else []
-    grouped += [f"^(?:{'|'.join(starts)})"] if starts else []
+    grouped = [rf"\b(?=\w)(?:{_by_letter(words)})"] if words else []
+    grouped += [f"^(?:{_by_letter(starts)})"] if starts else []
     return "|".join([*grouped, *others])
+
+
+_BEHIND = re.compile(r"((?:\(\?<[!=][^()]*\))+)\\b")
+
+
+def _opened(branch: str) -> Iterator[str]:
+    """A pattern that begins with a group as one for each of the group's alternatives."""
+    if branch.startswith("(?:") and "(?P" not in branch:
+        at = depth = 0
+        in_set = False
+        while at < len(branch):
+            mark = branch[at]
+            if mark == "\\":
+                at += 1
+            elif in_set:
+                in_set = mark != "]"
+            elif mark == "[":
+                in_set = True
+            elif mark in "()":
+                depth += 1 if mark == "(" else -1
+                if not depth:
+                    break
+            at += 1
+        if branch[at + 1 : at + 2] not in ("?", "*", "+", "{"):
+            for one in _branches(branch[3:at]):
+                yield from _opened(one + branch[at + 1 :])
+            return
+    yield branch
+
+
+def _by_letter(branches: Iterable[str]) -> str:
+    """Alternatives grouped by the letter that they begin with, so that few of them are tried at a place."""
+    letters: dict[str, list[str]] = {}
+    others = []
+    for branch in branches:
+        if branch[:1].isalpha() and branch[1:2] not in ("?", "*", "+", "{"):
+            letters.setdefault(branch[0].lower(), []).append(branch[1:])
+        else:
+            others.append(branch)
+    return "|".join([*(f"{letter}(?:{'|'.join(rest)})" for letter, rest in letters.items()), *others])
 
 
 def _branches(pattern: str) -> Iterator[str]:

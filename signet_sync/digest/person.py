@@ -24,7 +24,8 @@ _CHOOSES = re.compile(
     re.IGNORECASE,
 )
 _NAMELESS = re.compile(
-    r"^\W*(?:(?:delete|remove|drop|keep|skip|leave|add|fix|merge|revert|rename|change|update)(?: (?:it|them|that|this))?"
+    r"^\W*(?:(?:delete|remove|drop|keep|skip|leave|add|fix|merge|revert|rename|change|update)(?: (?:it|them"
+    r"|that|this))?"
     r"|both|either|neither|any|all|that|this|it|same|do (?:it|that|both)|beides?|alles?|les deux"
     r"|ambos|ambas|os dois|as duas"
     r"|entramb[ei]|оба|обе|都|两个都|両方|どちらも|둘 다)\W*$",
@@ -53,9 +54,10 @@ class _Turn:
         self._previous = before[1].text if before else ""
         # Behind a call it is no word of confirmation any more.
         self._following = after[1].text if after and after[0] == place + 1 else ""
-        facts, whether = inquires(self._previous)
+        reply = before is not None and asks(self._previous)
+        facts, whether = inquires(self._previous) if reply else (False, False)
         self._context = Said(
-            "", first=first, closing=closing, reply=bool(before) and asks(self._previous), previous=self._previous,
+            "", first=first, closing=closing, reply=reply, previous=self._previous,
             facts=facts, whether=whether, command=talk.command_before(place),
         )  # fmt: skip
         self._said = talk.heard(place)[:_SENTENCES]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+from signet_sync.digest.cues import gathered
 from signet_sync.digest.sentences import is_question, sentences, split, stems
 from signet_sync.digest.statements import bare
 
@@ -11,14 +12,16 @@ _PICK = re.compile(
     r"^(?:i think |i['’]d say |probably )?(?:(?:let['’]?s (?:do|go with|take)|go with|use|take|i(?:['’]d"
     r"| would) (?:go with|take)|option|variant|variante|opci[oó]n"
     r"|opção|opzione|вариант|方案|案|オプション|choose|nimm|die|der|das|la|le|el|il|a|the)\s*)*"
-    r"\(?(?P<pick>\d|[a-e]|[一二三四]|(?:first|second|third|former|latter|erste|zweite|dritte|premi[eè]re?|deuxi[eè]me"
+    r"[#(]?(?P<pick>\d|(?:middle|last|letzte[nrs]?|dernière?|última|ultima|последн\w+|最后|最後)|[a-e]"
+    r"|[一二三四]|(?:first|second|third|former|latter|erste|zweite|dritte|premi[eè]re?|deuxi[eè]me"
     r"|seconde?|primera|segunda|tercera|primeira|terceira|prima|seconda|terza|перв\w+|втор\w+|трет\w+|두 번째"
     r"|첫 번째|첫째|둘째))\)?"
     r"(?: one| option| variant| вариант)?(?:つ目|番目?|个|个吧)?(?:の方)?(?:로|で)?(?=で|$|[\s.,;:!)。，、])",
     re.IGNORECASE,
 )
 _EAST_PICK = re.compile(
-    r"^(?:用|选|選)?第?(?P<pick>[一二三四\d])(?:つ目|番目?|个|種)|^(?:用|选)?(?:方案|案)\s*(?P<name>[一二三四\dA-Ea-e])|^案(?P<letter>[A-Ea-e])"
+    r"^(?:用|选|選)?第?(?P<pick>[一二三四\d])(?:つ目|番目?|个|種)|^(?:用|选)?(?:方案"
+    r"|案)\s*(?P<name>[一二三四\dA-Ea-e])|^案(?P<letter>[A-Ea-e])"
 )
 _ORDINALS = (
     ("first", "former", "erste", "premi", "primera", "primeira", "prima", "перв", "첫", "一"),
@@ -27,7 +30,8 @@ _ORDINALS = (
     ("四",),
 )
 _POLITE = re.compile(
-    r"(?:please|pls|bitte|s['’]il te plaît|stp|por favor|per favore|пожалуйста|吧|(?:で)?お願いします|に?して(?:ください)?"
+    r"(?:please|pls|bitte|s['’]il te plaît|stp|por favor|per favore|пожалуйста|吧|(?:で)?お願いします"
+    r"|に?して(?:ください)?"
     r"|がいい(?:です)?|です|로? ?해 ?주세요|로? ?하죠|요)?[\s.!。！]*$",
     re.IGNORECASE,
 )
@@ -43,33 +47,42 @@ _INLINE_OPTION = re.compile(
     re.MULTILINE,
 )
 # "Three ways: trust the scores, a bound per match, or review by hand."
-_LISTED = re.compile(
+_LISTS = re.compile(
     r"\b(?:ways?|options?|choices?|alternatives?|remed(?:y|ies)|possibilit\w+|proposals?|approach\w*|candidates?|ideas?"
     r"|möglichkeiten|wege|varianten|optionen|vorschläge|façons|pistes|solutions|formas|opciones|maneras|caminos|opções"
-    r"|modi|opzioni|soluzioni|варианта?|способа?)\b[^:.?!\n]{0,40}:\s(?P<list>[^:.?!\n]{8,300}?),?\s"
-    r"(?:or|oder|ou|o|или)\s(?P<last>[^.?!\n]{3,160})",
+    r"|modi|opzioni|soluzioni|варианта?|способа?)\b[^:.?!\n]{0,40}$",
     re.IGNORECASE,
 )
+_LISTED = re.compile(r"(?P<list>[^:.?!\n]{8,300}?),?\s(?:or|oder|ou|o|или)\s(?P<last>[^.?!\n]{3,160})", re.IGNORECASE)
+_MIDDLE = ("middle",)
+_LAST = ("last", "letzte", "derni", "última", "ultima", "последн", "最后", "最後")
 _EITHER = re.compile(
-    r"\b(?:either|entweder|soit|ou bien)\s(?P<one>[^.?!]{4,160}?),?\s(?:or|oder|soit"
+    r"\b(?=[eso])(?:either|entweder|soit|ou bien)\s(?P<one>[^.?!]{4,160}?),?\s(?:or|oder|soit"
     r"|ou bien)\s(?P<other>[^.?!]{4,200})",
     re.IGNORECASE,
 )
 _PROPOSES = re.compile(
-    r"\bi(?:['’]d| would) (?!not\b|say\b|guess\b|need\b|be (?:happy|glad)|love\b|like to know)\w+"
-    r"|\bi (?:suggest|propose|recommend)\b|\bi can\b"
-    r"|\bmy (?:suggestion|recommendation|proposal)\b"
-    r"|\bich würde\b|\bich schlage\b|\bmein vorschlag\b|\bje propose\b|\bje (?:mettrais|ferais|prendrais"
-    r"|suggère)\b|\bpropongo\b"
-    r"|\byo (?:usaría|haría|pondría)\b|\bsugiero\b|\bsugiro\b|\beu (?:usaria|faria|colocaria)\b"
-    r"|\bproporrei\b|\bmetterei\b|\bя бы\b"
-    r"|\bпредлагаю\b|\bcould\b.{3,120}\bor\b|\bon pourrait\b|\b(?:könnte man|man könnte|wir könnten)\b|\bse podría\b|\bpodríamos\b"
-    r"|\bpoderíamos\b|\bsi potrebbe\b|\bpotremmo\b|можно .{3,80} или |可以.{2,80}(?:或者|也可以)|建议|我会用|提案|と思います|がよいと|추천|제안",
+    gathered(
+        [
+            r"\bi(?:['’]d| would) (?!not\b|say\b|guess\b|need\b|be (?:happy|glad)|love\b|like to know)\w+"
+            r"|\bi (?:suggest|propose|recommend)\b|\bi can\b"
+            r"|\bmy (?:suggestion|recommendation|proposal)\b"
+            r"|\bich würde\b|\bich schlage\b|\bmein vorschlag\b|\bje propose\b|\bje (?:mettrais|ferais|prendrais"
+            r"|suggère)\b|\bpropongo\b"
+            r"|\byo (?:usaría|haría|pondría)\b|\bsugiero\b|\bsugiro\b|\beu (?:usaria|faria|colocaria)\b"
+            r"|\bproporrei\b|\bmetterei\b|\bя бы\b"
+            r"|\bпредлагаю\b|\bcould\b.{3,120}\bor\b|\bon pourrait\b|\b(?:könnte man|man könnte"
+            r"|wir könnten)\b|\bse podría\b|\bpodríamos\b"
+            r"|\bpoderíamos\b|\bsi potrebbe\b|\bpotremmo\b|можно .{3,80} или |可以.{2,80}(?:或者|也可以)"
+            r"|建议|我会用|提案|と思います|がよいと|추천|제안"
+        ]
+    ),
     re.IGNORECASE,
 )
 # A proposal of what to do in the next minute chooses nothing.
 _NEXT_STEP = re.compile(
-    r"\bi(?:['’]d| would)(?: now| then| next| first)? (?:run|test|check|look|commit|push|start|continue|rerun|measure|verify|fix"
+    r"\bi(?:['’]d| would)(?: now| then| next| first)? (?:run|test|check|look|commit|push|start|continue"
+    r"|rerun|measure|verify|fix"
     r"|review|merge|deploy|investigate|wait|begin|do the)\b|\bnext i\b",
     re.IGNORECASE,
 )
@@ -85,6 +98,7 @@ _WHICH = re.compile(
     re.IGNORECASE,
 )
 _OR = re.compile(r"\b(?:or|oder|ou|o|или|eller)\b|还是|それとも|아니면", re.IGNORECASE)
+_NAMED = 6  # stems of a reply that may be an option's name
 _SHORT = 3  # stems; a reply with fewer does not stand alone
 _PLANS = re.compile(
     r"^(?:i['’]?(?:ll| will|m)|let me|ich (?:werde|schaue|rechne)|je vais|voy a|vou|sto|смотрю|我来|まず)\b"
@@ -104,38 +118,55 @@ _INQUIRES = re.compile(
 def asks(text: str) -> bool:
     """Whether a message ends by asking for a choice or proposing one."""
     last = split(" ".join(text.rstrip()[-600:].split()))[-3:]
-    return any((is_question(one) and not _INQUIRES.search(one)) or _PROPOSES.search(one) for one in last)
+    return any(
+        (is_question(one) and not _INQUIRES.search(one)) or _PROPOSES.search(one) or _EITHER.search(one) for one in last
+    )
 
 
 def inquires(text: str) -> tuple[bool, bool]:
     """Whether a message ends by asking for a fact, and whether it asks for yes or no: "does the sheet cover it?"."""
-    question = _question(text)
+    lines = reversed(text.rstrip()[-600:].split("\n"))
+    question = next((one for line in lines for one in reversed(split(line)) if is_question(one)), "")
     clause = re.split(r"[;,:]\s", question)[-1]
-    if _OR.search(question) or _DECIDES.search(clause):
+    if _OR.search(question, 2) or _DECIDES.search(clause):
         return False, False
-    whether = _FACT.match(clause) is not None
+    whether = _FACT.match(clause) is not None or _BY_NOW.search(clause) is not None
     return whether or _FACTS.match(clause) is not None, whether
 
 
 # What is, was or where it is; not what it should be.
 _FACTS = re.compile(
-    r"(?:and |so |but )?(?:where|which|what|who|when|since when|how (?:many|much|often|long|old|big|large))\b(?: \w+){0,2}"
+    r"(?:and |so |but )?(?:where|which|what|who|when|since when|how (?:many|much|often|long|old|big"
+    r"|large))\b(?: \w+){0,2}"
     r" (?:is|are|was|were|did|has|have|does|do you (?:know|see|use|run|have))\b"
-    r"|(?:can|could) you (?:check|look|try|send|paste|confirm|restart|share|tell|show)\b|do you know\b"
-    r"|(?:wo|seit wann|welche \w+|wie viele \w+|wer) (?:ist|sind|liegt|läuft|hat|war|steht)\b|où (?:est|sont|se trouve)\b"
-    r"|depuis quand\b|¿?(?:dónde|desde cuándo|quién) (?:está|están|es|vive)\b|onde (?:está|fica|é)\b|desde quando\b|dov['’]è\b"
-    r"|da quando\b|где (?:лежит|находится|стоит)|с каких пор|.{0,20}(?:在哪|是什么版本|什么时候开始)|いつから|どこに(?:あり|ある)"
+    r"|(?:can|could) you\b|do you know\b"
+    r"|(?:welche \w+|was für \w+) (?:nutzt|benutzt|verwendest|hast)\b|quelle? \w+(?: de \w+)? (?:utilises|as|est)\b"
+    r"|¿?qué \w+(?: de \w+)? (?:usas|tienes|es)\b|(?:que|qual) \w+(?: d\w+ \w+)? (?:usa|tem|é)\b|(?:che"
+    r"|quale) \w+(?: di \w+)? (?:usi|usa|hai|è)\b"
+    r"|как(?:ая|ой|ую) \w+ (?:у|сто|использ)"
+    r"|(?:wo|seit wann|welche \w+|wie viele \w+|wer) (?:ist|sind|liegt|läuft|hat|war|steht)\b|où (?:est|sont"
+    r"|se trouve)\b"
+    r"|depuis quand\b|¿?(?:dónde|desde cuándo|quién) \w+|onde (?:está|fica|é)\b|desde quando\b|dov['’]è\b"
+    r"|da quando\b|где (?:лежит|находится|стоит)|с каких пор|.{0,20}(?:在哪|是什么版本|什么时候开始)"
+    r"|いつから|どこに(?:あり|ある)"
     r"|언제부터|어디에? 있",
     re.IGNORECASE,
 )
+_BY_NOW = re.compile(
+    r"\b(?:already|still|yet|schon|noch|déjà|encore|ya|todavía|já|ainda|già|ancora)\b|уже|ещ[её]|已经|还在"
+    r"|もう|まだ|이미|아직",
+    re.IGNORECASE,
+)
 _DECIDES = re.compile(
-    r"\b(?:should|shall|may|must|want|prefer|would|allowed|ok(?:ay)?|fine|enough|keep|limit|maximum|minimum|soll\w*|darf|dürfen"
+    r"\b(?:should|shall|may|must|want|prefer|would|allowed|ok(?:ay)?|fine|enough|keep|limit|maximum|minimum"
+    r"|soll\w*|darf|dürfen"
     r"|doit|faut|debe\w*|deve|devono|part of)\b|должн|нужно|应该|要不要|べき|좋을",
     re.IGNORECASE,
 )
 _FACT = re.compile(
     r"(?:and |so |but )?(?:is|are|was|were|does|did|has|have|do) (?!(?:you|we) (?:want|prefer|need|like|wish)\b)"
-    r"|(?:ist|sind|war|hat|haben|gibt es|läuft|liegt) |(?:est-ce que|y a-t-il|est-il|est-elle) |¿?(?:está|están|hay|es|son|tiene) "
+    r"|(?:ist|sind|war|hat|haben|gibt es|läuft|liegt) |(?:est-ce que|y a-t-il|est-il|est-elle) |¿?(?:está"
+    r"|están|hay|es|son|tiene) "
     r"|(?:é|está|há|tem) |(?:è|c['’]è|ci sono|ha|hanno) ",
     re.IGNORECASE,
 )
@@ -144,12 +175,12 @@ _FACT = re.compile(
 def picked(sentence: str, previous: str) -> tuple[str, str]:
     """The option that a reply chooses, and what the reply adds to it; empty where it chooses none."""
     reply = bare(sentence)
-    options = _options(previous)
+    pick = _EAST_PICK.match(reply) or _PICK.match(reply)
+    options = _options(previous) if pick or len(stems(reply)) <= _NAMED else []
     if not options:
         return "", ""
-    pick = _EAST_PICK.match(reply) or _PICK.match(reply)
     if pick is None:
-        named = [said for _, said in options if len(stems(reply)) <= 6 and stems(reply) & stems(said)]
+        named = [said for _, said in options if stems(reply) & stems(said)]
         best = max((len(stems(reply) & stems(said)) for said in named), default=0)
         named = [said for said in named if len(stems(reply) & stems(said)) == best]
         return (_unmarked(named[0]), "") if len(named) == 1 and best == len(stems(reply)) else ("", "")
@@ -157,6 +188,10 @@ def picked(sentence: str, previous: str) -> tuple[str, str]:
     number = (
         int(name) if name.isdigit() else next((n for n, words in enumerate(_ORDINALS, 1) if name.startswith(words)), 0)
     )
+    if not number and name.startswith(_MIDDLE):
+        number = (len(options) + 1) // 2
+    elif not number and name.startswith(_LAST):
+        number = len(options)
     said = next((text for key, text in options if key == name or key == str(number)), "")
     if not said and 0 < number <= len(options):
         said = options[number - 1][1]
@@ -228,14 +263,18 @@ def _options(text: str) -> list[tuple[str, str]]:
             latest = depth
         lists[depth].append((name, option[3].strip()))
     end = text[-1200:]
-    inline = [(name.lower(), said.strip(" ,;")) for name, said in _INLINE_OPTION.findall(end)]
+    inline = [(name.lower(), said.strip(" ,;")) for name, said in _INLINE_OPTION.findall(end)] if ")" in end else []
     if lists and len(lists[latest]) >= min(2, len(inline)):
         return lists[latest]
     if inline:
         return inline
-    if listed := _LISTED.search(end):
-        told = [*re.split(r",\s+", listed["list"]), listed["last"]]
-        return [(str(number), one.strip()) for number, one in enumerate(told, 1)]
+    for colon in re.finditer(r":\s", end):
+        listed = (
+            _LISTED.match(end, colon.end()) if _LISTS.search(end, max(0, colon.start() - 60), colon.start()) else None
+        )
+        if listed:
+            told = [*re.split(r",\s+", listed["list"]), listed["last"]]
+            return [(str(number), one.strip()) for number, one in enumerate(told, 1)]
     either = _EITHER.search(end)
     return [("1", either["one"]), ("2", either["other"])] if either else []
 

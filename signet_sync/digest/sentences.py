@@ -16,6 +16,7 @@ _LOG_LINE = re.compile(
     r"|FAIL(?:ED)?\b|---|\{\"|//|/\*|\* @)"
 )
 _END = re.compile(r"(?<=[.!?…])[\"'”’»)]*\s+(?=\S)|(?<=[。！？])\s*(?=\S)")
+_FORM = 8  # characters of the longest short form
 _SHORT_FORMS = re.compile(
     r"(?:\b(?:e\.g|i\.e|z\.B|d\.h|bzw|ca|vs|etc|approx|no|nr|p\.ex|ej|resp|incl|inkl|dr|mr|ms|st|usw|u\.a"
     r"|т\.е|т\.д)\.|\b\w\.|^\d+\.)$",
@@ -122,7 +123,7 @@ def split(line: str) -> list[str]:
             found.append(begun)
             begun = ""
         begun = f"{begun} {part}".strip() if begun else part.strip()
-        if not _SHORT_FORMS.search(begun):
+        if not begun.endswith(".") or not _SHORT_FORMS.search(begun, max(0, len(begun) - _FORM)):
             found.append(begun)
             begun = ""
     if begun:
@@ -138,12 +139,13 @@ def stems(text: str) -> frozenset[str]:
 @lru_cache(maxsize=4096)
 def _stems(text: str) -> frozenset[str]:
     found = set()
+    east = not text.isascii() and IS_CJK.search(text) is not None
     for word in _WORDS.findall(text.casefold()):
-        if IS_CJK.match(word):
+        if east and IS_CJK.match(word):
             found.add(word)
         elif word not in _COMMON and (len(word) > 2 or any(c.isdigit() for c in word)):
             found.add(word[:5])
-    if IS_CJK.search(text):
+    if east:
         run = [c for c in text if IS_CJK.match(c)]
         found.update(a + b for a, b in pairwise(run))
     return frozenset(found)

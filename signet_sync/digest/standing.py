@@ -106,9 +106,10 @@ def distinct(stated: Sequence[Stated]) -> list[Stated]:
     kept: list[Stated] = []
     for item in sorted(stated[:_COMPARED], key=lambda one: (one.source != "section", -one.order)):
         text = item_text(item.text)
-        if text and stems(text) and not any(_same(item._replace(text=text), other) for other in kept):
+        item = item._replace(text=text)
+        if text and stems(text) and not any(_same(item, other) for other in kept):
             kept = [other for other in kept if not (other.order == item.order and _within(other, text))]
-            kept.append(item._replace(text=text))
+            kept.append(item)
     return sorted(kept, key=lambda one: (one.order, one.line))
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
-from signet_sync.digest.cues import Cues
+from signet_sync.digest.cues import Cues, gathered
 from signet_sync.digest.sentences import IS_CJK, is_question, stems, unquoted
 from signet_sync.digest.talk import Kind
 
@@ -14,8 +14,9 @@ class Said(NamedTuple):
     """A sentence with where it was said: all that may tell its kind.
 
     By the person: `first` in the session's first turn, `reply` behind a question or proposal (`previous` is the
-    assistant's message), `facts` behind a question for a fact (`whether` one of yes or no), `opens` as first sentence of its turn, `closing` behind
-    the report, `command` is what was run just before. By the assistant: `report` within a report.
+    assistant's message), `facts` behind a question for a fact (`whether` one of yes or no), `opens` as first sentence
+    of its turn, `closing` behind the report, `command` is what was run just before. By the assistant: `report` within a
+    report.
     """
 
     sentence: str
@@ -54,7 +55,8 @@ _ERRAND = re.compile(
     r"|put .{2,40} (?:in|into) (?:an? )?(?:issue|ticket|changelog|release notes|readme|docs)"
     r"|use the (?:file|one|log) i|file an?|tag it|git"
     r"|mach weiter|zeig|prüf|schau|commite|montre|continue|lance|regarde|muestra|sigue|mira|mostra|continua|rode"
-    r"|покажи|запусти|проверь|продолжай|看看|跑一下|提交|继续|見せて|実行して|続けて|コミットして|보여|실행해|계속)(?!\w)",
+    r"|покажи|запусти|проверь|продолжай|看看|跑一下|提交|继续|見せて|実行して|続けて|コミットして|보여"
+    r"|실행해|계속)(?!\w)",
     re.IGNORECASE,
 )
 ORDERS = re.compile(
@@ -65,7 +67,8 @@ ORDERS = re.compile(
 )
 # A sentence that begins so says what it is about in the one before.
 POINTS_BACK = re.compile(
-    r"^(?:it|this|that|they|these|those|he|she|es|das|dies\w*|sie|il|elle|ils|ce|cela|ça|esto|eso|lo|la"
+    r"^(?:its|thats|theyre|i (?:think|guess|believe) (?:it|that|they|he|she)|it|this|that|they|these|those"
+    r"|he|she|es|das|dies\w*|sie|il|elle|ils|ce|cela|ça|esto|eso|lo|la"
     r"|los|las|isso|isto|ela|ele"
     r"|ciò|quest[oaie]|quell[oaie]|это|он[аои]?|它|这|那|これ|それ|그것|이것)(?=['’\s,])|^(?:它|这|那|これ|それ)",
     re.IGNORECASE,
@@ -103,7 +106,7 @@ def kind_of(said: Said, cues: Cues) -> Kind | None:
 
 def _of_person(said: Said, cues: Cues) -> Kind | None:
     text = unquoted(bare(said.sentence) or said.sentence)
-    if is_question(said.sentence) and not _WISH.match(text):
+    if (is_question(said.sentence) or _ASKS.search(text)) and not _WISH.match(text):
         return None
     kind = _lasting(said, text, cues)
     if kind is None and len(text) <= 300 and cues.has("choice", text) and not _SUPPOSES.search(text[:40]):
@@ -124,6 +127,7 @@ def _of_person(said: Said, cues: Cues) -> Kind | None:
             return None
     if (
         (said.closing and cues.has("stop", text))
+        or is_ack(text)
         or len(stems(text) - _INTERJECTIONS) < 1
         or _is_news(text)
         or cues.has("mode", text)
@@ -132,7 +136,7 @@ def _of_person(said: Said, cues: Cues) -> Kind | None:
         return None
     if said.reply and on_topic(text, said.previous):
         return "decision"
-    if (is_errand(text) and not _REPLACES.search(text)) or _OBSERVES.match(text):
+    if (is_errand(text) and not _REPLACES.search(text)) or _OBSERVES.match(text) or _SEES.search(text):
         return None
     if cues.has("correction", text):
         return "decision"
@@ -145,31 +149,57 @@ def _of_person(said: Said, cues: Cues) -> Kind | None:
     return "decision"
 
 
+# A question without its mark: "wait, what does that mean".
+_ASKS = re.compile(
+    gathered([r"(?:^|, )(?:what|why|how|which|who) (?:does|is|do|did|are|was|were|not|about|if)\b"]), re.IGNORECASE
+)
 # Of no content where nothing else is said: "wait no!".
 _INTERJECTIONS = stems("wait sorry never mind hmm scratch please moment espera aspetta attends")
 # As many words behind a question for a fact choose something: "chapter 7" only tells.
-_TOLD = 3
+_TOLD = 4
 _REPLACES = re.compile(
-    r"\binstead\b|\brather than\b|\bstatt(?:dessen)?\b|\bau lieu d|\ben vez de\b|\bem vez de\b", re.IGNORECASE
+    gathered([r"\binstead\b|\brather than\b|\bstatt(?:dessen)?\b|\bau lieu d|\ben vez de\b|\bem vez de\b"]),
+    re.IGNORECASE,
 )
 # What has just happened is no choice: "ops just turned it on", "plugged in now".
 _NEWS = re.compile(
-    r"\bjust (?:now )?(?:\w+ed|wrote|said|told|got|heard|came|went|saw|sent|found|made|ran|bought|left)\b"
-    r"|^(?:\w+ ){0,2}\w+ed(?: \w+){0,2} (?:now|already)[.!]?$"
-    r"|\b(?:hat|haben|habe) (?:gerade|eben|soeben)\b|\b(?:vient|viennent|viens) d|\bacab(?:a|an|o|ou|aram) de\b"
-    r"|\b(?:ha|hanno|ho) appena\b|только что|刚刚|刚才|たった今|ところです|방금",
+    gathered(
+        [
+            r"\bjust (?:now )?(?:\w+ed|wrote|said|told|got|heard|came|went|saw|sent|found|made|ran|bought|left)\b"
+            r"|^(?:\w+ ){0,2}\w+ed(?: \w+){0,2} (?:now|already)[.!]?$"
+            r"|\b(?:hat|haben|habe) (?:gerade|eben|soeben)\b|\b(?:vient|viennent|viens) d|\bacab(?:a|an|o|ou|aram) de\b"
+            r"|\b(?:ha|hanno|ho) appena\b|только что|刚刚|刚才|たった今|ところです|방금"
+        ]
+    ),
     re.IGNORECASE,
 )
 _OBSERVES = re.compile(
     r"^(?:(?:now|still|and|but|hm+|oh) )*(?:it|this|that|they|there|i|the \w+(?: \w+)?) (?:(?:now|still|also|always) )*"
-    r"(?:fail\w*|crash\w*|errors?|return(?:s|ed)|shows?|showed|prints?|printed|says|said|gives?|gave|gets?|got|hangs?|hung|breaks?"
+    r"(?:fail\w*|crash\w*|errors?|return(?:s|ed)|shows?|showed|prints?|printed|says|said|gives?|gave|gets?"
+    r"|got|hangs?|hung|breaks?"
     r"|broke|happen\w*|takes?|took|looks?|seems?|worked|ran|restarted|tried|pulled|checked|saw|see|found)\b",
+    re.IGNORECASE,
+)
+_SEES = re.compile(
+    gathered(
+        [
+            r"\b(?:i|we) (?:still |now |only )?(?:get|see|got|saw)\b|\bsame (?:thing|error|problem|result|here)\b"
+            r"|\bwrong (?:window|chat|tab|session|project)\b|\bthat['’]?s (?:weird|odd|strange|interesting"
+            r"|funny)\b|^jetzt (?:kommt|kommen|ist|sind|geht)\b|\bimmer noch\b"
+            r"|\btoujours (?:pareil|l[ea] même)\b|\bbizarre\b|\bsigue (?:fallando|igual)\b|\bmismo error\b"
+            r"|\bmesmo erro\b"
+            r"|\bstesso errore\b|\bstrano\b|^теперь\b|та же|вс[её] равно|还是报|同样的|奇怪|同じエラー"
+            r"|変わりません|おかしい|똑같|여전히"
+        ]
+    ),
     re.IGNORECASE,
 )
 # Said in parting, it plans nothing: "have a nice weekend", "see you tomorrow".
 _PARTS = re.compile(
-    r"\b(?:have an?|enjoy (?:the|your)|see you|talk (?:to you )?(?:tomorrow|later|soon)|bye|schöne[ns]?|bis (?:morgen|später|dann)"
-    r"|bon(?:ne)? (?:week|soirée|journée)|à (?:demain|plus)|buen|hasta (?:mañana|luego)|buon|a domani|bom |até (?:amanhã|logo))"
+    r"\b(?:have an?|enjoy (?:the|your)|see you|talk (?:to you )?(?:tomorrow|later|soon)|bye|schöne[ns]?"
+    r"|bis (?:morgen|später|dann)"
+    r"|bon(?:ne)? (?:week|soirée|journée)|à (?:demain|plus)|buen|hasta (?:mañana|luego)|buon|a domani|bom "
+    r"|até (?:amanhã|logo))"
     r"|до завтра|хороших|明天见|周末愉快|また明日|良い週末|내일 (?:봐|뵙)",
     re.IGNORECASE,
 )
@@ -191,16 +221,18 @@ def on_topic(text: str, previous: str) -> bool:
 # What the person himself puts off waits for nobody else; what is on its way is no step to take.
 PUT_OFF = re.compile(
     r"\b(?:do not|don['’]?t|not) (?:commit|merge|push|deploy|ship|release)\w*\b.{0,40}\b(?:yet|until|till|before)\b"
-    r"|\bnoch nicht (?:commit|merge|push|deploy|ausroll|veröffentlich)\w*|\bpas encore (?:committ|pouss|déploy|fusionn)\w*"
+    r"|\bnoch nicht (?:commit|merge|push|deploy|ausroll|veröffentlich)\w*|\bpas encore (?:committ|pouss"
+    r"|déploy|fusionn)\w*"
     r"|\b(?:todavía|aún|ainda) (?:no|não) (?:hag|commit|subas|suba|publi)\w*|\bnon ancora\b|ещ[её] не (?:комм|пуш|мерж)"
     r"|先(?:别|不要)(?:提交|合并|推送|上线)|まだ(?:コミット|マージ|プッシュ)しないで|아직 (?:커밋|머지|푸시)하지",
     re.IGNORECASE,
 )
 _ARRIVES = re.compile(
-    r"\b(?:arrives?|is due|comes in|gets here|kommt|llega|chega|arrive|arriva|приход\w+|прид[её]т)\b|到货|届く|届き|도착",
+    r"\b(?:arrives?|is due|comes in|gets here|kommt|llega|chega|arrive|arriva|приход\w+|прид[её]т)\b|到货"
+    r"|届く|届き|도착",
     re.IGNORECASE,
 )
-_SWITCH = re.compile(r"\b(?:switch|drop|replace|move)\b.{1,80}\b(?:to|by|with|for)\b", re.IGNORECASE)
+_SWITCH = re.compile(r"\b(?:switch|drop|replace)\b.{1,80}\b(?:to|by|with|for)\b", re.IGNORECASE)
 
 
 def _lasting(said: Said, text: str, cues: Cues) -> Kind | None:
@@ -213,7 +245,8 @@ def _lasting(said: Said, text: str, cues: Cues) -> Kind | None:
         return "preference"
     stops = said.closing and cues.has("stop", text)
     if cues.has("bound", text) and not stops:
-        if said.reply and said.opens and _STAYS.search(text) and not _STRICT.search(text):
+        answers = said.reply and said.opens and not said.closing
+        if answers and (_THEN.search(text) or (_STAYS.search(text) and not _STRICT.search(text[4:]))):
             return "decision"
         if _replaces(text, cues):
             return None if said.first else "decision"
@@ -224,7 +257,10 @@ def _lasting(said: Said, text: str, cues: Cues) -> Kind | None:
 
 
 # How a thing shall behave, where it answers a question: "points stay in the region where they were earned".
-_STAYS = re.compile(r"\bstays? (?:in|on|at|where|with)\b|\bbleib\w* (?:in|bei|auf)\b", re.IGNORECASE)
+_THEN = re.compile(r"\bthen[.!]?$", re.IGNORECASE)
+_STAYS = re.compile(
+    r"^leave (?:it|them|that|those)\b|\bstays? (?:in|on|at|where|with)\b|\bbleib\w* (?:in|bei|auf)\b", re.IGNORECASE
+)
 _STRICT = re.compile(
     r"\b(?:must|never|cannot|can['’]?t|only|no|not|don['’]?t|ha(?:s|ve) to|needs? to|rule|nicht|kein\w*|nur|muss)\b",
     re.IGNORECASE,

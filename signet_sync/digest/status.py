@@ -20,12 +20,14 @@ _MUST_FOLLOW = re.compile(
 )
 # "What's left of the plan": what was asked is done in part.
 _PART_LEFT = re.compile(
-    r"\b(?:left|remain\w*|rest|missing) (?:of|from|in) (?:the|this|that|our)\b|\b(?:vom|des) plans?\b|\breste (?:du|de la)\b"
+    r"\b(?:left|remain\w*|rest|missing) (?:of|from|in) (?:the|this|that|our)\b|\b(?:vom|des) plans?\b"
+    r"|\breste (?:du|de la)\b"
     r"|\b(?:del|do|dal) (?:plan|plano|piano)\b|\b(?:remaining|further|other) (?:phases|stages|parts|steps of)\b",
     re.IGNORECASE,
 )
 _ASKING = re.compile(
-    r"^(?:just |please |pls )*(?:i (?:wonder|want to know|['’]d like to know)|(?:just )?curious|我想知道|请问|想问|教えて|what|why|how|when|where|who|which|is|are|does|do|did|can|could|should|would|was|were|explain"
+    r"^(?:just |please |pls )*(?:i (?:wonder|want to know|['’]d like to know)|(?:just )?curious|我想知道"
+    r"|请问|想问|教えて|what|why|how|when|where|who|which|is|are|does|do|did|can|could|should|would|was|were|explain"
     r"|tell me|whats|hows|wie|was"
     r"|warum|wann|wo|wer|welche\w*|ist|sind|kann|comment|pourquoi|quel\w*|qu['’]|est-ce|cómo|por qué|qué"
     r"|cuál\w*|cuándo|como|por que"
@@ -50,8 +52,10 @@ def status_of(talk: Talk, stated: Sequence[Stated], found: Sequence[Report]) -> 
 
 
 _FOR_NOW = re.compile(
-    r"\b(?:for now|later|tomorrow|continue|have to (?:go|leave|run)|gotta (?:go|run)|for today|muss (?:los|weg)|morgen|später"
-    r"|dois (?:filer|partir)|demain|tengo que irme|mañana|tenho que sair|amanhã|devo andare|domani)\b|пора|завтра|明天|明日|내일",
+    r"\b(?:for now|later|tomorrow|continue|have to (?:go|leave|run)|gotta (?:go|run)|for today|muss (?:los"
+    r"|weg)|morgen|später"
+    r"|dois (?:filer|partir)|demain|tengo que irme|mañana|tenho que sair|amanhã|devo andare|domani)\b|пора"
+    r"|завтра|明天|明日|내일",
     re.IGNORECASE,
 )
 _TOLD = 6  # stems of a message that reports
@@ -129,7 +133,8 @@ def _only_asked(talk: Talk) -> bool:
     return questions > 0
 
 
-_GREETING = 9  # stems of all that is answered to a greeting
+_TRIES = re.compile(r"(?:just )?(?:test|check|try|hold)\w*\b", re.IGNORECASE)
+_GREETING = 16  # stems of all that is answered to a greeting
 
 
 def is_trivial(talk: Talk) -> bool:
@@ -137,6 +142,9 @@ def is_trivial(talk: Talk) -> bool:
     if any(isinstance(turn, Call) for turn in talk.turns):
         return False
     if sum(len(stems(message.text)) for _, message in talk.assistants[:40]) > _GREETING:
+        return False
+    heard = [bare(sentence) for place, _ in talk.users[:40] for sentence, _ in talk.heard(place)]
+    if any(_ASKING.match(one) or (is_errand(one) and not _TRIES.match(one)) for one in heard):
         return False
     return sum(len(stems(message.text)) for _, message in talk.users[:40]) <= 8 and not any(
         is_question(sentence) for place, _ in talk.users[:40] for sentence, _ in talk.heard(place)

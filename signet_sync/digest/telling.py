@@ -143,9 +143,12 @@ _NUMBER = re.compile(r"^\(?\d{1,2}[.)]\s+")
 
 # What may stand above anything says nothing of what is below it.
 _ANY_LABEL = re.compile(
-    r"(?:key |main )?(?:points?|takeaways?|highlights?|notes?|details?|overview|recap|tl;?dr|info|files?|in short|in brief|report)$"
-    r"|(?:wichtigste\w*|überblick|hinweise?|details|kurz(?:fassung)?|dateien|points? clés?|aperçu|en bref|détails|fichiers"
-    r"|puntos clave|en resumen|detalles|archivos|pontos principais|em resumo|detalhes|arquivos|punti chiave|in breve|dettagli"
+    r"(?:key |main )?(?:points?|takeaways?|highlights?|notes?|details?|overview|recap|tl;?dr|info|files?"
+    r"|in short|in brief|report)$"
+    r"|(?:wichtigste\w*|überblick|hinweise?|details|kurz(?:fassung)?|dateien|points? clés?|aperçu|en bref"
+    r"|détails|fichiers"
+    r"|puntos clave|en resumen|detalles|archivos|pontos principais|em resumo|detalhes|arquivos|punti chiave"
+    r"|in breve|dettagli"
     r"|кратко|детали|файлы|要点|概要|概览|说明|文件|ポイント|詳細|ファイル|요점|개요|파일)$",
     re.IGNORECASE,
 )
@@ -175,7 +178,8 @@ def _worked(talk: Talk) -> tuple[str, ...]:
 # Of a session that was stopped, a sentence that was cut off or says what should come next tells no state.
 _WHOLE = re.compile(r"[.!。！]['\")”»]*$")
 _PLANNED = re.compile(
-    r"\b(?:i['’]?ll|i will|i['’]?m going to|let me|next|nächste[rsn]? schritt|prochaine étape|(?:próximo|siguiente|prossimo) pas\w+"
+    r"\b(?:i['’]?ll|i will|i['’]?m going to|let me|next|nächste[rsn]? schritt|prochaine étape|(?:próximo"
+    r"|siguiente|prossimo) pas\w+"
     r"|ich werde|jetzt (?:mache|kommt)|je vais|ora "
     r"|ahora (?:voy|toca)|agora vou|сейчас|дальше)\b|接下来|下一步|次に|これから|다음",
     re.IGNORECASE,
