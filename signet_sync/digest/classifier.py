@@ -1,4 +1,4 @@
-"""Gives sentences their kind: by a trained classifier where it is sure, else by the rules.
+"""Gives sentences their kind: the person's by a trained classifier where it is sure, else by the rules.
 
 The classifier is a multinomial logistic regression over hashed words, letters and context. Its weights are trained by
 `benchmarks/train_digest.py`, which takes the features from here.
@@ -64,12 +64,17 @@ def weights() -> Weights:
 
 
 def kind_of(said: Said, cues: Cues) -> Kind | None:
-    """The kind of a sentence; None where it is none worth keeping. The one place that decides this."""
+    """The kind of a sentence; None where it is none worth keeping. The one place that decides this.
+
+    The classifier gives a kind or another one, it takes none away: a short reply that the rules read with its question
+    is too little for it.
+    """
     if said.late and len(said.sentence) <= LONGEST and not is_inquiry(said.sentence):
         told = probabilities(said, cues)
         best = max(told)
-        if best >= THRESHOLD:
-            return KINDS[told.index(best)]
+        kind = KINDS[told.index(best)]
+        if kind is not None and best >= THRESHOLD:
+            return kind
     return kind_by_rules(said, cues)
 
 

@@ -17,7 +17,6 @@ from signet_sync.digest.turns import Message
 # Reports are parsed, nothing else: the best one, those nearly as good, and what is said last.
 _REPORTS, _REPORT_TEXT = 12, 200_000
 _GOOD = 0.9
-_LATE = 100  # sentences, of choices and of late reports each, that the classifier may read
 
 _OF_LABEL: dict[str, Kind] = {
     "next": "next",
@@ -129,27 +128,15 @@ def hindered(talk: Talk, found: list[Report]) -> Iterator[Stated]:
 def of_prose(talk: Talk, found: list[Report], kind: Kind) -> Iterator[Stated]:
     """Next steps, blockers or choices in running text: of the late reports, choices of all the assistant says."""
     if kind == "decision":
-        chosen = [
-            (place, sentence, line)
-            for place, message in talk.assistants
-            for sentence, line in (talk.heard(place) if talk.cues.somewhere("choice", message.text) else ())
-            if len(stems(sentence)) > 1 and talk.cues.has("choice", sentence)
-        ]
-        for left, (place, sentence, line) in zip(range(len(chosen), 0, -1), chosen, strict=True):
-            if kind_of(Said(sentence, report=True, late=left <= _LATE), talk.cues) == kind:
-                yield Stated(kind, sentence, line, place, "choice")
+        for place, message in talk.assistants:
+            for sentence, line in talk.heard(place) if talk.cues.somewhere("choice", message.text) else ():
+                if (
+                    len(stems(sentence)) > 1
+                    and talk.cues.has("choice", sentence)
+                    and kind_of(Said(sentence, report=True), talk.cues) == kind
+                ):
+                    yield Stated(kind, sentence, line, place, "choice")
         return
-    spoken = list(_spoken(talk, found, kind))
-    for left, (report, passage, before, sentence) in zip(range(len(spoken), 0, -1), spoken, strict=True):
-        said = Said(sentence, report=True, late=left <= _LATE)
-        if kind_of(said, talk.cues) == kind and not _no_step(kind, sentence):
-            whole = f"{before} {sentence}" if before and POINTS_BACK.match(sentence) else sentence
-            for text in _parts(sentence) if kind == "next" else [whole]:
-                yield Stated(kind, text, report.message.line + passage.line, report.place, "prose")
-
-
-def _spoken(talk: Talk, found: list[Report], kind: Kind) -> Iterator[tuple[Report, Passage, str, str]]:
-    """The sentences of the late reports that may be of a kind, each with the one before it."""
     for report in found:
         if not report.late:
             continue
@@ -161,7 +148,10 @@ def _spoken(talk: Talk, found: list[Report], kind: Kind) -> Iterator[tuple[Repor
                 continue
             before = ""
             for sentence in split(passage.text):
-                yield report, passage, before, sentence
+                if kind_of(Said(sentence, report=True), talk.cues) == kind and not _no_step(kind, sentence):
+                    whole = f"{before} {sentence}" if before and POINTS_BACK.match(sentence) else sentence
+                    for text in _parts(sentence) if kind == "next" else [whole]:
+                        yield Stated(kind, text, report.message.line + passage.line, report.place, "prose")
                 before = sentence
 
 

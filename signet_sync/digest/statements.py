@@ -15,8 +15,8 @@ class Said(NamedTuple):
 
     By the person: `first` in the session's first turn, `reply` behind a question or proposal (`previous` is the
     assistant's message), `facts` behind a question for a fact (`whether` one of yes or no), `opens` as first sentence
-    of its turn, `closing` behind the report, `command` is what was run just before. By the assistant: `report` within a
-    report. `late` among the last ones, which the classifier may read.
+    of its turn, `closing` behind the report, `late` among the last sentences, which the classifier may read, `command`
+    is what was run just before. By the assistant: `report` within a report.
     """
 
     sentence: str
