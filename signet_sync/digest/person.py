@@ -14,7 +14,7 @@ from signet_sync.digest.turns import Message
 
 _SENTENCES = 40  # of a turn; more is no talk
 _TURNS = 500  # from the beginning, and as many from the end
-_LATE = 300  # sentences that the classifier may read
+_LATE = 200  # sentences that the classifier may read
 _HINGE = re.compile(
     r"^(?:but|however|only|just|aber|nur|allerdings|mais|pero|mas|però|ma|но|только|不过|但|只是|ただ|でも|하지만|다만"
     r"|단)(?!\w)[\s,，]*|^(?:不过|但是?|ただし?)",
