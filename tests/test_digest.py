@@ -13,12 +13,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from benchmarks import digest as benchmark
+from benchmarks import train_digest
 from signet_sync.contracts.sanitizer import sanitize_transcript_v2
 from signet_sync.contracts.sentences import SessionContext, flatten
-from signet_sync.digest import LIMIT, digest
-from signet_sync.digest.cues import LABELS, languages_of, table
+from signet_sync.digest import LIMIT, classifier, digest
+from signet_sync.digest.cues import LABELS, cues, languages_of, table
 from signet_sync.digest.headline import headline, told
 from signet_sync.digest.session import Outcome, outcome
+from signet_sync.digest.statements import Said, kind_by_rules
 from signet_sync.harness import claude_code
 from signet_sync.harness.markdown import render
 
@@ -385,6 +387,83 @@ def test_probes(kind):
         if kinds != ({kind} if kind != "none" else set()):
             missed.append((language, said, sorted(kinds)))
     assert len(asked) >= 60 and len(missed) <= 0.07 * len(asked), missed
+
+
+# ── the classifier: sentences that it was not trained on ──
+
+OIL = "Shall the lamp burn tallow or rape oil?"
+LOOK = "I look at it."
+OWN: list[tuple[str | None, str, Said]] = [
+    ("decision", "en", Said("tallow, the keeper has three barrels of it", reply=True, opens=True, previous=OIL)),
+    ("decision", "en", Said("let's take rape oil, it smells less", reply=True, opens=True, previous=OIL)),
+    ("decision", "de", Said("nimm lieber Rapsöl statt Talg", reply=True, opens=True, previous="Talg oder Rapsöl?")),
+    ("decision", "fr", Said("plutôt l'huile de colza", reply=True, opens=True, previous="Suif ou colza ?")),
+    ("decision", "en", Said("no, put the ladder on the east side instead", opens=True, previous=LOOK)),
+    ("constraint", "en", Said("the lamp must never go out before sunrise", previous=LOOK)),
+    ("constraint", "en", Said("the harbour rules forbid open fire on the pier", previous=LOOK)),
+    ("constraint", "es", Said("no se puede tocar el espejo sin permiso del puerto", first=True)),
+    ("constraint", "de", Said("an der Mauer des Turms darf nichts geändert werden", first=True)),
+    ("preference", "en", Said("from now on tell me the price before you buy anything", previous=LOOK)),
+    ("preference", "en", Said("I prefer short answers without tables", previous=LOOK)),
+    ("preference", "it", Said("d'ora in poi scrivimi in italiano", previous=LOOK)),
+    ("preference", "fr", Said("réponds toujours en français s'il te plaît", previous=LOOK)),
+    ("next", "en", Said("tomorrow we paint the south tower", closing=True, previous=DONE)),
+    ("next", "de", Said("morgen streichen wir den Südturm", closing=True, previous=DONE)),
+    ("blocker", "en", Said("we are waiting for the key from the harbour master", closing=True, previous=DONE)),
+    ("blocker", "en", Said("I can't go on until the glass is delivered", closing=True, previous=DONE)),
+    (None, "en", Said("thanks, that looks great", closing=True, opens=True, previous=DONE)),
+    (None, "en", Said("please repair the lamp on the pier", first=True, opens=True)),
+    (None, "en", Said("now run the checks of the lamp again", opens=True, previous=LOOK)),
+    (None, "de", Said("danke, das sieht gut aus", closing=True, opens=True, previous=DONE)),
+    (None, "en", Said("it still flickers when the wind blows from the north", opens=True, previous=LOOK)),
+]
+
+
+def test_the_weights_have_their_shape():
+    scale, columns = classifier.weights()
+    assert 0 < scale < 1 and [len(column) for column in columns] == [classifier.ROWS] * len(classifier.KINDS)
+    assert max(max(map(abs, column)) for column in columns) == 127
+
+
+def test_the_training_sentences_are_well_formed():
+    for path in train_digest.SENTENCES:
+        rows = list(train_digest.labelled(path))
+        assert {row.kind for row in rows} == {kind or "none" for kind in classifier.KINDS}, path
+        assert {row.where for row in rows} <= {"first", "reply", "reply2", "free", "after", "report"}, path
+
+
+def test_sentences_of_others_get_their_kind():
+    trained = {row.sentence for path in train_digest.SENTENCES for row in train_digest.labelled(path)}
+    missed = []
+    for kind, language, said in OWN:
+        told = classifier.probabilities(said, cues(frozenset(["en", language])))
+        assert said.sentence not in trained and sum(told) == pytest.approx(1)
+        if classifier.KINDS[told.index(max(told))] != kind or max(told) < classifier.THRESHOLD:
+            missed.append((said.sentence, told))
+    assert len(missed) <= 0.2 * len(OWN), missed
+
+
+def test_the_classifier_decides_only_what_it_may():
+    said = Said("when you explain things, begin with the price", previous=LOOK)
+    english = cues(frozenset(["en"]))
+    assert kind_by_rules(said, english) is None and classifier.kind_of(said, english) is None
+    late = said._replace(late=True)
+    assert classifier.kind_of(late, english) == "preference"
+    assert classifier.kind_of(late._replace(sentence=said.sentence + "?"), english) is None
+    assert classifier.kind_of(late._replace(sentence=f'it says "{said.sentence}"'), english) is None
+    assert classifier.kind_of(late._replace(sentence=said.sentence + " of the north" * 40), english) is None
+    text = TASK + assistant(LOOK) + user(said.sentence) + assistant(EDIT + DONE)
+    assert ("preference", said.sentence) in found(text)
+    assert ("preference", said.sentence) not in found(text + user("The lamp burns. " * 30) * 11)
+
+
+@given(st.text(max_size=500), st.text(max_size=100), st.booleans(), st.booleans())
+def test_whatever_the_sentence_the_classifier_is_total_and_deterministic(sentence, previous, reply, closing):
+    said = Said(sentence, reply=reply, closing=closing, late=True, previous=previous)
+    every = cues(frozenset(["en", "de", "ja"]))
+    told = classifier.probabilities(said, every)
+    assert told == classifier.probabilities(said, every) and sum(told) == pytest.approx(1)
+    assert classifier.kind_of(said, every) in classifier.KINDS
 
 
 def test_the_table_of_cues_is_well_formed_and_holds_its_examples():

@@ -5,13 +5,15 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from signet_sync.digest.classifier import kind_of
 from signet_sync.digest.replies import asks, inquires, picked, proposal, resolved
 from signet_sync.digest.sentences import is_question, stems
-from signet_sync.digest.statements import POINTS_BACK, Said, bare, is_ack, is_errand, kind_of, on_topic
+from signet_sync.digest.statements import POINTS_BACK, Said, bare, is_ack, is_errand, on_topic
 from signet_sync.digest.talk import Kind, Stated, Talk
 
 _SENTENCES = 40  # of a turn; more is no talk
 _TURNS = 500  # from the beginning, and as many from the end
+_LATE = 200  # sentences that the classifier may read
 _HINGE = re.compile(
     r"^(?:but|however|only|just|aber|nur|allerdings|mais|pero|mas|però|ma|но|только|不过|但|只是|ただ|でも|하지만|다만"
     r"|단)(?!\w)[\s,，]*|^(?:不过|但是?|ただし?)",
@@ -35,18 +37,31 @@ _NAMELESS = re.compile(
 def of_person(talk: Talk, report: int) -> Iterator[Stated]:
     """The statements of each of the person's turns; `report` is where the assistant reported."""
     first = talk.users[0][0] if talk.users else -1
+    late = _late(talk)
     for place, message in [*talk.users[:_TURNS], *talk.users[_TURNS:][-_TURNS:]]:
         if len(message.text) > 4000 and message.text.lstrip().startswith(("#", "<")):
             continue
         yield from _Turn(
-            talk, place, first=place == first and talk.before(place) is None, closing=place > report >= 0
-        ).stated()
+            talk, place, first=place == first and talk.before(place) is None, closing=place > report >= 0,
+            late=place >= late,
+        ).stated()  # fmt: skip
+
+
+def _late(talk: Talk) -> int:
+    """The place from which on the person says at most `_LATE` sentences."""
+    left, late = _LATE, len(talk.turns)
+    for place, _ in reversed(talk.users):
+        left -= min(len(talk.heard(place)), _SENTENCES)
+        if left < 0:
+            break
+        late = place
+    return late
 
 
 class _Turn:
     """One turn of the person; walks over its sentences."""
 
-    def __init__(self, talk: Talk, place: int, *, first: bool, closing: bool) -> None:
+    def __init__(self, talk: Talk, place: int, *, first: bool, closing: bool, late: bool) -> None:
         self._talk, self._place = talk, place
         before = None if first else talk.before(place)
         after = talk.after(place)
@@ -56,7 +71,7 @@ class _Turn:
         reply = before is not None and asks(self._previous)
         facts, whether = inquires(self._previous) if reply else (False, False)
         self._context = Said(
-            "", first=first, closing=closing, reply=reply, previous=self._previous,
+            "", first=first, closing=closing, late=late, reply=reply, previous=self._previous,
             facts=facts, whether=whether, command=talk.command_before(place),
         )  # fmt: skip
         self._said = talk.heard(place)[:_SENTENCES]

@@ -7,9 +7,10 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from signet_sync.digest.blocks import Passage, passages
+from signet_sync.digest.classifier import kind_of
 from signet_sync.digest.cues import Cues
 from signet_sync.digest.sentences import IS_CJK, is_question, split, stems
-from signet_sync.digest.statements import POINTS_BACK, Said, kind_of
+from signet_sync.digest.statements import POINTS_BACK, Said
 from signet_sync.digest.talk import Kind, Stated, Talk
 from signet_sync.digest.turns import Message
 

@@ -15,8 +15,8 @@ class Said(NamedTuple):
 
     By the person: `first` in the session's first turn, `reply` behind a question or proposal (`previous` is the
     assistant's message), `facts` behind a question for a fact (`whether` one of yes or no), `opens` as first sentence
-    of its turn, `closing` behind the report, `command` is what was run just before. By the assistant: `report` within a
-    report.
+    of its turn, `closing` behind the report, `late` among the last sentences, which the classifier may read, `command`
+    is what was run just before. By the assistant: `report` within a report.
     """
 
     sentence: str
@@ -27,6 +27,7 @@ class Said(NamedTuple):
     opens: bool = False
     closing: bool = False
     report: bool = False
+    late: bool = False
     previous: str = ""
     command: str = ""
 
@@ -99,14 +100,20 @@ def is_errand(text: str) -> bool:
     return _ERRAND.match(text) is not None
 
 
-def kind_of(said: Said, cues: Cues) -> Kind | None:
-    """The kind of a sentence; None where it is none worth keeping. The one place that decides this."""
+def is_inquiry(sentence: str) -> bool:
+    """Whether a sentence asks something and wishes for nothing: "can you keep it?" is no inquiry."""
+    text = unquoted(bare(sentence) or sentence)
+    return (is_question(sentence) or _ASKS.search(text) is not None) and not _WISH.match(text)
+
+
+def kind_by_rules(said: Said, cues: Cues) -> Kind | None:
+    """The kind of a sentence by the rules alone; None where it is none worth keeping."""
     return _of_report(said, cues) if said.report else _of_person(said, cues)
 
 
 def _of_person(said: Said, cues: Cues) -> Kind | None:
     text = unquoted(bare(said.sentence) or said.sentence)
-    if (is_question(said.sentence) or _ASKS.search(text)) and not _WISH.match(text):
+    if is_inquiry(said.sentence):
         return None
     kind = _lasting(said, text, cues)
     if kind is None and len(text) <= 300 and cues.has("choice", text) and not _SUPPOSES.search(text[:40]):

@@ -1,0 +1,174 @@
+"""Gives sentences their kind: the person's by a trained classifier where it is sure, else by the rules.
+
+The classifier is a multinomial logistic regression over hashed words, letters and context. Its weights are trained by
+`benchmarks/train_digest.py`, which takes the features from here.
+"""
+
+from __future__ import annotations
+
+import re
+from array import array
+from collections.abc import Iterator
+from functools import cache, lru_cache
+from importlib import resources
+from itertools import pairwise
+from math import exp, sqrt
+from struct import Struct
+from typing import NamedTuple
+from zlib import crc32
+
+from signet_sync.digest.cues import Cues, table
+from signet_sync.digest.replies import asks
+from signet_sync.digest.sentences import is_question, stems, unquoted
+from signet_sync.digest.statements import (
+    ORDERS,
+    POINTS_BACK,
+    Said,
+    bare,
+    is_errand,
+    is_inquiry,
+    kind_by_rules,
+)
+from signet_sync.digest.talk import Kind
+
+KINDS: tuple[Kind | None, ...] = (None, "decision", "constraint", "preference", "next", "blocker")
+THRESHOLD = 0.7
+LONGEST = 400  # characters of a sentence that is classified
+ROWS = 1 << 16
+HEADER = Struct("<f")  # what a weight of 1 stands for; behind it `ROWS` signed bytes for each kind
+
+Probabilities = tuple[float, float, float, float, float, float]
+
+
+class Weights(NamedTuple):
+    """What was learned: for each kind a weight for each feature, in units of `scale`."""
+
+    scale: float
+    columns: tuple[array[int], ...]
+
+
+class Group(NamedTuple):
+    """Features of one sort, by their hashes, and what each of them counts."""
+
+    value: float
+    hashes: frozenset[int]
+
+
+@cache
+def weights() -> Weights:
+    """The packaged weights; read at the first use."""
+    packed = (resources.files("signet_sync.digest") / "weights.bin").read_bytes()
+    (scale,) = HEADER.unpack_from(packed)
+    starts = range(HEADER.size, len(packed), ROWS)
+    return Weights(scale, tuple(array("b", packed[start : start + ROWS]) for start in starts))
+
+
+def kind_of(said: Said, cues: Cues) -> Kind | None:
+    """The kind of a sentence; None where it is none worth keeping. The one place that decides this.
+
+    The classifier gives a kind or another one, it takes none away: a short reply that the rules read with its question
+    is too little for it.
+    """
+    if said.late and len(said.sentence) <= LONGEST and not is_inquiry(said.sentence):
+        told = probabilities(said, cues)
+        best = max(told)
+        kind = KINDS[told.index(best)]
+        if kind is not None and best >= THRESHOLD:
+            return kind
+    return kind_by_rules(said, cues)
+
+
+def probabilities(said: Said, cues: Cues) -> Probabilities:
+    """How likely a sentence is of each of `KINDS`."""
+    scale, columns = weights()
+    groups = features(said, cues)
+    scores = [
+        scale * sum(value * sum(map(column.__getitem__, hashes)) for value, hashes in groups) for column in columns
+    ]
+    most = max(scores)
+    none, decision, constraint, preference, step, blocker = (exp(score - most) for score in scores)
+    whole = none + decision + constraint + preference + step + blocker
+    return none / whole, decision / whole, constraint / whole, preference / whole, step / whole, blocker / whole
+
+
+_TOKEN = re.compile(r"[^\W_]+(?:['’][^\W_]+)?|[^\w\s]")
+_DIGITS = re.compile(r"\d+")
+_EAST = re.compile("[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7a3]")
+_NEGATION = re.compile(
+    r"\b(?:not?|never|don['’]?t|can['’]?t|cannot|nicht|kein\w*|nie|pas|jamais|nunca|não|non|mai|не|нельзя)\b"
+    r"|不|别|ない|しないで|마|안",
+    re.IGNORECASE,
+)
+_LISTED = re.compile(r"^ *(?:[-*]|[0-9a-c][.)])", re.MULTILINE)
+_COMPARED = 600  # characters of the message before
+
+
+def features(said: Said, cues: Cues) -> list[Group]:
+    """What the classifier looks at: words, letters within words, how the sentence begins and ends, its context."""
+    text = unquoted(bare(said.sentence) or said.sentence).lower()[:LONGEST]
+    text = _DIGITS.sub("0", text)
+    words = _TOKEN.findall(text)
+    where = _where(said)
+    named = {f"w {word}" for word in words}
+    named.update(f"b {one} {then}" for one, then in pairwise(words))
+    named.update(f"s {one}  {then}" for one, then in zip(words, words[2:], strict=False))
+    letters: set[int] = set()
+    for word in words:
+        letters |= _letters(word)
+    first = "".join(words[:1])
+    ends = (f"f1 {first}", f"f2 {' '.join(words[:2])}", f"f3 {' '.join(words[:3])}", f"f1 {where} {first}",
+            f"l {''.join(words[-1:])}")  # fmt: skip
+    return [
+        Group(1.5 / sqrt(len(named) or 1), frozenset(map(_hashed, named))),
+        Group(1.5 / sqrt(len(letters) or 1), frozenset(letters)),
+        Group(0.5, frozenset(map(_hashed, ends))),
+        Group(0.5, frozenset(map(_hashed, _context(said, text, where, cues)))),
+    ]
+
+
+def _hashed(name: str) -> int:
+    return crc32(name.encode("utf-8", "replace")) & (ROWS - 1)
+
+
+def _where(said: Said) -> str:
+    if said.report:
+        return "report"
+    return "first" if said.first else "after" if said.closing else "reply" if said.reply else "free"
+
+
+@lru_cache(maxsize=4096)
+def _letters(word: str) -> frozenset[int]:
+    """Runs of three to five letters of a word; of one to four in scripts without spaces."""
+    lengths = (1, 2, 3, 4) if _EAST.search(word) else (3, 4, 5)
+    whole = word if lengths[0] == 1 else f"<{word}>"
+    return frozenset(_hashed(f"c {whole[at : at + n]}") for n in lengths for at in range(len(whole) - n + 1))
+
+
+@cache
+def _cue_kinds() -> tuple[str, ...]:
+    return tuple(sorted({cue.kind for cue in table() if not cue.kind.startswith("label.")}))
+
+
+def _context(said: Said, text: str, where: str, cues: Cues) -> Iterator[str]:
+    sentence = said.sentence
+    own = stems(text)
+    yield f"at {where}"
+    yield f"n {where} {min(len(own), 6)}"
+    yield f"len {min(len(text) // 25, 6)}"
+    yield f"neg {_NEGATION.search(text) is not None} {where}"
+    yield f"q {is_question(sentence)}"
+    yield f"e {is_errand(text)}"
+    yield f"o {ORDERS.match(text) is not None} {where}"
+    yield f"op {said.opens} {where}"
+    yield f"pb {POINTS_BACK.match(text) is not None}"
+    yield f"num {'0' in text} {where}"
+    yield f"cap {sentence[:1].isupper()} {where}"
+    if said.previous and not said.report:
+        shared = len(own & stems(said.previous[-_COMPARED:]))
+        yield f"sh {min(shared, 2)} {where}"
+        yield f"asks {asks(said.previous)}"
+        yield f"list {_LISTED.search(said.previous) is not None} {where}"
+    for kind in _cue_kinds():
+        if cues.has(kind, text):
+            yield f"cue {kind}"
+            yield f"cue {kind} {where}"
