@@ -22,7 +22,7 @@ from zlib import crc32
 from signet_sync.digest import classifier
 from signet_sync.digest.classifier import HEADER, KINDS, ROWS, features
 from signet_sync.digest.cues import cues
-from signet_sync.digest.replies import asks
+from signet_sync.digest.replies import asks, inquires
 from signet_sync.digest.statements import Said
 
 ROUNDS, RATE, DECAY, SEED = 15, 0.1, 1e-4, 1
@@ -55,13 +55,16 @@ def said_of(row: Labelled) -> Said:
     opens = crc32(sentence.encode()) % 2 == 0
     match row.where:
         case "reply" | "reply2":
-            return Said(sentence, reply=asks(before), opens=row.where == "reply", previous=before)
+            facts, whether = inquires(before)
+            return Said(
+                sentence, reply=asks(before), opens=row.where == "reply", previous=before, facts=facts, whether=whether
+            )
         case "first":
             return Said(sentence, first=True, opens=True)
         case "after":
             return Said(sentence, closing=True, opens=opens, previous="I fixed the loader; all tests pass now.")
         case "report":
-            return Said(sentence, report=True)
+            return Said(sentence, report=True, previous=before)
         case _:
             return Said(sentence, opens=opens, previous="I look at it.")
 

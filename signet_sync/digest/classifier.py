@@ -14,11 +14,11 @@ from importlib import resources
 from itertools import pairwise
 from math import exp, sqrt
 from struct import Struct
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 from zlib import crc32
 
 from signet_sync.digest.cues import Cues, table
-from signet_sync.digest.replies import asks
+from signet_sync.digest.replies import EITHER_OR, asks, question_of
 from signet_sync.digest.sentences import is_question, stems, unquoted
 from signet_sync.digest.statements import (
     ORDERS,
@@ -64,24 +64,18 @@ def weights() -> Weights:
 
 
 def kind_of(said: Said, cues: Cues) -> Kind | None:
-    """The kind of a sentence; None where it is none worth keeping. The one place that decides this.
-
-    The classifier gives a kind or another one, it takes none away: a short reply that the rules read with its question
-    is too little for it.
-    """
-    if said.late and len(said.sentence) <= LONGEST and not is_inquiry(said.sentence):
-        told = probabilities(said, cues)
-        best = max(told)
-        kind = KINDS[told.index(best)]
-        if kind is not None and best >= THRESHOLD:
-            return kind
-    return kind_by_rules(said, cues)
+    """The kind of a sentence; None where it is none worth keeping. The one place that decides this."""
+    ruled = kind_by_rules(said, cues)
+    if not said.late or len(said.sentence) > LONGEST or is_inquiry(said.sentence):
+        return ruled
+    nothing, *told = probabilities(said, cues, ruled)
+    return KINDS[1 + told.index(max(told))] if nothing <= THRESHOLD else None
 
 
-def probabilities(said: Said, cues: Cues) -> Probabilities:
+def probabilities(said: Said, cues: Cues, ruled: Kind | None) -> Probabilities:
     """How likely a sentence is of each of `KINDS`."""
     scale, columns = weights()
-    groups = features(said, cues)
+    groups = features(said, cues, ruled or "none")
     scores = [
         scale * sum(value * sum(map(column.__getitem__, hashes)) for value, hashes in groups) for column in columns
     ]
@@ -103,8 +97,11 @@ _LISTED = re.compile(r"^ *(?:[-*]|[0-9a-c][.)])", re.MULTILINE)
 _COMPARED = 600  # characters of the message before
 
 
-def features(said: Said, cues: Cues) -> list[Group]:
-    """What the classifier looks at: words, letters within words, how the sentence begins and ends, its context."""
+def features(said: Said, cues: Cues, ruled: Kind | Literal["none", ""]) -> list[Group]:
+    """What the classifier looks at: words, letters within words, how the sentence begins and ends, its context.
+
+    `ruled` is what the rules say; empty where that is to be left out.
+    """
     text = unquoted(bare(said.sentence) or said.sentence).lower()[:LONGEST]
     text = _DIGITS.sub("0", text)
     words = _TOKEN.findall(text)
@@ -119,10 +116,11 @@ def features(said: Said, cues: Cues) -> list[Group]:
     ends = (f"f1 {first}", f"f2 {' '.join(words[:2])}", f"f3 {' '.join(words[:3])}", f"f1 {where} {first}",
             f"l {''.join(words[-1:])}")  # fmt: skip
     return [
-        Group(1.5 / sqrt(len(named) or 1), frozenset(map(_hashed, named))),
-        Group(1.5 / sqrt(len(letters) or 1), frozenset(letters)),
+        Group(1.0 / sqrt(len(named) or 1), frozenset(map(_hashed, named))),
+        Group(0.8 / sqrt(len(letters) or 1), frozenset(letters)),
         Group(0.5, frozenset(map(_hashed, ends))),
         Group(0.5, frozenset(map(_hashed, _context(said, text, where, cues)))),
+        Group(1.0, frozenset([_hashed(f"r {ruled} {where}"), _hashed(f"r {ruled}")] if ruled else [])),
     ]
 
 
@@ -153,6 +151,13 @@ def _context(said: Said, text: str, where: str, cues: Cues) -> Iterator[str]:
     sentence = said.sentence
     own = stems(text)
     yield f"at {where}"
+    if said.echoed >= 0:
+        yield f"echo {said.echoed} {where}"
+    if said.report:
+        yield f"form {said.form}"
+        yield f"lk {cues.kind_of(said.previous)}"
+        for word in _TOKEN.findall(said.previous.lower()[:60])[:6]:
+            yield f"lw {word}"
     yield f"n {where} {min(len(own), 6)}"
     yield f"len {min(len(text) // 25, 6)}"
     yield f"neg {_NEGATION.search(text) is not None} {where}"
@@ -166,7 +171,13 @@ def _context(said: Said, text: str, where: str, cues: Cues) -> Iterator[str]:
     if said.previous and not said.report:
         shared = len(own & stems(said.previous[-_COMPARED:]))
         yield f"sh {min(shared, 2)} {where}"
+        question = question_of(said.previous).lower()
         yield f"asks {asks(said.previous)}"
+        yield f"fact {said.facts} {said.whether} {where}"
+        yield f"either {EITHER_OR.search(question) is not None} {where}"
+        words = _TOKEN.findall(question)[:3]
+        for n in range(1, len(words) + 1):
+            yield f"qw {where} {' '.join(words[:n])}"
         yield f"list {_LISTED.search(said.previous) is not None} {where}"
     for kind in _cue_kinds():
         if cues.has(kind, text):

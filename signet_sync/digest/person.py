@@ -102,7 +102,8 @@ class _Turn:
         return stated
 
     def _kind(self, sentence: str, *, opens: bool = False) -> Kind | None:
-        return kind_of(self._context._replace(sentence=sentence, opens=opens), self._talk.cues)
+        echoed = self._talk.echoed(sentence, self._place)
+        return kind_of(self._context._replace(sentence=sentence, opens=opens, echoed=echoed), self._talk.cues)
 
     _taken = 0
 

@@ -97,7 +97,7 @@ _WHICH = re.compile(
     r"|come|сколько|где|когда|как)\b|多少|多久|哪里|何|どこ|いつ|얼마|어디|언제",
     re.IGNORECASE,
 )
-_OR = re.compile(r"\b(?:or|oder|ou|o|или|eller)\b|还是|それとも|아니면", re.IGNORECASE)
+EITHER_OR = re.compile(r"\b(?:or|oder|ou|o|или|eller)\b|还是|それとも|아니면", re.IGNORECASE)
 _NAMED = 6  # stems of a reply that may be an option's name
 _SHORT = 3  # stems; a reply with fewer does not stand alone
 _PLANS = re.compile(
@@ -118,7 +118,7 @@ def inquires(text: str) -> tuple[bool, bool]:
     lines = reversed(text.rstrip()[-600:].split("\n"))
     question = next((one for line in lines for one in reversed(split(line)) if is_question(one)), "")
     clause = re.split(r"[;,:]\s", question)[-1]
-    if _OR.search(question, 2) or _DECIDES.search(clause):
+    if EITHER_OR.search(question, 2) or _DECIDES.search(clause):
         return False, False
     whether = _FACT.match(clause) is not None or _BY_NOW.search(clause) is not None
     return whether or _FACTS.match(clause) is not None, whether
@@ -214,13 +214,13 @@ def resolved(reply: str, previous: str, following: str) -> str:
     """
     if len(stems(reply)) >= _SHORT:
         return reply
-    question = _question(previous)
+    question = question_of(previous)
     for sentence, _ in list(sentences(following[:400]))[:2] if len(following) < 600 else []:
         if is_question(sentence) or _PLANS.search(sentence):
             continue
         if stems(sentence) & (stems(reply) | stems(question)) and 2 <= len(stems(sentence)) <= 24:
             return _unmarked(_clause(sentence, stems(reply) | stems(question)))
-    if question and _WHICH.search(question) and not _OR.search(question) and 2 <= len(stems(question)) <= 14:
+    if question and _WHICH.search(question) and not EITHER_OR.search(question) and 2 <= len(stems(question)) <= 14:
         return f"{_unmarked(question.rstrip('?？ '))}: {reply}"
     return reply
 
@@ -234,7 +234,7 @@ def _clause(sentence: str, asked: frozenset[str]) -> str:
     return clauses[at] if best >= 2 and shared.count(best) == 1 and len(stems(clauses[at])) >= 3 else sentence
 
 
-def _question(text: str) -> str:
+def question_of(text: str) -> str:
     """The last question of a message."""
     return next((one for one in reversed(split(" ".join(text.rstrip()[-600:].split()))) if is_question(one)), "")
 

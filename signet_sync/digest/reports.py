@@ -10,13 +10,14 @@ from signet_sync.digest.blocks import Passage, passages
 from signet_sync.digest.classifier import kind_of
 from signet_sync.digest.cues import Cues
 from signet_sync.digest.sentences import IS_CJK, is_question, split, stems
-from signet_sync.digest.statements import POINTS_BACK, Said
+from signet_sync.digest.statements import POINTS_BACK, Said, kind_by_rules
 from signet_sync.digest.talk import Kind, Stated, Talk
 from signet_sync.digest.turns import Message
 
 # Reports are parsed, nothing else: the best one, those nearly as good, and what is said last.
 _REPORTS, _REPORT_TEXT = 12, 200_000
 _GOOD = 0.9
+_READ = 150  # sentences of reports that the classifier may read
 
 _OF_LABEL: dict[str, Kind] = {
     "next": "next",
@@ -125,30 +126,36 @@ def hindered(talk: Talk, found: list[Report]) -> Iterator[Stated]:
                     yield Stated("blocker", told[0], report.message.line + passage.line, report.place, "prose")
 
 
-def of_prose(talk: Talk, found: list[Report], kind: Kind) -> Iterator[Stated]:
-    """Next steps, blockers or choices in running text: of the late reports, choices of all the assistant says."""
-    if kind == "decision":
-        for place, message in talk.assistants:
-            for sentence, line in talk.heard(place) if talk.cues.somewhere("choice", message.text) else ():
-                if (
-                    len(stems(sentence)) > 1
-                    and talk.cues.has("choice", sentence)
-                    and kind_of(Said(sentence, report=True), talk.cues) == kind
-                ):
-                    yield Stated(kind, sentence, line, place, "choice")
-        return
+def of_prose(talk: Talk, found: list[Report]) -> Iterator[Stated]:
+    """Statements outside known sections: of the late reports, and choices of all that the assistant says."""
+    late = frozenset(report.place for report in found if report.late)
+    for place, message in talk.assistants:
+        if place in late or not talk.cues.somewhere("choice", message.text):
+            continue
+        for sentence, line in talk.heard(place):
+            if (
+                len(stems(sentence)) > 1
+                and talk.cues.has("choice", sentence)
+                and kind_by_rules(Said(sentence, report=True), talk.cues) == "decision"
+            ):
+                yield Stated("decision", sentence, line, place, "choice")
+    left = _READ
     for report in found:
         if not report.late:
             continue
         for passage in report.read:
-            if passage.form in ("heading", "row") or passage.mark == "done" or passage.struck:
-                continue
             label = talk.cues.kind_of(passage.label)
-            if label in ("plan", "decision") or (label == "next" and kind == "blocker"):
+            if passage.form == "heading" or passage.struck or label == "plan" or label in _OF_LABEL:
                 continue
             before = ""
+            context = Said("", report=True, form=passage.form, previous=passage.label or passage.heading)
             for sentence in split(passage.text):
-                if kind_of(Said(sentence, report=True), talk.cues) == kind and not _no_step(kind, sentence):
+                left -= 1
+                said = context._replace(
+                    sentence=sentence, late=left > 0, opens=not before, echoed=talk.echoed(sentence, report.place)
+                )
+                kind = kind_of(said, talk.cues)
+                if kind and not (kind == "next" and _no_step(sentence)) and not (passage.mark == "done" and kind in ("next", "blocker")):
                     whole = f"{before} {sentence}" if before and POINTS_BACK.match(sentence) else sentence
                     for text in _parts(sentence) if kind == "next" else [whole]:
                         yield Stated(kind, text, report.message.line + passage.line, report.place, "prose")
@@ -163,8 +170,8 @@ _OF_THOSE = re.compile(
 _COMMIT = re.compile(r"\bcommit", re.IGNORECASE)
 
 
-def _no_step(kind: Kind, sentence: str) -> bool:
-    return kind == "next" and (_OF_THOSE.search(sentence) is not None or _COMMIT.search(sentence) is not None)
+def _no_step(sentence: str) -> bool:
+    return _OF_THOSE.search(sentence) is not None or _COMMIT.search(sentence) is not None
 
 
 # "What remains is to ask the laboratory, and to add a check": the words that announce, and each thing to do.

@@ -23,12 +23,14 @@ def outcome(transcript: str) -> Outcome:
     asked = _request(talk)
     found = reports(talk)
     best = next((one.place for one in found if one.late), -1)
-    stated = [*of_sections(talk, found), *of_person(talk, best), *of_prose(talk, found, "decision")]
-    stated = standing(talk, stated)
+    prose = list(of_prose(talk, found))
+    stated = [*of_sections(talk, found), *of_person(talk, best)]
+    stated = standing(talk, [*stated, *(item for item in prose if item.kind not in ("next", "blocker"))])
     if not any(item.kind == "blocker" for item in stated):
-        stated += standing(talk, [*hindered(talk, found), *of_prose(talk, found, "blocker")])[:1]
+        blocking = [*hindered(talk, found), *(item for item in prose if item.kind == "blocker")]
+        stated += standing(talk, blocking)[:1]
     if not any(item.kind == "next" and item.source == "section" for item in stated):
-        stated += standing(talk, list(of_prose(talk, found, "next")))
+        stated += standing(talk, [item for item in prose if item.kind == "next"])
     stated = distinct(stated)
     status = status_of(talk, stated, found)
     stated = [item for item in stated if _fits(item, status)][:ITEMS]

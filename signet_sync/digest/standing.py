@@ -30,9 +30,16 @@ def standing(talk: Talk, stated: Sequence[Stated]) -> list[Stated]:
         for item in left
         if not (_listed(item) and item.order < newest)
         and not (item.kind in ("next", "blocker") and _was_done(talk, item, later))
-        and not (item.kind == "next" and _was_declined(talk, item, later))
+        and not (item.kind == "next" and _was_declined(talk, item, _place(item, left), later))
         and not (item.kind == "decision" and _was_replaced(item, left))
     ]
+
+
+def _place(item: Stated, left: Sequence[Stated]) -> int:
+    """The place of an item in its list, from 1; 0 where it stands in none."""
+    if not _listed(item):
+        return 0
+    return 1 + [one.line for one in left if one.order == item.order and _listed(one)].index(item.line)
 
 
 def _listed(item: Stated) -> bool:
@@ -79,11 +86,17 @@ def _was_done(talk: Talk, item: Stated, later: Sequence[tuple[int, str, str]]) -
     return False
 
 
-def _was_declined(talk: Talk, item: Stated, later: Sequence[tuple[int, str, str]]) -> bool:
-    return any(
-        speaker == "user" and place > item.order and _shared(sentence, item.text) and talk.cues.has("no", sentence)
-        for place, speaker, sentence in later
-    )
+def _was_declined(talk: Talk, item: Stated, number: int, later: Sequence[tuple[int, str, str]]) -> bool:
+    """Whether the person does not want a step, by its words or by its place in the list."""
+    for place, speaker, sentence in later:
+        if speaker == "user" and place > item.order and talk.cues.has("no", sentence):
+            called = _NUMBER.match(sentence)
+            if _shared(sentence, item.text) or (called and int(called[1]) == number):
+                return True
+    return False
+
+
+_NUMBER = re.compile(r"(?:\w+, )?(?:no\.? |number |point |#)?(\d)\b(?![.:]\d)", re.IGNORECASE)
 
 
 def _shared(one: str, other: str) -> bool:

@@ -16,7 +16,9 @@ class Said(NamedTuple):
     By the person: `first` in the session's first turn, `reply` behind a question or proposal (`previous` is the
     assistant's message), `facts` behind a question for a fact (`whether` one of yes or no), `opens` as first sentence
     of its turn, `closing` behind the report, `late` among the last sentences, which the classifier may read, `command`
-    is what was run just before. By the assistant: `report` within a report.
+    is what was run just before. By the assistant: `report` within a report, as an item of a list, a row or in a
+    paragraph (`form`), `previous` is the label above it. `echoed` says how much of it the other one says, too, from 0
+    to 2; -1 where that is not known.
     """
 
     sentence: str
@@ -30,12 +32,14 @@ class Said(NamedTuple):
     late: bool = False
     previous: str = ""
     command: str = ""
+    form: str = ""
+    echoed: int = -1
 
 
 _ACK = re.compile(
-    r"^(?:\[[^\]]{1,40}\]|(?:no|nope|nein|non|não|нет|いえ|아니요?)(?=\s*[,.!;:–—]|$)|ok(?:ay)?|yes|yep|yeah"
+    r"^(?:\[[^\]]{1,40}\]|(?:no|nope|nah|nein|non|não|нет|いえ|아니요?)(?=\s*[,.!;:–—]|$)|ok(?:ay)?|yes|yep|yeah"
     r"|looks? good|lgtm|good catch|makes sense|sounds good|got it|fair(?: enough)?|i agree|agreed|one more thing|btw"
-    r"|nice|good|great|perfect|thanks?|thank you|thx|cool|right|sure|hm+"
+    r"|nah|nice|good|great|perfect|thanks?|thank you|thx|cool|right|sure|hm+"
     r"|ah|oh|well|and|also|but|so|ja|gut|danke|super|und|aber|oui|merci|et|mais|sí|si|vale|gracias|y|pero|sim"
     r"|mas|va bene|però|да|спасибо|и|но|好的?|嗯|はい|ありがとうございます|네)(?!\w)[\s,.!;:–—-]*",
     re.IGNORECASE,

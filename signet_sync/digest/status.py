@@ -25,6 +25,12 @@ _PART_LEFT = re.compile(
     r"|\b(?:del|do|dal) (?:plan|plano|piano)\b|\b(?:remaining|further|other) (?:phases|stages|parts|steps of)\b",
     re.IGNORECASE,
 )
+# What is still to do belongs to the task; what comes next may be another one.
+_TO_DO = re.compile(
+    r"\W*(?:still |yet )?(?:to[- ]?do|pending|remaining|missing|unfinished|not finished|to finish|still open)\b"
+    r"|\W*(?:falta|pendiente|pendente|fehlt|manque|manca|не сделано|未完成|还差)",
+    re.IGNORECASE,
+)
 _ASKING = re.compile(
     r"^(?:just |please |pls )*(?:i (?:wonder|want to know|['’]d like to know)|(?:just )?curious|我想知道"
     r"|请问|想问|教えて|what|why|how|when|where|who|which|is|are|does|do|did|can|could|should|would|was|were|explain"
@@ -44,7 +50,7 @@ def status_of(talk: Talk, stated: Sequence[Stated], found: Sequence[Report]) -> 
     if talk.interrupted >= max(0, talk.last_word, talk.last_edit):
         return "aborted"
     stopped = _stopped(talk)
-    if stopped and not _reported(talk, found) and not any(item.kind == "blocker" for item in stated):
+    if stopped and not _reported(talk, found):
         return "aborted"
     if any(item.kind == "blocker" for item in stated):
         return "blocked"
@@ -60,24 +66,28 @@ _FOR_NOW = re.compile(
 )
 _TOLD = 6  # stems of a message that reports
 _REPORTED = 16  # stems; an answer to "stop" with as many reports of work
+_LAST_TURNS, _ORDERED = 2, 400  # of the person; characters of a turn that stops the work
 
 
 def _stopped(talk: Talk) -> bool:
-    """Whether the person's last turn orders to stop, and what came behind it only put things away."""
-    if not talk.users:
-        return False
-    last = talk.users[-1][0]
-    if last < max([-1, *talk.edits]) or any(
-        place > last and len(stems(message.text)) >= _REPORTED for place, message in talk.assistants
-    ):
-        return False
-    told = any(
-        max(talk.last_edit, talk.last_run) < place < last and len(stems(message.text)) >= _TOLD
-        for place, message in talk.assistants[-4:]
-    )
-    said = [sentence for sentence, _ in talk.heard(last)]
-    # Who leaves for today behind a report stops nothing.
-    return any(talk.cues.has("stop", one) and not (told and _FOR_NOW.search(one)) for one in said)
+    """Whether one of the person's last turns orders to stop, and what came behind it only put things away."""
+    for place, message in talk.users[-_LAST_TURNS:]:
+        if place < max([-1, *talk.edits]) or len(message.text) > _ORDERED:
+            continue
+        behind = [one.text for at, one in talk.assistants if at > place]
+        worked = any(len(stems(text)) >= _REPORTED and not talk.cues.has("stopped", text) for text in behind)
+        told = any(
+            max(talk.last_edit, talk.last_run) < at < place and len(stems(one.text)) >= _TOLD
+            for at, one in talk.assistants[-4:]
+        )
+        said = [sentence for sentence, _ in talk.heard(place)]
+        orders = any(talk.cues.has("stop", one) and not (told and _FOR_NOW.search(one)) for one in said)
+        # Who was interrupted and gives the work up says why, and the assistant that it stopped.
+        ends = talk.interrupted == place - 1 and any(talk.cues.has("stopped", text) for text in behind[:1])
+        # Who leaves for today behind a report stops nothing.
+        if not worked and (orders or ends):
+            return True
+    return False
 
 
 def _reported(talk: Talk, found: Sequence[Report]) -> bool:
@@ -86,6 +96,7 @@ def _reported(talk: Talk, found: Sequence[Report]) -> bool:
 
 
 def _unfinished(talk: Talk, stated: Sequence[Stated], found: Sequence[Report]) -> bool:
+    listed = any(item.kind == "next" and item.source == "section" for item in stated)
     for report in found:
         if not report.late:
             continue
@@ -94,7 +105,7 @@ def _unfinished(talk: Talk, stated: Sequence[Stated], found: Sequence[Report]) -
             return True
         for passage in report.read:
             kind = talk.cues.kind_of(passage.label)
-            if kind == "next" and _PART_LEFT.search(passage.label):
+            if kind == "next" and (_PART_LEFT.search(passage.label) or (_TO_DO.match(passage.label) and listed)):
                 return True
             if kind in ("next", "plan"):
                 continue
@@ -134,7 +145,7 @@ def _only_asked(talk: Talk) -> bool:
 
 
 _TRIES = re.compile(r"(?:just )?(?:test|check|try|hold)\w*\b", re.IGNORECASE)
-_GREETING = 16  # stems of all that is answered to a greeting
+_GREETING = 24  # stems of all that is answered to a greeting
 
 
 def is_trivial(talk: Talk) -> bool:
@@ -147,7 +158,9 @@ def is_trivial(talk: Talk) -> bool:
     if any(_ASKING.match(one) or (is_errand(one) and not _TRIES.match(one)) for one in heard):
         return False
     return sum(len(stems(message.text)) for _, message in talk.users[:40]) <= 8 and not any(
-        is_question(sentence) for place, _ in talk.users[:40] for sentence, _ in talk.heard(place)
+        is_question(sentence) and len(stems(sentence)) > 1
+        for place, _ in talk.users[:40]
+        for sentence, _ in talk.heard(place)
     )
 
 

@@ -91,7 +91,7 @@ class _Walk:
             self._call = call
         elif self._ours and line[:1] in "*_" and line and note_of(line) is not None:
             self._close()
-            if "interrupted by the user" in line:
+            if "interrupted" in line or "turn aborted" in line:
                 self.found.append(Note("interrupted"))
         elif self._call is None or (line.strip() and not line.startswith("  ")):
             # What a call gave back stands below it, indented; words begin where that ends.
