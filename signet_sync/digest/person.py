@@ -24,6 +24,15 @@ _CHOOSES = re.compile(
     r"\b(?:use|make|go with|take|keep|instead|rather|nimm|lieber|usa|mejor|plutôt|meglio|melhor)\b|лучше|改|用|にし",
     re.IGNORECASE,
 )
+# "The binary must stay below 4 MB, can you check that?": told first, asked then.
+_THEN_ASKS = re.compile(
+    r"(.{20,300}?),\s+(?:(?:can|could|would|will|did|do|is|are) (?:you|we|that|this|it)|right|ok|kannst du|peux-tu|puedes)\b[^,]*\?$",
+    re.IGNORECASE,
+)
+_AND_ALSO = re.compile(
+    r",? (?:and|und|et|y|e|и) (?=(?:we|it|they|the|no|never|nothing|don['’]?t|it['’]?s|wir|kein\w*|nicht|on|pas|no|no se|não|non|мы|нельзя)\b)",
+    re.IGNORECASE,
+)
 _NAMELESS = re.compile(
     r"^\W*(?:(?:delete|remove|drop|keep|skip|leave|add|fix|merge|revert|rename|change|update)(?: (?:it|them"
     r"|that|this))?"
@@ -84,9 +93,21 @@ class _Turn:
             at = self._taken
         while at < len(self._said):
             sentence, line = self._said[at]
+            if is_question(sentence) and (told := _THEN_ASKS.match(sentence)):
+                sentence = told[1]
             kind = self._kind(sentence, opens=at == 0)
             if kind:
                 text = bare(sentence) or sentence
+                halves = _AND_ALSO.split(text, maxsplit=1) if kind == "constraint" else []
+                if len(halves) > 1 and all(self._kind(one) == kind for one in halves):
+                    stated += [Stated(kind, one, line, self._place, "bound") for one in halves]
+                    at += 1
+                    continue
+                if kind == "preference" and at and len(stems(text)) <= 2 and not is_question(self._said[at - 1][0]):
+                    # "Conventional commits, no scope. I always want it like that."
+                    before = self._said[at - 1][0]
+                    stated = [one for one in stated if one.text != bare(before)]
+                    text = f"{before} {text}"
                 if kind == "constraint" and (subject := self._subject(at, text)):
                     text = f"{subject} {text}"
                     stated = [one for one in stated if one.text != bare(subject)]
@@ -105,6 +126,12 @@ class _Turn:
         echoed = self._talk.echoed(sentence, self._place)
         return kind_of(self._context._replace(sentence=sentence, opens=opens, echoed=echoed), self._talk.cues)
 
+    def _chooses(self, text: str, form: str = "accepted") -> bool:
+        """Whether what was accepted or picked is a choice that may stand, and no step of the next minutes."""
+        echoed = self._talk.echoed(text, self._place)
+        said = Said(text, report=True, form=form, late=self._context.late, echoed=echoed)
+        return kind_of(said, self._talk.cues) is not None
+
     _taken = 0
 
     def _opening(self) -> Iterator[Stated]:
@@ -113,6 +140,8 @@ class _Turn:
         if len(stems(sentence)) > 14 or is_question(sentence):
             return
         option, added = picked(sentence, self._previous)
+        if option and not self._chooses(option, form="picked"):
+            return
         if option:
             self._taken = 1
             kind = self._kind(added) if len(stems(added)) >= 2 else None
@@ -135,7 +164,7 @@ class _Turn:
             return
         offered = proposal(self._previous)
         self._taken = 0 if offered is None else 1
-        if offered:
+        if offered and self._chooses(offered):
             more = len(stems(added)) >= 2 and not self._talk.cues.has("yes", added) and not is_ack(added)
             yield Stated("decision", f"{offered} ({added})" if more else offered, line, self._place, "yes")
 

@@ -10,7 +10,7 @@ from signet_sync.digest.blocks import Passage, passages
 from signet_sync.digest.classifier import kind_of
 from signet_sync.digest.cues import Cues
 from signet_sync.digest.sentences import IS_CJK, is_question, split, stems
-from signet_sync.digest.statements import POINTS_BACK, Said, kind_by_rules
+from signet_sync.digest.statements import POINTS_BACK, Said
 from signet_sync.digest.talk import Kind, Stated, Talk
 from signet_sync.digest.turns import Message
 
@@ -129,16 +129,14 @@ def hindered(talk: Talk, found: list[Report]) -> Iterator[Stated]:
 def of_prose(talk: Talk, found: list[Report]) -> Iterator[Stated]:
     """Statements outside known sections: of the late reports, and choices of all that the assistant says."""
     late = frozenset(report.place for report in found if report.late)
-    for place, message in talk.assistants:
-        if place in late or not talk.cues.somewhere("choice", message.text):
-            continue
-        for sentence, line in talk.heard(place):
-            if (
-                len(stems(sentence)) > 1
-                and talk.cues.has("choice", sentence)
-                and kind_by_rules(Said(sentence, report=True), talk.cues) == "decision"
-            ):
-                yield Stated("decision", sentence, line, place, "choice")
+    left = _READ
+    for place, _ in reversed(talk.assistants):
+        for sentence, line in () if place in late or left < 0 else talk.heard(place)[:_SAID]:
+            if _SELF.match(sentence) or talk.cues.has("choice", sentence):
+                left -= 1
+                said = Said(sentence, report=True, form="early", late=left > 0, echoed=talk.echoed(sentence, place))
+                if kind_of(said, talk.cues) == "decision" and len(stems(sentence)) > 1:
+                    yield Stated("decision", sentence, line, place, "choice")
     left = _READ
     for report in found:
         if not report.late:
@@ -162,6 +160,12 @@ def of_prose(talk: Talk, found: list[Report]) -> Iterator[Stated]:
                 before = sentence
 
 
+_SAID = 20  # sentences of a message on the way
+# On the way the assistant says what it does: choices are among it.
+_SELF = re.compile(
+    r"(?:so )?(?:i|i['’]m|i['’]ve|i['’]d|we|ich|wir|je|j['’]\w+|on|lo|la|he|eu|ho|uso|я|мы)\b(?![.,])|我|我们",
+    re.IGNORECASE,
+)
 # "I have not started on either": of what, only the sentence before says.
 _OF_THOSE = re.compile(
     r"^(?:I|we|We|[Ii]ch|[Ww]ir)\b.{0,80}\b(?:either|neither|both|them|those|it|that|this|one)[.!]?$"

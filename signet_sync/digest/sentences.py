@@ -18,7 +18,7 @@ _LOG_LINE = re.compile(
 _END = re.compile(r"(?<=[.!?…])[\"'”’»)]*\s+(?=\S)|(?<=[。！？])\s*(?=\S)")
 _FORM = 8  # characters of the longest short form
 _SHORT_FORMS = re.compile(
-    r"(?:\b(?:e\.g|i\.e|z\.B|d\.h|bzw|ca|vs|etc|approx|no|nr|p\.ex|ej|resp|incl|inkl|dr|mr|ms|st|usw|u\.a"
+    r"(?:(?<!\d )\b(?:e\.g|i\.e|z\.B|d\.h|bzw|ca|vs|etc|approx|no|nr|p\.ex|ej|resp|incl|inkl|dr|mr|ms|st|usw|u\.a"
     r"|т\.е|т\.д)\.|\b\w\.|^\d+\.)$",
     re.IGNORECASE,
 )

@@ -26,9 +26,11 @@ def outcome(transcript: str) -> Outcome:
     prose = list(of_prose(talk, found))
     stated = [*of_sections(talk, found), *of_person(talk, best)]
     stated = standing(talk, [*stated, *(item for item in prose if item.kind not in ("next", "blocker"))])
-    if not any(item.kind == "blocker" for item in stated):
-        blocking = [*hindered(talk, found), *(item for item in prose if item.kind == "blocker")]
-        stated += standing(talk, blocking)[:1]
+    if not any(item.kind == "blocker" and item.source == "section" for item in stated):
+        reported = standing(talk, [item for item in prose if item.kind == "blocker"])
+        if reported or not any(item.kind == "blocker" for item in stated):
+            reported = reported or standing(talk, list(hindered(talk, found)))
+            stated = [*(item for item in stated if item.kind != "blocker"), *reported[:1]]
     if not any(item.kind == "next" and item.source == "section" for item in stated):
         stated += standing(talk, [item for item in prose if item.kind == "next"])
     stated = distinct(stated)

@@ -25,10 +25,12 @@ def standing(talk: Talk, stated: Sequence[Stated]) -> list[Stated]:
     lists = [item.order for item in left if _listed(item)]
     newest = max(lists, default=-1)
     later = _later(talk)
+    chosen = [item for item in left if item.kind in ("decision", "constraint") and item.source != "section"]
     return [
         item
         for item in left
         if not (_listed(item) and item.order < newest)
+        and not (item.kind == "next" and any(one.order > item.order and _shared(one.text, item.text) for one in chosen))
         and not (item.kind in ("next", "blocker") and _was_done(talk, item, later))
         and not (item.kind == "next" and _was_declined(talk, item, _place(item, left), later))
         and not (item.kind == "decision" and _was_replaced(item, left))
