@@ -15,19 +15,18 @@ from contextlib import ExitStack, contextmanager, suppress
 
 from signet_sync import whereabouts
 from signet_sync.contracts.places import MEMORY
+from signet_sync.durable import private_folder, publish, sync_folder
 from signet_sync.errors import AnotherAgent, WorkspaceError
 from signet_sync.whereabouts import SILENCE as SILENCE
 from signet_sync.whereabouts import StateFolder as StateFolder
 from signet_sync.whereabouts import base as base
 from signet_sync.whereabouts import boot_id as boot_id
 from signet_sync.whereabouts import locate as locate
-from signet_sync.whereabouts import private_folder as private_folder
 from signet_sync.whereabouts import process_alive as process_alive
 from signet_sync.whereabouts import process_birth as process_birth
 from signet_sync.whereabouts import read_heartbeat as read_heartbeat
 from signet_sync.whereabouts import read_json as read_json
 from signet_sync.whereabouts import silence as silence
-from signet_sync.whereabouts import sync_folder as sync_folder
 
 _RUN = "run.lock"
 _TEMPORARY = re.compile(r".+\.(\d{1,10})\.tmp(?:-journal|-wal|-shm)?", re.ASCII)
@@ -125,21 +124,7 @@ def write_json(path: str, value: object, *, durable: bool = False) -> None:
     with suppress(OSError), open(path, "rb") as handle:
         if handle.read() == data:
             return
-    temporary = f"{path}.{os.getpid()}.tmp"
-    handle_fd = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
-    try:
-        with open(handle_fd, "wb") as handle:
-            handle.write(data)
-            if durable:
-                handle.flush()
-                os.fsync(handle_fd)
-        os.replace(temporary, path)
-        if durable:
-            sync_folder(os.path.dirname(path))
-    except BaseException:
-        with suppress(OSError):
-            os.unlink(temporary)
-        raise
+    os.close(publish(path, data, durable=durable))
 
 
 def sweep(folder: StateFolder) -> None:

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from signet_sync import config, state, whereabouts
+from signet_sync import config, durable, state, whereabouts
 from signet_sync.config import Settings
 from signet_sync.errors import ConfigError
 
@@ -174,7 +174,7 @@ def keep(root, user):
     def kept():
         environ = {"SIGNET_CONFIG": str(user), "SIGNET_STATE": str(root.parent / "state")}
         place = whereabouts.locate(str(root), environ)
-        whereabouts.private_folder(place.path)
+        durable.private_folder(place.path)
         good = config.to_keep(str(root), whereabouts.read_json(place.settings) or {}, environ)
         state.write_json(place.settings, good, durable=True)
         return good

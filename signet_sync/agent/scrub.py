@@ -22,6 +22,7 @@ from signet_sync.contracts.redactions import redacts, without_secrets
 from signet_sync.contracts.sentences import flatten_cell
 from signet_sync.contracts.timestamps import parse_instant
 from signet_sync.contracts.tokens import token_of
+from signet_sync.durable import sync_folder
 from signet_sync.errors import WorkspaceError
 from signet_sync.harness.texts import UUID
 from signet_sync.index import artifacts, memories, redactions, slack, tombstones
@@ -116,7 +117,7 @@ def _drop_set_aside(database: str) -> None:
         if name.startswith(f"{base}.corrupt-"):
             with suppress(FileNotFoundError):
                 os.unlink(os.path.join(folder, name))
-                state.sync_folder(folder)
+                sync_folder(folder)
 
 
 def clean_kept_copies(workspace: Workspace, stones: Sequence[Tombstone]) -> None:

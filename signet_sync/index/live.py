@@ -279,14 +279,6 @@ def reset_read(database: Database, ending: Ending) -> None:
     )
 
 
-def drop_turns(database: Database, agent_id: str, session_key: str, session_id: str, turns: Iterable[int]) -> None:
-    """Forgets some turns of a session. Inside the caller's transaction."""
-    database.executemany(
-        f"delete from session_transcripts where {_MINE} and turn = ?",
-        [(agent_id, session_key, session_id, turn) for turn in turns],
-    )
-
-
 def forget(database: Database, agent_id: str, session_key: str, session_id: str) -> None:
     """Forgets the turns of a session whatever they are. Inside the caller's transaction."""
     database.execute(f"delete from session_transcripts where {_MINE}", (agent_id, session_key, session_id))

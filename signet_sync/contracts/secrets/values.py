@@ -83,7 +83,6 @@ class Proof(IntEnum):
     SECRET = auto()  # a name that can mean nothing else: `client_secret`, `api_key`, `access_token`
     TOKEN = auto()  # a word that has other meanings: `token`, `auth`, `secret`
     KEY = auto()  # `key`, which stands for anything
-    PROSE = auto()  # a sentence: words are words
 
 
 class Where(IntEnum):
