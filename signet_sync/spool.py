@@ -58,24 +58,6 @@ class Job:
     and `trouble` belong to `retry_later`; `place` and `mark` say which file this was read from, and which state of it.
     """
 
-    __slots__ = (
-        "agent_id",
-        "at",
-        "compaction",
-        "cwd",
-        "event",
-        "harness",
-        "mark",
-        "place",
-        "prompt",
-        "reason",
-        "retry_at",
-        "session_id",
-        "transcript_path",
-        "tries",
-        "trouble",
-    )
-
     def __init__(
         self,
         *,

@@ -343,7 +343,7 @@ def _token(text: str, start: int, end: int) -> Found | None:
         at += 1
     elif before == "%":
         at += 2
-    while text[at : at + 1] in _JOINTS:
+    while text[at : at + 1] in ("-", "_"):
         at += 1
     within = index.within
     heads = within.get(text[at : at + 3]) or within.get(text[at : at + 2])
@@ -365,9 +365,6 @@ def _token(text: str, start: int, end: int) -> Found | None:
                 text, place, [(head, form) for head, form in heads if text.startswith(head, place)], whole=False
             )
     return None
-
-
-_JOINTS = ("-", "_")
 
 
 def _after(text: str, start: int, end: int, before: str) -> Found | None:
