@@ -11,7 +11,7 @@ import socket
 import time
 import uuid
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 
 from signet_sync import whereabouts
 from signet_sync.contracts.places import MEMORY
@@ -248,41 +248,30 @@ def workspace_lock(folder: StateFolder, timeout: float = 60.0) -> Iterator[None]
         yield
 
 
-@contextmanager
-def exchange_lock(folder: StateFolder) -> Iterator[None]:
+def exchange_lock(folder: StateFolder) -> AbstractContextManager[None]:
     """Whoever moves the database aside. Raises `WorkspaceError` (`busy`) where that takes somebody a minute."""
-    with _held(folder.locks, "exchange.lock", 60.0, "another signet-sync command is exchanging the database"):
-        yield
+    return _held(folder.locks, "exchange.lock", 60.0, "another signet-sync command is exchanging the database")
 
 
-@contextmanager
-def intake_lock(folder: StateFolder) -> Iterator[None]:
+def intake_lock(folder: StateFolder) -> AbstractContextManager[None]:
     """Whoever works off the spool of a workspace. Raises `WorkspaceError` (`busy`) at once where somebody does."""
-    with _held(folder.locks, "intake.lock", 0.0, "another process takes in this workspace's transcripts"):
-        yield
+    return _held(folder.locks, "intake.lock", 0.0, "another process takes in this workspace's transcripts")
 
 
-@contextmanager
-def dream_lock(folder: StateFolder) -> Iterator[None]:
+def dream_lock(folder: StateFolder) -> AbstractContextManager[None]:
     """Whoever sweeps. Raises `WorkspaceError` (`busy`) at once where somebody does."""
-    with _held(folder.locks, "dream.lock", 0.0, "another process sweeps this workspace's memories"):
-        yield
+    return _held(folder.locks, "dream.lock", 0.0, "another process sweeps this workspace's memories")
 
 
-@contextmanager
-def history_lock(folder: StateFolder, timeout: float = 60.0) -> Iterator[None]:
+def history_lock(folder: StateFolder, timeout: float = 60.0) -> AbstractContextManager[None]:
     """Whoever writes the workspace's git history. Raises `WorkspaceError` (`busy`) after `timeout` seconds."""
-    with _held(folder.locks, "history.lock", timeout, "another signet-sync command is writing the history"):
-        yield
+    return _held(folder.locks, "history.lock", timeout, "another signet-sync command is writing the history")
 
 
-@contextmanager
-def session_lock(folder: StateFolder, token: str, timeout: float = 10.0) -> Iterator[None]:
+def session_lock(folder: StateFolder, token: str, timeout: float = 10.0) -> AbstractContextManager[None]:
     """One writer at a time for the manifests of a session (sessions share 1,024 locks by their tokens)."""
-    with _held(
-        folder.locks, f"session-{token[:2]}.lock", timeout, "another program is writing this session's manifest"
-    ):
-        yield
+    message = "another program is writing this session's manifest"
+    return _held(folder.locks, f"session-{token[:2]}.lock", timeout, message)
 
 
 @contextmanager

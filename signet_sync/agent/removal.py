@@ -276,20 +276,14 @@ def remove(
                 with suppress(OSError, WorkspaceError):
                     files.unlink(workspace.root, artifact)
         _drop_jobs(workspace, removal)
-    before: int = workspace.database.value(
-        "select count(*) from memory_artifacts where agent_id = ? and session_token = ?",
-        (removal.agent_id, removal.session_token),
-    )
+    before = _count(workspace.database, removal)
     with state.workspace_lock(workspace.state):
         reconcile.run_locked(workspace, reconcile.Request(now_us=now_us))
         try:
             scrub.clean_of_words(workspace, needles)  # what was kept of a page only now
         except (OSError, WorkspaceError) as error:
             workspace.events.append(f"a kept copy of a page may still hold words of what was removed: {error}")
-    after: int = workspace.database.value(
-        "select count(*) from memory_artifacts where agent_id = ? and session_token = ?",
-        (removal.agent_id, removal.session_token),
-    )
+    after = _count(workspace.database, removal)
     pending = tuple(artifact for artifact in removal.paths if files.look(workspace.root, artifact) is not None)
     purged = None if begun is None else purge.finish(workspace, begun, note)
     held = _holder(workspace, removal)
@@ -305,6 +299,12 @@ def remove(
         purged,
         quoted_in=quoted_in,
     )
+
+
+def _count(database: Database, removal: Removal) -> int:
+    scope = removal.agent_id, removal.session_token
+    number: int = database.value(f"select count(*) from memory_artifacts where {_MINE}", scope)
+    return number
 
 
 def _holder(workspace: Workspace, removal: Removal) -> Callable[[], str]:

@@ -18,6 +18,7 @@ Decisions that a reader of the output may ask about:
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterator
 
 from signet_sync.contracts.bodies import normalize, well_formed
@@ -126,8 +127,7 @@ def sanitize_line_counted(text: str) -> tuple[str, dict[str, int]]:
     line = text.replace("\n", " ").replace("\t", " ").strip(" ")
     if line != text:
         line, more = redact(line)
-        for name, count in more.items():
-            counts[name] = counts.get(name, 0) + count
+        counts = Counter(counts) + Counter(more)
     return line, counts
 
 

@@ -52,7 +52,7 @@ class Page:
             at = find(literal, at + step)
 
     def matches(self, pattern: re.Pattern[str], *literals: str) -> Iterator[re.Match[str]]:
-        """Where a pattern (of lower case) that holds one of the literals matches; a short text is asked for them first."""
+        """Where a pattern of lower case matches; in a short text only where one of the literals is, too."""
         if self.is_short:
             for literal in literals:
                 if literal in self.low:
