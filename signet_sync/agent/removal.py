@@ -77,7 +77,8 @@ class Removed:
 Mend = Callable[[str, bytes], bytes]
 
 
-def _as_it_is(path: str, raw: bytes) -> bytes:
+def as_it_is(path: str, raw: bytes) -> bytes:
+    """Mends nothing."""
     return raw
 
 
@@ -247,7 +248,7 @@ def remove(
     *,
     purge_history: bool = False,
     quoted_in: tuple[str, ...] = (),
-    mend: Mend = _as_it_is,
+    mend: Mend = as_it_is,
 ) -> Removed:
     """Removes for good. A crash after the tombstone file is durable is finished by the next pass, whoever makes it.
 
@@ -384,7 +385,7 @@ def preview(workspace: Workspace, removal: Removal, now_us: int) -> Begun | purg
     return purge.preview(workspace, judged, _holder(workspace, removal))
 
 
-def _verdicts(workspace: Workspace, removal: Removal, needles: set[bytes], mend: Mend = _as_it_is) -> purge.Verdicts:
+def _verdicts(workspace: Workspace, removal: Removal, needles: set[bytes], mend: Mend = as_it_is) -> purge.Verdicts:
     """What becomes of the history: taken while the rows are there that know what the sessions said."""
     agent_id, token, ids = removal.agent_id, removal.session_token, sorted(ref.session_id for ref in removal.sessions)
     scopes = [(agent_id, token, tuple(ids))]

@@ -18,7 +18,7 @@ from signet_sync.agent.workspace import Workspace, back_up
 from signet_sync.contracts.names import artifact_name, ignored_code
 from signet_sync.contracts.observed import Found
 from signet_sync.contracts.places import DEFAULT_AGENT, KEPT_COPY, MEMORY, TEMPORARY
-from signet_sync.contracts.redactions import redacts, without_secrets
+from signet_sync.contracts.redactions import cleaned, redacts
 from signet_sync.contracts.sentences import flatten_cell
 from signet_sync.contracts.timestamps import parse_instant
 from signet_sync.contracts.tokens import token_of
@@ -146,10 +146,7 @@ def redact_copies(workspace: Workspace) -> None:
         original = _ARTIFACT.match(path.rpartition("/")[2])
         seal = artifacts.seal_of(workspace.database, f"{MEMORY}/{original[0]}.md") if original else None
         sealed = unpack(seal) if seal is not None else None
-        if sealed is not None and redacts(found.raw, sealed):
-            clean = sealed
-        else:
-            clean = without_secrets(found.raw.decode("utf-8", "surrogateescape")).encode("utf-8", "surrogateescape")
+        clean = sealed if sealed is not None and redacts(found.raw, sealed) else cleaned(found.raw)
         if clean != found.raw and files.replace(workspace.root, path, clean, found.raw).displaced is not None:
             raise WorkspaceError("somebody saved it meanwhile", path=path, hint="it is tried again by itself")
 
