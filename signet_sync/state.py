@@ -72,6 +72,7 @@ def _adopt(where: str, real: str, write_id: Callable[[str, str | None], None]) -
         # What was gathered under the real path (an `--index-only` run) moves along.
         with suppress(OSError):
             os.rename(keyed.path, folder.path)
+            sync_folder(where)
     return folder
 
 

@@ -16,7 +16,7 @@ from signet_sync import state
 from signet_sync.agent import purge, reconcile, removal
 from signet_sync.agent.workspace import Workspace
 from signet_sync.contracts.frontmatter import FrontmatterProblem, parse
-from signet_sync.contracts.names import IMMUTABLE_KINDS, artifact_name
+from signet_sync.contracts.names import IMMUTABLE_KINDS, artifact_name, is_artifact_path
 from signet_sync.contracts.observed import Found, Signature
 from signet_sync.contracts.places import MEMORY, page_agent
 from signet_sync.contracts.records import FieldProblem, manifest_fields
@@ -101,7 +101,7 @@ def selected(workspace: Workspace, agent_id: str, name: str | None) -> list[str]
             )
         return [path]
     found = {path for plan in removal.plan(workspace, agent_id, name) for path in plan.paths}
-    return sorted(path for path in found if artifact_name(path.rpartition("/")[2]) is not None)
+    return sorted(filter(is_artifact_path, found))
 
 
 def preview(workspace: Workspace, paths: Sequence[str], *, purge_history: bool = False) -> Redacted:

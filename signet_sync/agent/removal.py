@@ -13,7 +13,7 @@ from signet_sync.agent import live as live_turns
 from signet_sync.agent.workspace import Workspace
 from signet_sync.contracts.artifacts import Tombstone, validate_tombstone
 from signet_sync.contracts.frontmatter import FrontmatterProblem, parse
-from signet_sync.contracts.names import artifact_name, carried_token
+from signet_sync.contracts.names import artifact_name, carried_token, is_artifact_path
 from signet_sync.contracts.observed import Found
 from signet_sync.contracts.places import MEMORY, TOMBSTONES, display, head_page
 from signet_sync.contracts.records import TOMBSTONE_VERSION
@@ -272,7 +272,7 @@ def remove(
         with workspace.database.transaction(durable=True):
             tombstones.mirror(workspace.database, [stone])
         for artifact in removal.paths:
-            if artifact_name(artifact.rpartition("/")[2]) is not None:
+            if is_artifact_path(artifact):
                 # What cannot be deleted now is tried again by every pass; its content leaves the index all the same.
                 with suppress(OSError, WorkspaceError):
                     files.unlink(workspace.root, artifact)
@@ -440,7 +440,7 @@ def _tombstone(workspace: Workspace, removal: Removal, reason: str, now_us: int)
             "session_token": removal.session_token,
             "removed_at": iso(now_us),
             "reason": sanitize_line(reason),
-            "removed_paths": [p for p in paths if artifact_name(p.rpartition("/")[2]) is not None],
+            "removed_paths": [path for path in paths if is_artifact_path(path)],
             "tombstone_version": str(TOMBSTONE_VERSION),
             "session_ids": ids,
         }
