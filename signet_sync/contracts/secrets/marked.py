@@ -419,30 +419,28 @@ _PGPASS = Rule(
     "pgpass", re.compile(r"(?:[56]432|\*):[\w.$*-]{1,63}:[\w.$*@-]{1,63}:(?P<secret>[^\s:\"']{4,200})"), _option
 )
 
-# What leads where: a literal without which there is none, a pattern, and for each of its groups how far before its
+# What leads where: literals of which one stands in the text, a pattern, and for each of its groups how far before its
 # anchor the rules begin.
-_RULES: tuple[tuple[str, re.Pattern[str], dict[str, tuple[int, tuple[Rule, ...]]]], ...] = (
+_RULES: tuple[tuple[tuple[str, ...], re.Pattern[str], dict[str, tuple[int, tuple[Rule, ...]]]], ...] = (
     (
-        ":",
+        ("://", "432:", "*:", "mask::"),
         re.compile(r":(?:(?P<url>//)|(?P<pgpass>(?<=[56]432:))|(?P<any>(?<!\*\*:)(?<=\*:))|(?P<mask>:add-mask::))"),
         {"url": (0, _URLS), "pgpass": (4, (_PGPASS,)), "any": (1, (_PGPASS,)), "mask": (0, (_MASKED,))},
     ),
-    ("~", re.compile(r"~(?P<azure>(?<=q~))"), {"azure": (5, (_CLIENT_SECRET,))}),
-    ("sig=", re.compile(r"=(?P<sas>(?<=sig=)(?=[a-z0-9%+/_-]{24}))"), {"sas": (3, (_AZURE_SAS,))}),
-    ("bearer ", re.compile(r"bearer(?P<bearer>[ \t])"), {"bearer": (0, (_BEARER,))}),
-    ("identified ", re.compile(r"f(?P<sql>(?<=identif)ied[ \t])"), {"sql": (6, (_IDENTIFIED,))}),
+    (("~",), re.compile(r"~(?P<azure>(?<=q~))"), {"azure": (5, (_CLIENT_SECRET,))}),
+    (("sig=",), re.compile(r"=(?P<sas>(?<=sig=)(?=[a-z0-9%+/_-]{24}))"), {"sas": (3, (_AZURE_SAS,))}),
+    (("bearer ",), re.compile(r"bearer(?P<bearer>[ \t])"), {"bearer": (0, (_BEARER,))}),
+    (("identified ",), re.compile(r"f(?P<sql>(?<=identif)ied[ \t])"), {"sql": (6, (_IDENTIFIED,))}),
     (
-        "g",
+        ("login", "config ", "zugangsdaten"),
         re.compile(
             r"g(?:(?P<login>in[ \t(:](?<=login.))|(?P<config>[ ](?<=config[ ]))|(?P<pair>angsdaten(?<=zugangsdaten)[ :]))"
         ),
         {"login": (2, (_NETRC, _PAIR, _QUOTED_PAIR, _LOGIN_TO)), "config": (5, (_PLACED,)), "pair": (2, (_PAIR,))},
     ),
-    ("-u", re.compile(r"-u(?:ser)?(?P<listed>(?=[\"'],))"), {"listed": (0, (_LISTED_USER,))}),
-    ("##vso[", re.compile(r"##vso(?P<variable>\[)"), {"variable": (0, (_VARIABLE,))}),
+    (("-u",), re.compile(r"-u(?:ser)?(?P<listed>(?=[\"'],))"), {"listed": (0, (_LISTED_USER,))}),
+    (("##vso[",), re.compile(r"##vso(?P<variable>\[)"), {"variable": (0, (_VARIABLE,))}),
 )
-# Of a letter that stands everywhere: what is looked for in a short text.
-_FIRST = {":": ("://", "432:", "*:", "mask::"), "g": ("login", "config ", "zugangsdaten")}
 _BY_WORD = {"authorization": _AUTHORIZATION, "cookie": _COOKIE, "securestring": _SECURE_STRING}
 _LOGIN_RULES = (_PAIR, _QUOTED_PAIR)
 _BLOCK_MARK = re.compile(r"-----begin")
@@ -452,7 +450,7 @@ _LETTERS = frozenset("puawkbs-")
 def find_blocks(page: Page) -> Iterator[Found]:
     """Blocks of private keys, which may hold what looks like other secrets."""
     done = 0
-    for mark in page.matches(_BLOCK_MARK, "-----begin"):
+    for mark in page.matches(_BLOCK_MARK, ("-----begin",)):
         if mark.start() >= done and (found := _tried(page.text, mark.start(), (_BLOCK,))):
             done = found.end
             yield found
@@ -475,9 +473,9 @@ def find(page: Page) -> Iterator[Found]:
             found = _tried(text, place, (_BY_WORD[word],))
         if found:
             yield found
-    for literal, pattern, groups in _RULES:
+    for literals, pattern, groups in _RULES:
         done = 0
-        for mark in page.matches(pattern, *_FIRST.get(literal, (literal,))):
+        for mark in page.matches(pattern, literals):
             # What a rule read and took is not read again.
             if mark.start() >= done:
                 back, rules = groups[mark.lastgroup or ""]

@@ -44,9 +44,9 @@ _ENDS = _TAIL + _LEADS
 # Headers and calls that `marked` looks at are met on the way.
 # Each pattern opens with a letter that is rare, for `re` leaps from one to the next; what stands before it is looked at
 # then. `start` says how far before that the name's word begins.
-_STEMS: tuple[tuple[str, re.Pattern[str], dict[str | None, tuple[str, int]]], ...] = (
+_STEMS: tuple[tuple[tuple[str, ...], re.Pattern[str], dict[str | None, tuple[str, int]]], ...] = (
     (
-        "pass",
+        ("pass",),
         re.compile(
             r"pass(?P<commands>(?<=requirepass)[ ]|(?:phrase)(?<=wpa_passphrase)[ ]|wd(?<=htpasswd)[ ])|pass(?P<sure>w(?:or[dt]|d)|[ ]?phrase|code|wd)?(?:e(?<=mot de passe))?"
             + _ENDS
@@ -54,12 +54,12 @@ _STEMS: tuple[tuple[str, re.Pattern[str], dict[str | None, tuple[str, int]]], ..
         {"sure": ("pass", 0), None: ("pass", 0)},
     ),
     (
-        "pw",
+        ("pw",),
         re.compile(r"pw(?:(?P<commands>(?<=rootpw)[ ])|(?P<sure>d|(?<![a-z]pw))" + _ENDS + r")"),
         {"sure": ("pwd", 0)},
     ),
     (
-        "k",
+        ("key", "token", "kennwort", "cookie"),
         re.compile(
             r"k(?:(?P<token>en(?<=token))|(?P<key>ey(?:(?<=[a-z0-9_. -]key)|(?=(?:[^\w\n]{1,16}|[^\n]{1,24}?[\"'=> ])[a-z0-9+/=_-]{20})))|(?P<sure>ennwort))"
             + _ENDS
@@ -68,7 +68,7 @@ _STEMS: tuple[tuple[str, re.Pattern[str], dict[str | None, tuple[str, int]]], ..
         {"token": ("token", 2), "key": ("key", 0), "sure": ("pwd", 0)},
     ),
     (
-        "c",
+        ("secret", "cred", "contrase", "securestring", "connection(", "codecov "),
         re.compile(
             r"c(?:(?P<secret>ret(?<=secret)(?:[_. -]?(?:access[_. -]?)?key(?:[_. -]?base)?)?)"
             r"|(?P<cred>red(?:ential)?s?)|(?P<sure>ontrase(?:n|\xf1|\xd1)a))"
@@ -79,7 +79,7 @@ _STEMS: tuple[tuple[str, re.Pattern[str], dict[str | None, tuple[str, int]]], ..
         {"secret": ("secret", 2), "cred": ("cred", 0), "sure": ("pwd", 0)},
     ),
     (
-        "auth",
+        ("auth",),
         re.compile(
             r"auth(?P<authorization>orization(?<![a-z]authorization))(?!\w)"
             r"|auth(?P<logins>(?:entication)?[\"']?(?:[ ]?[=:][ ]?)?[(\[][ ]{0,4}[\"'\\])"
@@ -89,11 +89,6 @@ _STEMS: tuple[tuple[str, re.Pattern[str], dict[str | None, tuple[str, int]]], ..
         {None: ("auth", 0)},
     ),
 )
-# In a short text the letter of a stem says little: one of these must stand in it.
-_FIRST = {
-    "k": ("key", "token", "kennwort", "cookie"),
-    "c": ("secret", "cred", "contrase", "securestring", "connection(", "codecov "),
-}
 _WORD = "abcdefghijklmnopqrstuvwxyz0123456789"
 _NAME = _WORD + "_.-$"
 _JOINTS = "_-. "
@@ -162,8 +157,8 @@ def _words(page: Page) -> Words:
     low = page.low
     for pattern in _USED_AS:
         found.uses.extend(match.start() for match in pattern.finditer(low) if _is_used(low, match.start()))
-    for literal, pattern, stems in _STEMS:
-        for match in page.matches(pattern, *_FIRST.get(literal, (literal,))):
+    for literals, pattern, stems in _STEMS:
+        for match in page.matches(pattern, literals):
             group = match.lastgroup
             if group is not None and group in _MARKS:
                 found.marks.append((group, match.start() - _MARKS[group]))

@@ -51,7 +51,7 @@ class Page:
             yield at
             at = find(literal, at + step)
 
-    def matches(self, pattern: re.Pattern[str], *literals: str) -> Iterator[re.Match[str]]:
+    def matches(self, pattern: re.Pattern[str], literals: tuple[str, ...]) -> Iterator[re.Match[str]]:
         """Where a pattern of lower case matches; in a short text only where one of the literals is, too."""
         if self.is_short:
             for literal in literals:
