@@ -16,13 +16,12 @@ from contextlib import contextmanager, suppress
 from hashlib import sha256
 from typing import Any, NamedTuple
 
-from signet_sync.whereabouts import private_folder, sync_folder
+from signet_sync.durable import private_folder, publish, sync_folder, unlink, write_all
 
 VERSION = 1
 _NAME = re.compile(r"[0-9a-f]{32}\.jsonl", re.ASCII)
 _ASIDE = ".damaged"
 _OPEN = os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
-_CREATE = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 class Identity(NamedTuple):
@@ -175,7 +174,7 @@ class Buffer:
             self._replace(turns)
             return
         os.lseek(self._descriptor, self._whole(), os.SEEK_SET)
-        _write(self._descriptor, _line(turns))
+        write_all(self._descriptor, _line(turns))
         os.fsync(self._descriptor)
 
     def keep(self, turns: Sequence[BufferedTurn]) -> None:
@@ -183,8 +182,7 @@ class Buffer:
         if turns:
             self._replace(turns)
         elif self._descriptor is not None:
-            with suppress(FileNotFoundError):
-                os.unlink(self.path)
+            unlink(self.path)
             sync_folder(self.folder)
             self.release()
 
@@ -218,22 +216,9 @@ class Buffer:
     def _replace(self, turns: Sequence[BufferedTurn]) -> None:
         """Publishes a whole file of these turns in place of what stands there, and holds that one."""
         private_folder(self.folder)
-        temporary = f"{self.path}.{os.getpid()}.tmp"
-        with suppress(FileNotFoundError):
-            os.unlink(temporary)
-        descriptor = os.open(temporary, _CREATE, 0o600)
-        try:
-            head = {"v": VERSION, **self.identity._asdict()}
-            # Whole or not there at all: a line each, so that one damaged line is one damaged turn.
-            _write(descriptor, _json(head) + b"".join(_line([turn]) for turn in turns))
-            os.fsync(descriptor)
-            os.replace(temporary, self.path)
-            sync_folder(self.folder)
-        except BaseException:
-            os.close(descriptor)
-            with suppress(OSError):
-                os.unlink(temporary)
-            raise
+        head = {"v": VERSION, **self.identity._asdict()}
+        # Whole or not there at all: a line each, so that one damaged line is one damaged turn.
+        descriptor = publish(self.path, _json(head) + b"".join(_line([turn]) for turn in turns))
         self.release()
         self._descriptor = descriptor
 
@@ -244,12 +229,6 @@ def _line(turns: Sequence[BufferedTurn]) -> bytes:
 
 def _json(document: Mapping[str, object]) -> bytes:
     return json.dumps(document, ensure_ascii=False).encode("utf-8", "backslashreplace") + b"\n"
-
-
-def _write(descriptor: int, data: bytes) -> None:
-    left = memoryview(data)
-    while left:
-        left = left[os.write(descriptor, left) :]
 
 
 @contextmanager
@@ -285,8 +264,8 @@ def drop(folder: str, unwanted: Callable[[Identity], bool]) -> int:
     dropped = 0
     for name in [*names(folder), *put_aside(folder)]:
         kept = read(folder, name)
-        if (unwanted(kept.identity) if kept is not None else _is_nobodys(folder, name)) and _unlink(folder, name):
-            dropped += 1
+        if unwanted(kept.identity) if kept is not None else _is_nobodys(folder, name):
+            dropped += unlink(os.path.join(folder, name))
     if dropped:
         sync_folder(folder)
     return dropped
@@ -294,16 +273,8 @@ def drop(folder: str, unwanted: Callable[[Identity], bool]) -> int:
 
 def remove(folder: str, names: Sequence[str]) -> None:
     """Deletes the files of these names. Raises `OSError`."""
-    if [name for name in names if _unlink(folder, name)]:
+    if [name for name in names if unlink(os.path.join(folder, name))]:
         sync_folder(folder)
-
-
-def _unlink(folder: str, name: str) -> bool:
-    try:
-        os.unlink(os.path.join(folder, name))
-    except FileNotFoundError:
-        return False
-    return True
 
 
 def _is_nobodys(folder: str, name: str) -> bool:

@@ -42,77 +42,128 @@ _SHOWN = 200
 Path = str
 
 
-def _setting(default: Any, key: str, doc: str, *, workspace: bool = True) -> Any:
-    metadata = {"key": key, "doc": doc, "workspace": workspace}
+# The names under which OpenAI-compatible servers are known, each with where it listens and the usual name of its key.
+# Source: the servers' own documentation; `openai-compatible` is any other one.
+SERVERS: Mapping[str, tuple[str, str]] = {
+    "openai-compatible": ("", ""),
+    "ollama": ("http://127.0.0.1:11434/v1", ""),
+    "lm-studio": ("http://127.0.0.1:1234/v1", ""),
+    "llama-cpp": ("http://127.0.0.1:8080/v1", ""),
+    "vllm": ("http://127.0.0.1:8000/v1", ""),
+    "openrouter": ("https://openrouter.ai/api/v1", "OPENROUTER_API_KEY"),
+    "openai": ("https://api.openai.com/v1", "OPENAI_API_KEY"),
+}
+PROVIDERS = ("", "none", *SERVERS, "command")
+
+
+def _setting(
+    default: Any,
+    key: str,
+    doc: str,
+    limits: tuple[float, float] | None = None,
+    *,
+    choices: tuple[str, ...] = (),
+    workspace: bool = True,
+) -> Any:
+    metadata = {"default": default, "key": key, "doc": doc, "workspace": workspace}
+    metadata |= {"limits": limits, "choices": choices}
     if isinstance(default, tuple):
-        return field(default_factory=lambda: default, metadata=metadata | {"default": default})
-    return field(default=default, metadata=metadata | {"default": default})
+        return field(default_factory=lambda: default, metadata=metadata)
+    return field(default=default, metadata=metadata)
 
 
-def _of_provider(default: Any, key: str, doc: str) -> Any:
+def _of_provider(*given: Any, **more: Any) -> Any:
     """A setting that runs a program or sends text somewhere: never a workspace's to make."""
-    return _setting(default, key, doc, workspace=False)
+    return _setting(*given, workspace=False, **more)
+
+
+def _half_life(default: float, key: str, what: str) -> Any:
+    doc = f"Days after which {what} counts half as much, unless it is pinned."
+    return _setting(default, key, doc, (0.0, 36500.0))
+
+
+def _weight(default: float, key: str, why: str) -> Any:
+    return _setting(default, key, f"What it counts for a memory's score {why}", (0.0, 1.0))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """Every setting with its default; `metadata` holds the TOML key, its meaning and whether a workspace may set it.
+    """Every setting with its default; `metadata` holds TOML key, meaning, limits and whether a workspace may set it.
 
     Times are seconds, sizes bytes, budgets tokens (see `projection.budget`), shares fractions of one.
     """
 
     debounce: float = _setting(
-        0.2, "watch.debounce", "Quiet time after the last change before a pass starts, in seconds."
+        0.2, "watch.debounce", "Quiet time after the last change before a pass starts, in seconds.", (0.0, 60.0)
     )
     longest_wait: float = _setting(
         2.0,
         "watch.longest_wait",
         "Longest time that changes may be gathered while they keep coming, in seconds.",
+        (0.0, 600.0),
     )
     watch_mode: str = _setting(
         "auto",
         "watch.mode",
         "`auto` (the system's events, polling when they are exhausted), `polling` or `off`.",
+        choices=("auto", "polling", "off"),
     )
-    poll_interval: float = _setting(2.0, "watch.poll_interval", "Time between two looks when polling, in seconds.")
+    poll_interval: float = _setting(
+        2.0, "watch.poll_interval", "Time between two looks when polling, in seconds.", (0.1, 3600.0)
+    )
     sweep_interval: float = _setting(
-        3.0, "watch.sweep_interval", "Least time between two sweeps of names after changes, in seconds."
+        3.0, "watch.sweep_interval", "Least time between two sweeps of names after changes, in seconds.", (0.0, 3600.0)
     )
-    interval: float = _setting(300.0, "reconcile.interval", "Time between two full passes of `run`, in seconds.")
-    jitter: float = _setting(0.1, "reconcile.jitter", "Part of the interval by which each one is varied at random.")
+    interval: float = _setting(
+        300.0, "reconcile.interval", "Time between two full passes of `run`, in seconds.", (1.0, 7 * 86400.0)
+    )
+    jitter: float = _setting(
+        0.1, "reconcile.jitter", "Part of the interval by which each one is varied at random.", (0.0, 1.0)
+    )
     reread_days: float = _setting(
         1.0,
         "reconcile.reread_days",
         "Every file's content is read again about once in this many days; 0 never.",
+        (0.0, 3650.0),
     )
     max_file_bytes: int = _setting(
         64 * 1024 * 1024,
         "reconcile.max_file_bytes",
         "A larger file is `too-large` and never read, in bytes.",
+        (1024, 4 * 1024**3),
         workspace=False,
     )
     cliff_fraction: float = _setting(
         0.5,
         "reconcile.cliff_fraction",
         "A pass that would drop more than this part of the indexed files halts.",
+        (0.0, 1.0),
     )
     cliff_minimum: int = _setting(
         20,
         "reconcile.cliff_minimum",
         "A pass that would drop fewer files than this never halts for their part.",
+        (1, 10**9),
     )
     settle_seconds: float = _setting(
         2.0,
         "reconcile.settle_seconds",
         "A file younger than this is looked at once more before `run` calls it invalid, changed or gone, in seconds.",
+        (0.0, 600.0),
     )
     budget_tokens: int = _setting(
-        5000, "projection.budget_tokens", "Size of the generated part of MEMORY.md, in tokens."
+        5000, "projection.budget_tokens", "Size of the generated part of MEMORY.md, in tokens.", (500, 1_000_000)
     )
-    share_head: float = _setting(0.40, "projection.share_head", "Part of the budget for the head sections.")
-    share_ledger: float = _setting(0.45, "projection.share_ledger", "Part of the budget for the session ledger.")
-    share_index: float = _setting(0.15, "projection.share_index", "Part of the budget for the temporal index.")
-    window_days: int = _setting(30, "projection.window_days", "Days of sessions that the ledger of MEMORY.md shows.")
+    share_head: float = _setting(0.40, "projection.share_head", "Part of the budget for the head sections.", (0.0, 1.0))
+    share_ledger: float = _setting(
+        0.45, "projection.share_ledger", "Part of the budget for the session ledger.", (0.0, 1.0)
+    )
+    share_index: float = _setting(
+        0.15, "projection.share_index", "Part of the budget for the temporal index.", (0.0, 1.0)
+    )
+    window_days: int = _setting(
+        30, "projection.window_days", "Days of sessions that the ledger of MEMORY.md shows.", (1, 3650)
+    )
     takeover: bool = _setting(
         False,
         "projection.takeover",
@@ -122,98 +173,75 @@ class Settings:
         30.0,
         "projection.lease_seconds",
         "After this long the lease of a page counts as abandoned, in seconds.",
+        (1.0, 3600.0),
     )
     noise_projects: tuple[str, ...] = _setting(
         (), "noise.projects", "More project prefixes whose sessions are indexed but not shown on pages."
     )
     noise_sessions: tuple[str, ...] = _setting(
-        (),
-        "noise.sessions",
-        "More prefixes of session ids and keys, without a project, that are not shown on pages.",
+        (), "noise.sessions", "More prefixes of session ids and keys, without a project, that are not shown on pages."
     )
-    score_half_life_thread: float = _setting(
-        14.0, "score.half_life_thread", "Days after which a thread counts half as much, unless it is pinned."
-    )
-    score_half_life_next: float = _setting(
-        14.0, "score.half_life_next", "Days after which a next step counts half as much, unless it is pinned."
-    )
-    score_half_life_blocker: float = _setting(
-        14.0, "score.half_life_blocker", "Days after which a blocker counts half as much, unless it is pinned."
-    )
-    score_half_life_question: float = _setting(
-        21.0, "score.half_life_question", "Days after which an open question counts half as much, unless it is pinned."
-    )
-    score_half_life_note: float = _setting(
-        45.0, "score.half_life_note", "Days after which a technical note counts half as much, unless it is pinned."
-    )
-    score_half_life_decision: float = _setting(
-        90.0, "score.half_life_decision", "Days after which a decision counts half as much, unless it is pinned."
-    )
-    score_half_life_constraint: float = _setting(
-        180.0, "score.half_life_constraint", "Days after which a constraint counts half as much, unless it is pinned."
-    )
-    score_half_life_preference: float = _setting(
-        365.0, "score.half_life_preference", "Days after which a preference counts half as much, unless it is pinned."
-    )
-    score_half_life_person: float = _setting(
-        180.0,
-        "score.half_life_person",
-        "Days after which what is known of a person counts half as much, unless it is pinned.",
-    )
-    score_half_life_node: float = _setting(
-        30.0,
-        "score.half_life_node",
-        "Days after which a summary, compaction or condensation counts half as much, unless it is pinned.",
-    )
+    score_half_life_thread: float = _half_life(14.0, "score.half_life_thread", "a thread")
+    score_half_life_next: float = _half_life(14.0, "score.half_life_next", "a next step")
+    score_half_life_blocker: float = _half_life(14.0, "score.half_life_blocker", "a blocker")
+    score_half_life_question: float = _half_life(21.0, "score.half_life_question", "an open question")
+    score_half_life_note: float = _half_life(45.0, "score.half_life_note", "a technical note")
+    score_half_life_decision: float = _half_life(90.0, "score.half_life_decision", "a decision")
+    score_half_life_constraint: float = _half_life(180.0, "score.half_life_constraint", "a constraint")
+    score_half_life_preference: float = _half_life(365.0, "score.half_life_preference", "a preference")
+    score_half_life_person: float = _half_life(180.0, "score.half_life_person", "what is known of a person")
+    score_half_life_node: float = _half_life(30.0, "score.half_life_node", "a summary, compaction or condensation")
     recall_half_life_days: float = _setting(
-        7.0, "recall.half_life_days", "Days after which the last hit of a memory counts half as recent; 0 at once."
+        7.0,
+        "recall.half_life_days",
+        "Days after which the last hit of a memory counts half as recent; 0 at once.",
+        (0.0, 36500.0),
     )
     recall_window_days: float = _setting(
-        0.0, "recall.window_days", "Hits of the last so many days count for signals; 0 all that are kept."
+        0.0,
+        "recall.window_days",
+        "Hits of the last so many days count for signals; 0 all that are kept.",
+        (0.0, 36500.0),
     )
     recall_retention_days: float = _setting(
-        365.0, "recall.retention_days", "Hits of recall are kept for so many days; 0 for ever.", workspace=False
+        365.0,
+        "recall.retention_days",
+        "Hits of recall are kept for so many days; 0 for ever.",
+        (0.0, 36500.0),
+        workspace=False,
     )
     dream_enabled: bool = _setting(True, "dream.enabled", "`false`: `run` makes no sweeps; `dream` still does.")
     dream_interval: float = _setting(
-        86_400.0, "dream.interval", "Time between two sweeps of an agent by `run`, in seconds."
+        86_400.0, "dream.interval", "Time between two sweeps of an agent by `run`, in seconds.", (60.0, 366 * 86400.0)
     )
-    dream_min_score: float = _setting(0.35, "dream.min_score", "Least score of a memory that is promoted.")
+    dream_min_score: float = _setting(
+        0.35, "dream.min_score", "Least score of a memory that is promoted.", (0.0, 100.0)
+    )
     dream_min_recall_count: int = _setting(
-        3, "dream.min_recall_count", "Least number of hits of a memory that is promoted."
+        3, "dream.min_recall_count", "Least number of hits of a memory that is promoted.", (1, 10**6)
     )
     dream_min_queries: int = _setting(
-        2, "dream.min_queries", "Least number of distinct queries that found a memory that is promoted."
+        2, "dream.min_queries", "Least number of distinct queries that found a memory that is promoted.", (1, 10**6)
     )
     dream_min_unique_days: int = _setting(
-        1, "dream.min_unique_days", "Least number of UTC days on which a memory that is promoted was found."
+        1, "dream.min_unique_days", "Least number of UTC days on which a memory that is promoted was found.", (1, 36500)
     )
-    dream_max_promotions: int = _setting(20, "dream.max_promotions", "Most memories that one sweep promotes.")
-    dream_weight_frequency: float = _setting(
-        0.24, "dream.weight_frequency", "What it counts for a memory's score how often it was found."
+    dream_max_promotions: int = _setting(
+        20, "dream.max_promotions", "Most memories that one sweep promotes.", (0, 10_000)
     )
-    dream_weight_relevance: float = _setting(
-        0.30, "dream.weight_relevance", "What it counts for a memory's score how far up it was found."
-    )
-    dream_weight_recency: float = _setting(
-        0.15, "dream.weight_recency", "What it counts for a memory's score how long ago it was found last."
-    )
-    dream_weight_diversity: float = _setting(
-        0.15, "dream.weight_diversity", "What it counts for a memory's score by how many queries it was found."
-    )
-    dream_weight_consolidation: float = _setting(
-        0.10, "dream.weight_consolidation", "What it counts for a memory's score on how many days it was found."
-    )
+    dream_weight_frequency: float = _weight(0.24, "dream.weight_frequency", "how often it was found.")
+    dream_weight_relevance: float = _weight(0.30, "dream.weight_relevance", "how far up it was found.")
+    dream_weight_recency: float = _weight(0.15, "dream.weight_recency", "how long ago it was found last.")
+    dream_weight_diversity: float = _weight(0.15, "dream.weight_diversity", "by how many queries it was found.")
+    dream_weight_consolidation: float = _weight(0.10, "dream.weight_consolidation", "on how many days it was found.")
     entity_similarity: float = _setting(
         0.85,
         "entities.similarity",
         "How alike a section of an entity file that lost its anchor must be to the one that is missing (0.5 to 1).",
+        (0.5, 1.0),
     )
     history_enabled: bool = _setting(
-        False,
-        "history.enabled",
-        "Keep a git history of the workspace (needs the extra `git`).",
-        workspace=False,
+        False, "history.enabled", "Keep a git history of the workspace (needs the extra `git`).", workspace=False
     )
     history_adopt: bool = _setting(
         False,
@@ -228,19 +256,21 @@ class Settings:
         "", "history.author_email", "Mail address of the author of commits; empty: `agent@localhost`.", workspace=False
     )
     history_max_file_bytes: int = _setting(
-        1024 * 1024, "history.max_file_bytes", "A larger file is not committed, in bytes.", workspace=False
+        1024 * 1024, "history.max_file_bytes", "A larger file is not committed, in bytes.", (0, 10**9), workspace=False
     )
     history_transcripts: bool = _setting(False, "history.transcripts", "Commit transcripts, too.", workspace=False)
     history_debounce: float = _setting(
         30.0,
         "history.debounce",
         "Quiet time after the end of a session before `run` commits it, in seconds.",
+        (0.0, 3600.0),
         workspace=False,
     )
     capture_idle: float = _setting(
         900.0,
         "capture.idle",
         "A harness's transcript that no hook ended is captured when nothing was added for this long, in seconds.",
+        (1.0, 7 * 86400.0),
     )
     agents_projects: tuple[str, ...] = _setting(
         (),
@@ -264,6 +294,7 @@ class Settings:
         "seals.keep_days",
         "Days after which the sealed bytes of a file that stands unchanged are let go; 0 never. A later change of it "
         "is still noticed, but can no longer be restored from the seal.",
+        (0.0, 36500.0),
         workspace=False,
     )
     seals_max_bytes: int = _setting(
@@ -271,15 +302,26 @@ class Settings:
         "seals.max_bytes",
         "Most bytes that sealed files may take; beyond it those of unchanged files are let go, first sealed first, and "
         "never those of a file that changed or went. 0 no limit.",
+        (0, 10**13),
         workspace=False,
     )
-    log_level: str = _setting("INFO", "log.level", "`DEBUG`, `INFO`, `WARNING` or `ERROR`.", workspace=False)
-    log_rotation_bytes: int = _setting(
-        5_000_000, "log.rotation_bytes", "A log file is rotated at this size, in bytes.", workspace=False
+    log_level: str = _setting(
+        "INFO",
+        "log.level",
+        "`DEBUG`, `INFO`, `WARNING` or `ERROR`.",
+        workspace=False,
+        choices=("DEBUG", "INFO", "WARNING", "ERROR"),
     )
-    log_keep: int = _setting(5, "log.keep", "Rotated log files that are kept.", workspace=False)
+    log_rotation_bytes: int = _setting(
+        5_000_000,
+        "log.rotation_bytes",
+        "A log file is rotated at this size, in bytes.",
+        (10_000, 10**10),
+        workspace=False,
+    )
+    log_keep: int = _setting(5, "log.keep", "Rotated log files that are kept.", (0, 1000), workspace=False)
     backup_keep: int = _setting(
-        3, "backup.keep", "Backups of native rows that are kept in the state folder.", workspace=False
+        3, "backup.keep", "Backups of native rows that are kept in the state folder.", (1, 1000), workspace=False
     )
     extraction_enabled: bool = _of_provider(
         True,
@@ -291,6 +333,7 @@ class Settings:
         "extraction.provider",
         "Who finds facts (see below), and whom `[synthesis]` asks where it names nobody; empty: nobody, but for what "
         "Signet's `agent.yaml` may name (see below).",
+        choices=PROVIDERS,
     )
     extraction_model: str = _of_provider("", "extraction.model", "Name of the model, as the server knows it.")
     extraction_endpoint: str = _of_provider(
@@ -299,7 +342,10 @@ class Settings:
         "Base URL of the server, such as `http://127.0.0.1:11434/v1`; empty: the provider's own.",
     )
     extraction_timeout: float = _of_provider(
-        60.0, "extraction.timeout", "Longest time that a write flow, or a question about facts, waits, in seconds."
+        60.0,
+        "extraction.timeout",
+        "Longest time that a write flow, or a question about facts, waits, in seconds.",
+        (0.1, 3600.0),
     )
     extraction_command: tuple[str, ...] = _of_provider(
         (), "extraction.command", "Program and arguments for `command`: the prompt on stdin, the answer on stdout."
@@ -317,6 +363,7 @@ class Settings:
         "",
         "synthesis.provider",
         "Who answers (see below); empty: what `[extraction]` says; with one this block stands alone.",
+        choices=PROVIDERS,
     )
     synthesis_model: str = _of_provider(
         "",
@@ -329,7 +376,10 @@ class Settings:
         "Base URL of the server, such as `http://127.0.0.1:11434/v1`; empty: the provider's own.",
     )
     synthesis_timeout: float = _of_provider(
-        0.0, "synthesis.timeout", "Longest time that a write flow waits for answers, in seconds; 0 as `[extraction]`."
+        0.0,
+        "synthesis.timeout",
+        "Longest time that a write flow waits for answers, in seconds; 0 as `[extraction]`.",
+        (0.0, 3600.0),
     )
     synthesis_command: tuple[str, ...] = _of_provider(
         (), "synthesis.command", "Program and arguments for `command`: the prompt on stdin, the answer on stdout."
@@ -730,74 +780,10 @@ def _flatten(tree: Mapping[str, object], prefix: str = "") -> Iterable[tuple[str
             yield f"{prefix}{key}", value
 
 
-# The names under which OpenAI-compatible servers are known, each with where it listens and the usual name of its key.
-# Source: the servers' own documentation; `openai-compatible` is any other one.
-SERVERS: Mapping[str, tuple[str, str]] = {
-    "openai-compatible": ("", ""),
-    "ollama": ("http://127.0.0.1:11434/v1", ""),
-    "lm-studio": ("http://127.0.0.1:1234/v1", ""),
-    "llama-cpp": ("http://127.0.0.1:8080/v1", ""),
-    "vllm": ("http://127.0.0.1:8000/v1", ""),
-    "openrouter": ("https://openrouter.ai/api/v1", "OPENROUTER_API_KEY"),
-    "openai": ("https://api.openai.com/v1", "OPENAI_API_KEY"),
-}
-PROVIDERS = ("", "none", *SERVERS, "command")
-
 # What has a half-life of its own (`temporal.score`).
 SCORED = (
     "thread", "next", "blocker", "question", "note", "decision", "constraint", "preference", "person", "node",
 )  # fmt: skip
-
-# What a memory is scored by when it may rise (`recall.dreams`).
-DREAMT = ("frequency", "relevance", "recency", "diversity", "consolidation")
-
-_LIMITS: dict[str, tuple[float, float]] = {
-    "debounce": (0.0, 60.0),
-    "longest_wait": (0.0, 600.0),
-    "poll_interval": (0.1, 3600.0),
-    "sweep_interval": (0.0, 3600.0),
-    "interval": (1.0, 7 * 86400.0),
-    "capture_idle": (1.0, 7 * 86400.0),
-    "jitter": (0.0, 1.0),
-    "reread_days": (0.0, 3650.0),
-    "max_file_bytes": (1024, 4 * 1024**3),
-    "cliff_fraction": (0.0, 1.0),
-    "cliff_minimum": (1, 10**9),
-    "settle_seconds": (0.0, 600.0),
-    "budget_tokens": (500, 1_000_000),
-    "share_head": (0.0, 1.0),
-    "share_ledger": (0.0, 1.0),
-    "share_index": (0.0, 1.0),
-    "window_days": (1, 3650),
-    "lease_seconds": (1.0, 3600.0),
-    **{f"score_half_life_{kind}": (0.0, 36500.0) for kind in SCORED},
-    "recall_half_life_days": (0.0, 36500.0),
-    "recall_window_days": (0.0, 36500.0),
-    "recall_retention_days": (0.0, 36500.0),
-    "dream_interval": (60.0, 366 * 86400.0),
-    "dream_min_score": (0.0, 100.0),
-    "dream_min_recall_count": (1, 10**6),
-    "dream_min_queries": (1, 10**6),
-    "dream_min_unique_days": (1, 36500),
-    "dream_max_promotions": (0, 10_000),
-    **{f"dream_weight_{signal}": (0.0, 1.0) for signal in DREAMT},
-    "entity_similarity": (0.5, 1.0),
-    "history_max_file_bytes": (0, 10**9),
-    "history_debounce": (0.0, 3600.0),
-    "seals_keep_days": (0.0, 36500.0),
-    "seals_max_bytes": (0, 10**13),
-    "log_rotation_bytes": (10_000, 10**10),
-    "log_keep": (0, 1000),
-    "backup_keep": (1, 1000),
-    "extraction_timeout": (0.1, 3600.0),
-    "synthesis_timeout": (0.0, 3600.0),
-}
-_CHOICES: dict[str, tuple[str, ...]] = {
-    "watch_mode": ("auto", "polling", "off"),
-    "log_level": ("DEBUG", "INFO", "WARNING", "ERROR"),
-    "extraction_provider": PROVIDERS,
-    "synthesis_provider": PROVIDERS,
-}
 
 
 def _checked(f: Field[Any], value: object, source: str) -> object:
@@ -811,7 +797,7 @@ def _checked(f: Field[Any], value: object, source: str) -> object:
         )
         message = f"{key} = {_shown(value)} is not {wanted}"
         raise ConfigError(message, path=source, hint=f"set {key} to {wanted}")
-    limits = _LIMITS.get(f.name)
+    limits = f.metadata["limits"]
     if limits is not None and not limits[0] <= typed <= limits[1]:
         raise ConfigError(
             f"{key} = {_shown(value)} is out of range",
@@ -822,8 +808,8 @@ def _checked(f: Field[Any], value: object, source: str) -> object:
         _check_rules(typed, source)
     if f.name == "notify_command" and typed:
         _check_program("notify.command", typed)
-    choices = _CHOICES.get(f.name)
-    if choices is not None and typed not in choices:
+    choices = f.metadata["choices"]
+    if choices and typed not in choices:
         raise ConfigError(
             f"{key} = {_shown(value)} is unknown", path=source, hint="one of: " + ", ".join(filter(None, choices))
         )

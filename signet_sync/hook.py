@@ -24,6 +24,7 @@ from signet_sync import spool, whereabouts
 from signet_sync.contracts.identities import GUARDS, TRIAL, agent_for, is_project, is_session_id, session_name
 from signet_sync.contracts.places import display, storable
 from signet_sync.contracts.scopes import is_shared
+from signet_sync.durable import private_folder, write_all
 from signet_sync.errors import SignetSyncError
 
 HARNESSES = ("claude-code", "codex", "gemini", "opencode", "openclaw")
@@ -373,19 +374,17 @@ def _say(text: str) -> None:
 
 
 def _write(descriptor: int, text: str) -> None:
-    data = memoryview(text.encode("utf-8", "replace"))
     try:
-        while data:
-            data = data[os.write(descriptor, data) :]
+        write_all(descriptor, text.encode("utf-8", "replace"))
     except OSError:
-        pass  # whoever asked has gone
+        return  # whoever asked has gone
 
 
 def _log(folder: whereabouts.StateFolder, text: str) -> None:
     """One line in a log that never holds more than twice its limit; a state folder that cannot be written has none."""
     path = os.path.join(folder.logs, "hook.log")
     try:
-        whereabouts.private_folder(folder.logs)
+        private_folder(folder.logs)
         if os.path.exists(path) and os.path.getsize(path) > LOG_LIMIT:
             os.replace(path, f"{path}.1")
         handle = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)

@@ -10,10 +10,9 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from typing import Any
 
-from signet_sync.state import private_folder
+from signet_sync.durable import private_folder, publish, sync_folder, unlink
 
 _NAME = re.compile(r"([0-9a-f]{32})\.json", re.ASCII)
-_CREATE = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 _OPEN = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
 
 
@@ -35,9 +34,8 @@ class Held:
 
     def finish(self) -> None:
         """The flow is done: its inputs go."""
-        with suppress(FileNotFoundError):
-            os.unlink(self.path)
-            _sync(os.path.dirname(self.path))
+        if unlink(self.path):
+            sync_folder(os.path.dirname(self.path))
         self.release()
 
     def release(self) -> None:
@@ -58,23 +56,9 @@ def begin(folder: str, key: str, document: Mapping[str, Any]) -> Held:
     earlier = _held(path)
     if earlier is None and os.path.lexists(path):
         raise BlockingIOError(f"another process works on this flow: {path}")
-    temporary = f"{path}.{os.getpid()}.tmp"
-    with suppress(FileNotFoundError):
-        os.unlink(temporary)
-    descriptor = os.open(temporary, _CREATE, 0o600)
     try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        data = memoryview(json.dumps(document, ensure_ascii=False).encode("utf-8", "backslashreplace"))
-        while data:
-            data = data[os.write(descriptor, data) :]
-        os.fsync(descriptor)
-        os.replace(temporary, path)
-        _sync(folder)
-    except BaseException:
-        os.close(descriptor)
-        with suppress(OSError):
-            os.unlink(temporary)
-        raise
+        data = json.dumps(document, ensure_ascii=False).encode("utf-8", "backslashreplace")
+        descriptor = publish(path, data, lock=True)
     finally:
         if earlier is not None:
             os.close(earlier)
@@ -138,11 +122,9 @@ def drop(folder: str, unwanted: Callable[[Mapping[str, Any]], bool]) -> int:
     dropped = 0
     for path, document in _documents(folder):
         if document is None or unwanted(document):
-            with suppress(FileNotFoundError):
-                os.unlink(path)
-                dropped += 1
+            dropped += unlink(path)
     if dropped:
-        _sync(folder)
+        sync_folder(folder)
     return dropped
 
 
@@ -166,11 +148,3 @@ def _read(descriptor: int) -> dict[str, Any] | None:
         except (ValueError, RecursionError):
             return None
     return document if isinstance(document, dict) else None
-
-
-def _sync(folder: str) -> None:
-    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

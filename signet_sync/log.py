@@ -10,7 +10,7 @@ import traceback
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from signet_sync.state import private_folder
+from signet_sync.durable import private_folder
 
 if TYPE_CHECKING:
     from loguru import Record

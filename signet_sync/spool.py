@@ -24,7 +24,8 @@ from collections.abc import Callable, Mapping
 from hashlib import sha256
 
 from signet_sync.contracts.identities import AGENT_ID, is_session_id
-from signet_sync.whereabouts import private_folder, process_alive
+from signet_sync.durable import private_folder, publish, sync_folder, unlink
+from signet_sync.whereabouts import process_alive
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -45,7 +46,6 @@ _SUFFIX = ".json"
 _TEMPORARY = re.compile(r".+\.(\d{1,10})\.tmp", re.ASCII)
 _AT = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z", re.ASCII)
 _READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
-_CREATE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 class Job:
@@ -57,24 +57,6 @@ class Job:
     submitted: a hook is told before the harness writes it down. `tries`, `retry_at` (seconds since 1970)
     and `trouble` belong to `retry_later`; `place` and `mark` say which file this was read from, and which state of it.
     """
-
-    __slots__ = (
-        "agent_id",
-        "at",
-        "compaction",
-        "cwd",
-        "event",
-        "harness",
-        "mark",
-        "place",
-        "prompt",
-        "reason",
-        "retry_at",
-        "session_id",
-        "transcript_path",
-        "tries",
-        "trouble",
-    )
 
     def __init__(
         self,
@@ -145,15 +127,11 @@ def put(folder: str, job: Job) -> Job:
 
     `folder` is `StateFolder.spool`, made where it is missing. Gives the job with its `place`. Raises `OSError`.
     """
-    fresh = not os.path.isdir(folder)
     private_folder(folder)
     marker = job.event == "stop"
     name = _marker_name(job) if marker else f"{time.time_ns() // 1_000_000:014d}-{os.urandom(6).hex()}"
     job.place = os.path.join(folder, name + _SUFFIX)
     _write(job, durable=not marker)
-    if fresh and not marker:
-        for parent in (os.path.dirname(folder), os.path.dirname(os.path.dirname(folder))):
-            _sync_folder(parent)
     return job
 
 
@@ -163,24 +141,10 @@ def _marker_name(job: Job) -> str:
 
 
 def _write(job: Job, *, durable: bool) -> None:
-    temporary = f"{job.place}.{os.urandom(4).hex()}.{os.getpid()}.tmp"
-    data = memoryview(json.dumps(job.document(), separators=(",", ":")).encode("ascii"))
-    try:
-        handle = os.open(temporary, _CREATE, 0o600)
-        try:
-            while data:
-                data = data[os.write(handle, data) :]
-            if durable:
-                os.fsync(handle)
-            job.mark = _mark(os.fstat(handle))
-        finally:
-            os.close(handle)
-        os.replace(temporary, job.place)
-    except BaseException:
-        _unlink(temporary)
-        raise
-    if durable:
-        _sync_folder(os.path.dirname(job.place))
+    data = json.dumps(job.document(), separators=(",", ":")).encode("ascii")
+    handle = publish(job.place, data, durable=durable)
+    job.mark = _mark(os.fstat(handle))
+    os.close(handle)
 
 
 # ── taking ──
@@ -237,9 +201,9 @@ def _wait(tries: int) -> float:
 
 def finish(*jobs: Job) -> None:
     """Takes jobs of one spool away for good. Raises `OSError`."""
-    gone = [job for job in jobs if _unchanged(job) and _unlink(job.place)]
+    gone = [job for job in jobs if _unchanged(job) and unlink(job.place)]
     if gone:
-        _sync_folder(os.path.dirname(gone[0].place))
+        sync_folder(os.path.dirname(gone[0].place))
 
 
 def retry_later(job: Job, reason: str, now_us: int | None = None) -> bool:
@@ -326,7 +290,7 @@ def drop(folder: str, unwanted: Callable[[Job], bool]) -> int:
                 continue
             gone += not wanted and _remove(path)
         if gone:
-            _sync_folder(place)
+            sync_folder(place)
         dropped += gone
     return dropped
 
@@ -345,7 +309,7 @@ def sweep(folder: str, now_us: int | None = None) -> None:
             except OSError:
                 continue
             if old or (writer is not None and not process_alive(int(writer[1]))):
-                _unlink(path)
+                unlink(path)
 
 
 # ── files ──
@@ -416,7 +380,7 @@ def _put_aside(path: str, reason: str) -> None:
         os.replace(path, os.path.join(_bad(folder), f"{os.path.basename(path)}.{reason}"))
     except OSError:
         return  # it is tried again at the next look
-    _sync_folder(folder)
+    sync_folder(folder)
 
 
 def _bad(folder: str) -> str:
@@ -454,27 +418,11 @@ def _is_being_written(path: str, name: str) -> bool:
 def _remove(path: str) -> bool:
     """Deletes whatever stands there; a folder that somebody made is emptied by nobody, and stays."""
     try:
-        return _unlink(path)
+        return unlink(path)
     except OSError:
         if os.path.isdir(path):
             return False
         raise
-
-
-def _unlink(path: str) -> bool:
-    try:
-        os.unlink(path)
-    except FileNotFoundError:
-        return False
-    return True
-
-
-def _sync_folder(path: str) -> None:
-    handle = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
 
 
 def _moment(at: str) -> float:

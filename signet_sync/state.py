@@ -11,23 +11,22 @@ import socket
 import time
 import uuid
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 
 from signet_sync import whereabouts
 from signet_sync.contracts.places import MEMORY
+from signet_sync.durable import private_folder, publish, sync_folder
 from signet_sync.errors import AnotherAgent, WorkspaceError
 from signet_sync.whereabouts import SILENCE as SILENCE
 from signet_sync.whereabouts import StateFolder as StateFolder
 from signet_sync.whereabouts import base as base
 from signet_sync.whereabouts import boot_id as boot_id
 from signet_sync.whereabouts import locate as locate
-from signet_sync.whereabouts import private_folder as private_folder
 from signet_sync.whereabouts import process_alive as process_alive
 from signet_sync.whereabouts import process_birth as process_birth
 from signet_sync.whereabouts import read_heartbeat as read_heartbeat
 from signet_sync.whereabouts import read_json as read_json
 from signet_sync.whereabouts import silence as silence
-from signet_sync.whereabouts import sync_folder as sync_folder
 
 _RUN = "run.lock"
 _TEMPORARY = re.compile(r".+\.(\d{1,10})\.tmp(?:-journal|-wal|-shm)?", re.ASCII)
@@ -73,6 +72,7 @@ def _adopt(where: str, real: str, write_id: Callable[[str, str | None], None]) -
         # What was gathered under the real path (an `--index-only` run) moves along.
         with suppress(OSError):
             os.rename(keyed.path, folder.path)
+            sync_folder(where)
     return folder
 
 
@@ -125,21 +125,7 @@ def write_json(path: str, value: object, *, durable: bool = False) -> None:
     with suppress(OSError), open(path, "rb") as handle:
         if handle.read() == data:
             return
-    temporary = f"{path}.{os.getpid()}.tmp"
-    handle_fd = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
-    try:
-        with open(handle_fd, "wb") as handle:
-            handle.write(data)
-            if durable:
-                handle.flush()
-                os.fsync(handle_fd)
-        os.replace(temporary, path)
-        if durable:
-            sync_folder(os.path.dirname(path))
-    except BaseException:
-        with suppress(OSError):
-            os.unlink(temporary)
-        raise
+    os.close(publish(path, data, durable=durable))
 
 
 def sweep(folder: StateFolder) -> None:
@@ -263,41 +249,30 @@ def workspace_lock(folder: StateFolder, timeout: float = 60.0) -> Iterator[None]
         yield
 
 
-@contextmanager
-def exchange_lock(folder: StateFolder) -> Iterator[None]:
+def exchange_lock(folder: StateFolder) -> AbstractContextManager[None]:
     """Whoever moves the database aside. Raises `WorkspaceError` (`busy`) where that takes somebody a minute."""
-    with _held(folder.locks, "exchange.lock", 60.0, "another signet-sync command is exchanging the database"):
-        yield
+    return _held(folder.locks, "exchange.lock", 60.0, "another signet-sync command is exchanging the database")
 
 
-@contextmanager
-def intake_lock(folder: StateFolder) -> Iterator[None]:
+def intake_lock(folder: StateFolder) -> AbstractContextManager[None]:
     """Whoever works off the spool of a workspace. Raises `WorkspaceError` (`busy`) at once where somebody does."""
-    with _held(folder.locks, "intake.lock", 0.0, "another process takes in this workspace's transcripts"):
-        yield
+    return _held(folder.locks, "intake.lock", 0.0, "another process takes in this workspace's transcripts")
 
 
-@contextmanager
-def dream_lock(folder: StateFolder) -> Iterator[None]:
+def dream_lock(folder: StateFolder) -> AbstractContextManager[None]:
     """Whoever sweeps. Raises `WorkspaceError` (`busy`) at once where somebody does."""
-    with _held(folder.locks, "dream.lock", 0.0, "another process sweeps this workspace's memories"):
-        yield
+    return _held(folder.locks, "dream.lock", 0.0, "another process sweeps this workspace's memories")
 
 
-@contextmanager
-def history_lock(folder: StateFolder, timeout: float = 60.0) -> Iterator[None]:
+def history_lock(folder: StateFolder, timeout: float = 60.0) -> AbstractContextManager[None]:
     """Whoever writes the workspace's git history. Raises `WorkspaceError` (`busy`) after `timeout` seconds."""
-    with _held(folder.locks, "history.lock", timeout, "another signet-sync command is writing the history"):
-        yield
+    return _held(folder.locks, "history.lock", timeout, "another signet-sync command is writing the history")
 
 
-@contextmanager
-def session_lock(folder: StateFolder, token: str, timeout: float = 10.0) -> Iterator[None]:
+def session_lock(folder: StateFolder, token: str, timeout: float = 10.0) -> AbstractContextManager[None]:
     """One writer at a time for the manifests of a session (sessions share 1,024 locks by their tokens)."""
-    with _held(
-        folder.locks, f"session-{token[:2]}.lock", timeout, "another program is writing this session's manifest"
-    ):
-        yield
+    message = "another program is writing this session's manifest"
+    return _held(folder.locks, f"session-{token[:2]}.lock", timeout, message)
 
 
 @contextmanager

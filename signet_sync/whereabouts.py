@@ -188,29 +188,6 @@ def _is_copy(folder: str, real: str) -> bool:
         return False
 
 
-def private_folder(path: str) -> None:
-    """Makes a folder and its missing parents for the user alone; `os.makedirs` leaves the parents to the umask.
-
-    What is made is synced in its parent: a file in a folder without a durable name would go with it.
-    """
-    if os.path.isdir(path):
-        return
-    parent = os.path.dirname(path)
-    if parent:
-        private_folder(parent)
-    os.makedirs(path, mode=0o700, exist_ok=True)
-    sync_folder(parent or ".")
-
-
-def sync_folder(path: str) -> None:
-    """fsync of a folder: names that were given and taken away in it outlast a power loss. Raises `OSError`."""
-    handle = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
-
-
 def process_alive(pid: int) -> bool:
     """Whether some process of this machine has this id now; who asks must bear that ids are used again."""
     try:

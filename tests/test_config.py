@@ -9,11 +9,12 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from signet_sync import config, state, whereabouts
+from signet_sync import config, durable, state, whereabouts
 from signet_sync.config import Settings
 from signet_sync.errors import ConfigError
 
 BY_NAME = {f.name: f for f in fields(Settings)}
+LIMITS = {f.name: f.metadata["limits"] for f in fields(Settings) if f.metadata["limits"]}
 WORKSPACE = "signet-sync.toml"
 
 
@@ -174,7 +175,7 @@ def keep(root, user):
     def kept():
         environ = {"SIGNET_CONFIG": str(user), "SIGNET_STATE": str(root.parent / "state")}
         place = whereabouts.locate(str(root), environ)
-        whereabouts.private_folder(place.path)
+        durable.private_folder(place.path)
         good = config.to_keep(str(root), whereabouts.read_json(place.settings) or {}, environ)
         state.write_json(place.settings, good, durable=True)
         return good
@@ -375,9 +376,9 @@ def test_wrong_values_are_refused_with_key_file_and_what_is_allowed(load, user, 
     assert error.path == str(user) and key in error.message
 
 
-@pytest.mark.parametrize("name", list(config._LIMITS))
+@pytest.mark.parametrize("name", LIMITS)
 def test_limits_are_inclusive_and_told(load, name):
-    low, high = config._LIMITS[name]
+    low, high = LIMITS[name]
     shares = {"share_head": 0, "share_ledger": 0, "share_index": 0}
     kind = type(config.spec(BY_NAME[name])[1])
     for value in (low, high):
@@ -391,9 +392,9 @@ def test_every_number_has_limits_and_every_word_choices():
     for f in fields(Settings):
         default = config.spec(f)[1]
         if isinstance(default, str):
-            assert default in config._CHOICES.get(f.name, ("",)), "a free text is empty by default"
+            assert default in f.metadata["choices"] or ("",), "a free text is empty by default"
         elif not isinstance(default, (bool, tuple)):
-            low, high = config._LIMITS[f.name]
+            low, high = LIMITS[f.name]
             assert low <= default <= high
 
 

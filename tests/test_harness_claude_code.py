@@ -8,10 +8,12 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from transcripts import hostile, jsonl, kinds, read_sample, samples, words
 
+from signet_sync.contracts.marks import CLOSING, OPENING
 from signet_sync.contracts.timestamps import parse_instant
 from signet_sync.harness.claude_code import compaction_text, read
 from signet_sync.harness.markdown import render
-from signet_sync.harness.records import CLOSING, OPENING, RESULT_LIMIT, UNNAMED
+from signet_sync.harness.records import UNNAMED
+from signet_sync.harness.texts import RESULT_LIMIT
 
 ID = "6f0c1d2e-0000-4000-8000-000000000001"
 OTHER = "6f0c1d2e-0000-4000-8000-000000000002"

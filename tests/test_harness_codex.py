@@ -6,9 +6,10 @@ import pytest
 from hypothesis import given
 from transcripts import hostile, jsonl, kinds, read_sample, samples, words
 
+from signet_sync.contracts.marks import CLOSING, OPENING
 from signet_sync.harness.codex import read
 from signet_sync.harness.markdown import render
-from signet_sync.harness.records import CLOSING, OPENING, UNNAMED
+from signet_sync.harness.records import UNNAMED
 
 ID = "01a1ffcf-0000-7000-8000-000000000001"
 PREAMBLE = "Another language model started to solve this problem and produced a summary of its thinking. Here it is:\n"

@@ -6,10 +6,11 @@ import pytest
 from hypothesis import given
 from transcripts import hostile, jsonl, kinds, read_sample, samples, words
 
+from signet_sync.contracts.marks import CLOSING, OPENING
 from signet_sync.contracts.timestamps import parse_instant
 from signet_sync.harness.gemini import read
 from signet_sync.harness.markdown import render
-from signet_sync.harness.records import CLOSING, OPENING, UNNAMED
+from signet_sync.harness.records import UNNAMED
 
 ID = "e23e507f-0000-4000-8000-000000000001"
 HEADER = {"sessionId": ID, "projectHash": "00", "startTime": "2026-03-28T22:34:00.000Z", "kind": "main"}

@@ -9,9 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from signet_sync.contracts.marks import CLOSING, OPENING
 from signet_sync.contracts.timestamps import parse_instant
 from signet_sync.harness import openclaw
-from signet_sync.harness.records import CLOSING, OPENING, RESULT_LIMIT
+from signet_sync.harness.texts import RESULT_LIMIT
 
 HEADER = {"type": "session", "version": 3, "id": "0b7e", "timestamp": "2026-03-28T22:00:00Z", "cwd": "/home/u/lantern"}
 

@@ -7,9 +7,10 @@ import json
 from hypothesis import given
 from hypothesis import strategies as st
 
+from signet_sync.contracts.marks import CLOSING, OPENING
 from signet_sync.harness import opencode
 from signet_sync.harness.opencode import Message
-from signet_sync.harness.records import CLOSING, OPENING, RESULT_LIMIT
+from signet_sync.harness.texts import RESULT_LIMIT
 from signet_sync.host.stores import opencode_session, sources
 
 SESSION = {

@@ -160,31 +160,23 @@ def test_others_are_no_tools_of_ours():
     for name in ("Bash", "memory", "memory_recaller", "mymemory_recall", "mcp__files__read_file", "recall", ""):
         assert not is_own_tool(name), name
     for command in (
-        *(
-            "signet-sync status",
-            "signet-sync --workspace ~/v doctor",
-            "pip install signet-sync",
-            "ls signet-sync/recall",
-        ),
-        *(
-            "git clone x/signet-sync && cd signet-sync && pytest recall",
-            "echo signet-sync recall",
-            "signet-sync --help",
-        ),
+        "signet-sync status",
+        "signet-sync --workspace ~/v doctor",
+        "pip install signet-sync",
+        "ls signet-sync/recall",
+        "git clone x/signet-sync && cd signet-sync && pytest recall",
+        "echo signet-sync recall",
+        "signet-sync --help",
     ):
         assert not runs_us(command), command
     for command in (
-        *(
-            "signet-sync context --prompt x",
-            "/opt/v/bin/signet-sync search a",
-            "uvx signet-sync recall b",
-            "\nsignet-sync open s",
-        ),
-        *(
-            "timeout 10 signet-sync --db x expand m",
-            "x=$(signet-sync recall c)",
-            "mcporter call signet-sync.memory_recall",
-        ),
+        "signet-sync context --prompt x",
+        "/opt/v/bin/signet-sync search a",
+        "uvx signet-sync recall b",
+        "\nsignet-sync open s",
+        "timeout 10 signet-sync --db x expand m",
+        "x=$(signet-sync recall c)",
+        "mcporter call signet-sync.memory_recall",
     ):
         assert runs_us(command), command
 

@@ -39,8 +39,8 @@ from signet_sync.agent.intake import Intake
 from signet_sync.agent.worker import Worker
 from signet_sync.agent.workspace import Workspace, opened
 from signet_sync.config import Settings
+from signet_sync.contracts.marks import CLOSING, OPENING
 from signet_sync.contracts.timestamps import SECOND, iso
-from signet_sync.harness.records import CLOSING, OPENING
 
 vault, start = agents.vault, agents.start
 

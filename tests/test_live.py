@@ -197,13 +197,13 @@ def test_four_processes_append_at_once(vault: Vault) -> None:
     assert sum(answer["duplicates"] for answer in answers) == 3 * 20
 
 
-@pytest.mark.parametrize("where", ["buffers._write", "os.fsync", "live._insert"], ids=["torn", "written", "rows"])
+@pytest.mark.parametrize("where", ["buffers.write_all", "os.fsync", "live.buffer"], ids=["torn", "written", "rows"])
 def test_killed_in_between_the_same_call_completes_it(vault: Vault, where: str) -> None:
     """In the middle of a line, before the file is synced, before its rows are there."""
     fed(vault, [line(0, "one")])
     script = (
         "import os, signal, sys; from signet_sync import buffers; from signet_sync.index import live\n"
-        "def die(*given):\n"
+        "def die(*given, **named):\n"
         "    if given and isinstance(given[-1], bytes): os.write(given[0], given[-1][:-20])\n"
         "    os.kill(os.getpid(), signal.SIGKILL)\n"
         f"{where} = die\n"
@@ -216,10 +216,10 @@ def test_killed_in_between_the_same_call_completes_it(vault: Vault, where: str) 
     )
     assert done.returncode == -signal.SIGKILL
     assert [turn[3] for turn in turns(vault)] == ["one"]
-    if where == "buffers._write":
+    if where == "buffers.write_all":
         assert not live_files(vault)[0].read_bytes().endswith(b"\n"), "a line is torn"
     vault.reindex()
-    assert len(turns(vault)) == (1 if where == "buffers._write" else 6), "all of an append is kept, or nothing"
+    assert len(turns(vault)) == (1 if where == "buffers.write_all" else 6), "all of an append is kept, or nothing"
     assert spawn(*arguments, input=raw).code == 0
     assert len(turns(vault)) == 6
     lines = live_files(vault)[0].read_text().splitlines()

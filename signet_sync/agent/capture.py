@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
@@ -68,7 +69,7 @@ class Captured:
     agent_id: str = ""
     segments: list[str] = field(default_factory=list)
     compactions: list[str] = field(default_factory=list)
-    redactions: dict[str, int] = field(default_factory=dict)
+    redactions: Counter[str] = field(default_factory=Counter)
     remark: str = ""
     recorded: bool = False
 
@@ -125,24 +126,15 @@ def capture(
     return done
 
 
-def unwritten(workspace: Workspace, conversation: Conversation, agent_id: str) -> tuple[Entry, ...]:
-    """The entries that no indexed segment holds yet; none where nothing of the transcript is worth keeping."""
-    if _nothing_in(conversation):
-        return ()
-    token = derive_token(agent_id, conversation.session_id, conversation.session_id)
-    return _fresh(conversation, artifacts.session_rows(workspace.database, agent_id, token, conversation.session_id))
-
-
-def heard_in(workspace: Workspace, conversation: Conversation, agent_id: str, job: Job) -> tuple[Entry, ...]:
-    """What the user has just submitted, as an entry, where neither the transcript nor a segment holds it yet."""
-    if job.prompt is None:
-        return ()
-    token = derive_token(agent_id, conversation.session_id, conversation.session_id)
-    rows = artifacts.session_rows(workspace.database, agent_id, token, conversation.session_id)
-    return _heard(conversation, rows, job)
+def unwritten(workspace: Workspace, conversation: Conversation, agent_id: str, job: Job) -> tuple[Entry, ...]:
+    """The entries that no indexed segment holds yet, and what the user has just submitted."""
+    rows = _indexed(workspace, conversation, agent_id)
+    fresh = () if _nothing_in(conversation) else _fresh(conversation, rows)
+    return (*fresh, *_heard(conversation, rows, job))
 
 
 def _heard(conversation: Conversation, rows: Sequence[Row], job: Job | None) -> tuple[Entry, ...]:
+    """What the user has just submitted, as an entry, where neither the transcript nor a segment holds it yet."""
     if job is None or job.prompt is None:
         return ()
     text, at_us = PROMPTS.get(job.harness, prompt_of)(job.prompt), parse_instant(job.at) or 0
@@ -356,5 +348,4 @@ def _add(done: Captured, answer: Mapping[str, object]) -> None:
         done.segments.append(str(answer["summary"]))
     redactions = answer["redactions"]
     if isinstance(redactions, dict):
-        for rule, number in redactions.items():
-            done.redactions[rule] = done.redactions.get(rule, 0) + number
+        done.redactions.update(redactions)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 
 from signet_sync.agent import capture
 from signet_sync.agent.live import refuse_removed
@@ -52,8 +52,7 @@ def follow(workspace: Workspace, job: Job, wanted: Callable[[], bool] = lambda: 
         return 0
     token = token_of(agent_id, session_id)
     segments = live.segments(database, agent_id, token, session_id)
-    fresh = capture.unwritten(workspace, conversation, agent_id)
-    turns = list(_turns(conversation, [*fresh, *capture.heard_in(workspace, conversation, agent_id, job)]))
+    turns = list(_turns(conversation, capture.unwritten(workspace, conversation, agent_id, job)))
     with database.transaction():
         refuse_removed(workspace, agent_id, session_id, session_id)
         if segments != live.segments(database, agent_id, token, session_id):
@@ -74,9 +73,8 @@ def _read(job: Job) -> Conversation | None:
     return capture.read(source) if source is not None else None
 
 
-def _turns(conversation: Conversation, wanted: Iterable[Entry]) -> Iterator[LiveTurn]:
+def _turns(conversation: Conversation, fresh: Sequence[Entry]) -> Iterator[LiveTurn]:
     """Words of the user and the assistant, numbered from 1 in the whole conversation: a segment moves no number."""
-    fresh = list(wanted)
     known = {id(entry) for entry in conversation.entries}
     unread = [entry for entry in fresh if id(entry) not in known]
     numbers = {id(entry) for entry in fresh}

@@ -13,6 +13,7 @@ import apsw
 from signet_sync import state
 from signet_sync.agent.workspace import establish, require_root
 from signet_sync.config import DEFAULT_WORKSPACE
+from signet_sync.durable import private_folder
 from signet_sync.errors import DatabaseError, SignetSyncError
 from signet_sync.host.settings import HARNESSES, files
 from signet_sync.host.settings.condition import Condition, Plan, Server
@@ -239,5 +240,5 @@ def _forget(root: str, name: str) -> None:
 
 
 def _write(folder: state.StateFolder, fed: Mapping[str, str]) -> None:
-    state.private_folder(folder.path)
+    private_folder(folder.path)
     state.write_json(folder.harnesses, {name: {"since": since} for name, since in fed.items()})

@@ -16,6 +16,7 @@ from signet_sync.agent.workspace import Workspace, back_up, backups
 from signet_sync.contracts import bundles
 from signet_sync.contracts.bundles import Places
 from signet_sync.contracts.timestamps import iso
+from signet_sync.durable import private_folder
 from signet_sync.errors import DatabaseError, UsageError
 from signet_sync.host import outside
 from signet_sync.index import backup, bundle, merging, tombstones
@@ -141,7 +142,7 @@ def _settle(workspace: Workspace, now_us: int) -> None:
 def _keep(workspace: Workspace, now_us: int) -> str:
     """A backup of now among those of the state folder."""
     folder = workspace.state.backups
-    state.private_folder(folder)
+    private_folder(folder)
     when = iso(now_us)
     stem = os.path.join(folder, f"native-{when[:10].replace('-', '')}-{when[11:19].replace(':', '')}")
     path, number = f"{stem}.db", 2

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from hashlib import sha256
@@ -47,7 +48,7 @@ def append(
     session_key, session_id = session_name(session_key), session_name(session_id) if session_id else ""
     # Rows under a key that is the id are those that are read from a transcript.
     session_id = "" if session_id == session_key else session_id
-    counts: dict[str, int] = {}
+    counts = Counter[str]()
     clean = [_sanitized(turn, counts) for turn in turns]
     database = workspace.database
     database.connection.set_busy_timeout(PATIENCE_MS)
@@ -262,12 +263,11 @@ def _refused(message: str, code: str = "input-invalid") -> UsageError:
     return UsageError(message, hint="see signet-sync transcript append --help; nothing was written", code=code)
 
 
-def _sanitized(turn: Turn, counts: dict[str, int]) -> LiveTurn:
+def _sanitized(turn: Turn, counts: Counter[str]) -> LiveTurn:
     role, of_role = sanitize_line_counted(turn.role)
     text, of_text = sanitize_counted(turn.text)
-    for found in (of_role, of_text):
-        for rule, number in found.items():
-            counts[rule] = counts.get(rule, 0) + number
+    counts.update(of_role)
+    counts.update(of_text)
     return LiveTurn(turn.turn, role, text, turn.at)
 
 

@@ -119,7 +119,7 @@ class Verdicts:
 
     def message(self, raw: bytes) -> bytes:
         """Every line that tells something is replaced by one that says so."""
-        return b"\n".join(REMOVED if self._goes(line) or self._names(line) else line for line in raw.split(b"\n"))
+        return b"\n".join(REMOVED if self._tells(line) or self._names(line) else line for line in raw.split(b"\n"))
 
     def unexpected(self, raw: bytes) -> bool:
         """Whether an object still tells something, and is not one that was left on purpose."""
@@ -127,8 +127,6 @@ class Verdicts:
 
     def _tells(self, raw: bytes) -> bool:
         return bool(self._sieve.caught(raw)) or not self._handles.isdisjoint(_HANDLE.findall(raw))
-
-    _goes = _tells
 
     def _names(self, line: bytes) -> bool:
         return self._closing.fullmatch(line.decode("utf-8", "replace")) is not None

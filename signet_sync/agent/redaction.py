@@ -16,11 +16,11 @@ from signet_sync import state
 from signet_sync.agent import purge, reconcile, removal
 from signet_sync.agent.workspace import Workspace
 from signet_sync.contracts.frontmatter import FrontmatterProblem, parse
-from signet_sync.contracts.names import IMMUTABLE_KINDS, artifact_name
+from signet_sync.contracts.names import IMMUTABLE_KINDS, artifact_name, is_artifact_path
 from signet_sync.contracts.observed import Found, Signature
 from signet_sync.contracts.places import MEMORY, page_agent
 from signet_sync.contracts.records import FieldProblem, manifest_fields
-from signet_sync.contracts.redactions import SECRETS, Cleaning, redacts, rewritten, rules, without_secrets
+from signet_sync.contracts.redactions import SECRETS, Cleaning, cleaned, redacts, rewritten, rules, without_secrets
 from signet_sync.contracts.sanitizer import sanitize_line
 from signet_sync.contracts.timestamps import iso
 from signet_sync.errors import RevisionConflict, UsageError, WorkspaceError, reason
@@ -101,7 +101,7 @@ def selected(workspace: Workspace, agent_id: str, name: str | None) -> list[str]
             )
         return [path]
     found = {path for plan in removal.plan(workspace, agent_id, name) for path in plan.paths}
-    return sorted(path for path in found if artifact_name(path.rpartition("/")[2]) is not None)
+    return sorted(filter(is_artifact_path, found))
 
 
 def preview(workspace: Workspace, paths: Sequence[str], *, purge_history: bool = False) -> Redacted:
@@ -351,7 +351,7 @@ class Healing:
         if path in self._paths:
             return redacted_version(path, raw, self._cleaning)
         if self._cleaning is SECRETS and (page_agent(path) is not None or purge.is_kept_page(path)):
-            return without_secrets(raw.decode("utf-8", "surrogateescape")).encode("utf-8", "surrogateescape")
+            return cleaned(raw)
         return raw
 
     def message(self, raw: bytes) -> bytes:
@@ -372,5 +372,4 @@ def redacted_version(path: str, raw: bytes, cleaning: Cleaning) -> bytes:
         made = None
     if made is not None:
         return made.raw
-    clean = without_secrets if cleaning is SECRETS else cleaning.body
-    return clean(raw.decode("utf-8", "surrogateescape")).encode("utf-8", "surrogateescape")
+    return cleaned(raw, without_secrets if cleaning is SECRETS else cleaning.body)

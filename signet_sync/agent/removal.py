@@ -13,7 +13,7 @@ from signet_sync.agent import live as live_turns
 from signet_sync.agent.workspace import Workspace
 from signet_sync.contracts.artifacts import Tombstone, validate_tombstone
 from signet_sync.contracts.frontmatter import FrontmatterProblem, parse
-from signet_sync.contracts.names import artifact_name, carried_token
+from signet_sync.contracts.names import artifact_name, carried_token, is_artifact_path
 from signet_sync.contracts.observed import Found
 from signet_sync.contracts.places import MEMORY, TOMBSTONES, display, head_page
 from signet_sync.contracts.records import TOMBSTONE_VERSION
@@ -77,7 +77,8 @@ class Removed:
 Mend = Callable[[str, bytes], bytes]
 
 
-def _as_it_is(path: str, raw: bytes) -> bytes:
+def as_it_is(path: str, raw: bytes) -> bytes:
+    """Mends nothing."""
     return raw
 
 
@@ -247,7 +248,7 @@ def remove(
     *,
     purge_history: bool = False,
     quoted_in: tuple[str, ...] = (),
-    mend: Mend = _as_it_is,
+    mend: Mend = as_it_is,
 ) -> Removed:
     """Removes for good. A crash after the tombstone file is durable is finished by the next pass, whoever makes it.
 
@@ -271,25 +272,19 @@ def remove(
         with workspace.database.transaction(durable=True):
             tombstones.mirror(workspace.database, [stone])
         for artifact in removal.paths:
-            if artifact_name(artifact.rpartition("/")[2]) is not None:
+            if is_artifact_path(artifact):
                 # What cannot be deleted now is tried again by every pass; its content leaves the index all the same.
                 with suppress(OSError, WorkspaceError):
                     files.unlink(workspace.root, artifact)
         _drop_jobs(workspace, removal)
-    before: int = workspace.database.value(
-        "select count(*) from memory_artifacts where agent_id = ? and session_token = ?",
-        (removal.agent_id, removal.session_token),
-    )
+    before = _count(workspace.database, removal)
     with state.workspace_lock(workspace.state):
         reconcile.run_locked(workspace, reconcile.Request(now_us=now_us))
         try:
             scrub.clean_of_words(workspace, needles)  # what was kept of a page only now
         except (OSError, WorkspaceError) as error:
             workspace.events.append(f"a kept copy of a page may still hold words of what was removed: {error}")
-    after: int = workspace.database.value(
-        "select count(*) from memory_artifacts where agent_id = ? and session_token = ?",
-        (removal.agent_id, removal.session_token),
-    )
+    after = _count(workspace.database, removal)
     pending = tuple(artifact for artifact in removal.paths if files.look(workspace.root, artifact) is not None)
     purged = None if begun is None else purge.finish(workspace, begun, note)
     held = _holder(workspace, removal)
@@ -305,6 +300,12 @@ def remove(
         purged,
         quoted_in=quoted_in,
     )
+
+
+def _count(database: Database, removal: Removal) -> int:
+    scope = removal.agent_id, removal.session_token
+    number: int = database.value(f"select count(*) from memory_artifacts where {_MINE}", scope)
+    return number
 
 
 def _holder(workspace: Workspace, removal: Removal) -> Callable[[], str]:
@@ -384,7 +385,7 @@ def preview(workspace: Workspace, removal: Removal, now_us: int) -> Begun | purg
     return purge.preview(workspace, judged, _holder(workspace, removal))
 
 
-def _verdicts(workspace: Workspace, removal: Removal, needles: set[bytes], mend: Mend = _as_it_is) -> purge.Verdicts:
+def _verdicts(workspace: Workspace, removal: Removal, needles: set[bytes], mend: Mend = as_it_is) -> purge.Verdicts:
     """What becomes of the history: taken while the rows are there that know what the sessions said."""
     agent_id, token, ids = removal.agent_id, removal.session_token, sorted(ref.session_id for ref in removal.sessions)
     scopes = [(agent_id, token, tuple(ids))]
@@ -439,7 +440,7 @@ def _tombstone(workspace: Workspace, removal: Removal, reason: str, now_us: int)
             "session_token": removal.session_token,
             "removed_at": iso(now_us),
             "reason": sanitize_line(reason),
-            "removed_paths": [p for p in paths if artifact_name(p.rpartition("/")[2]) is not None],
+            "removed_paths": [path for path in paths if is_artifact_path(path)],
             "tombstone_version": str(TOMBSTONE_VERSION),
             "session_ids": ids,
         }

@@ -18,10 +18,11 @@ from signet_sync.agent.workspace import Workspace, back_up
 from signet_sync.contracts.names import artifact_name, ignored_code
 from signet_sync.contracts.observed import Found
 from signet_sync.contracts.places import DEFAULT_AGENT, KEPT_COPY, MEMORY, TEMPORARY
-from signet_sync.contracts.redactions import redacts, without_secrets
+from signet_sync.contracts.redactions import cleaned, redacts
 from signet_sync.contracts.sentences import flatten_cell
 from signet_sync.contracts.timestamps import parse_instant
 from signet_sync.contracts.tokens import token_of
+from signet_sync.durable import sync_folder
 from signet_sync.errors import WorkspaceError
 from signet_sync.harness.texts import UUID
 from signet_sync.index import artifacts, memories, redactions, slack, tombstones
@@ -116,7 +117,7 @@ def _drop_set_aside(database: str) -> None:
         if name.startswith(f"{base}.corrupt-"):
             with suppress(FileNotFoundError):
                 os.unlink(os.path.join(folder, name))
-                state.sync_folder(folder)
+                sync_folder(folder)
 
 
 def clean_kept_copies(workspace: Workspace, stones: Sequence[Tombstone]) -> None:
@@ -145,10 +146,7 @@ def redact_copies(workspace: Workspace) -> None:
         original = _ARTIFACT.match(path.rpartition("/")[2])
         seal = artifacts.seal_of(workspace.database, f"{MEMORY}/{original[0]}.md") if original else None
         sealed = unpack(seal) if seal is not None else None
-        if sealed is not None and redacts(found.raw, sealed):
-            clean = sealed
-        else:
-            clean = without_secrets(found.raw.decode("utf-8", "surrogateescape")).encode("utf-8", "surrogateescape")
+        clean = sealed if sealed is not None and redacts(found.raw, sealed) else cleaned(found.raw)
         if clean != found.raw and files.replace(workspace.root, path, clean, found.raw).displaced is not None:
             raise WorkspaceError("somebody saved it meanwhile", path=path, hint="it is tried again by itself")
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import time
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
@@ -89,7 +90,7 @@ def compact(
 
 
 def _session_request(given: SessionInput) -> _Request:
-    counts: dict[str, int] = {}
+    counts = Counter[str]()
     transcript = _clean(given.transcript, counts)
     summary = _clean(given.summary, counts) if given.summary is not None else None
     bodies = {"transcript": transcript, "summary": summary or None}
@@ -97,7 +98,7 @@ def _session_request(given: SessionInput) -> _Request:
 
 
 def _compaction_request(given: CompactionInput) -> _Request:
-    counts: dict[str, int] = {}
+    counts = Counter[str]()
     body = _clean(given.compaction, counts)
     if not body:
         raise UsageError("the compaction is empty", hint="there is nothing to keep", code="input-invalid")
@@ -109,7 +110,7 @@ def _request(
     given: SessionInput | CompactionInput,
     bodies: dict[str, str | None],
     tail: bool,
-    counts: dict[str, int],
+    counts: Counter[str],
 ) -> _Request:
     identity: dict[str, Any] = {"agent_id": given.agent_id, **kept(given)}
     for name in ("session_id", "session_key", "project", "harness"):
@@ -134,23 +135,18 @@ def _digest(value: object) -> str:
     return sha256(json.dumps(value, sort_keys=True).encode("ascii")).hexdigest()
 
 
-def _clean(text: str, counts: dict[str, int]) -> str:
+def _clean(text: str, counts: Counter[str]) -> str:
     clean, found = sanitize_counted(text)
-    _add(counts, found)
+    counts.update(found)
     return clean
 
 
-def _clean_line(text: str | None, counts: dict[str, int]) -> str | None:
+def _clean_line(text: str | None, counts: Counter[str]) -> str | None:
     if text is None:
         return None
     clean, found = sanitize_line_counted(text)
-    _add(counts, found)
+    counts.update(found)
     return " ".join(clean.split()) or None
-
-
-def _add(counts: dict[str, int], found: Mapping[str, int]) -> None:
-    for rule, number in found.items():
-        counts[rule] = counts.get(rule, 0) + number
 
 
 # ── from a request to its answer ──
@@ -519,7 +515,7 @@ def _bodies(
 
     identity = request.identity
     found = digest.outcome(new.words)
-    made = _clean(summary or digest.summary(found, project=identity["project"], harness=identity["harness"]), {})
+    made = _clean(summary or digest.summary(found, project=identity["project"], harness=identity["harness"]), Counter())
     bodies = {"transcript": new.words, "summary": made}
     day = (identity["ended_at"] or captured_at)[:10]
     contexts = [
@@ -528,7 +524,7 @@ def _bodies(
     ]
     kept = [row.content for row in rows if row.source_kind == "transcript" and row.content != new.words]
     said = headline(joined([digest.outcome(text) for text in kept[-SEGMENTS:]], found), contexts)
-    return bodies, _clean_line(said, {}) if said else None
+    return bodies, _clean_line(said, Counter()) if said else None
 
 
 def _free_moment(workspace: Workspace, request: _Request, new: _New, now_us: int, rows: list[Row]) -> str:

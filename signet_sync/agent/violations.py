@@ -316,13 +316,12 @@ def accept_all(workspace: Workspace, paths: Sequence[str], reason: str, now_us: 
     """Accepts each as it is now: absence of all that went at once, then content one after the other."""
     settled = Settled()
     opened = {one.path for batch in violations.batches(workspace.database) for one in batch.files}
-    gone = [path for path in paths if path in opened and files.look(workspace.root, path) is None]
+    gone = dict.fromkeys(path for path in paths if path in opened and files.look(workspace.root, path) is None)
     if gone:
-        accept_gone(workspace, gone, reason, now_us)
+        accept_gone(workspace, list(gone), reason, now_us)
         settled.done += gone
-    settled_by_now = set(gone)
     for path in paths:
-        if path not in settled_by_now:
+        if path not in gone:
             _tried(settled, path, lambda path=path: accept(workspace, path, reason, now_us))  # type: ignore[misc]
     return settled
 

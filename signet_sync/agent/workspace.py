@@ -13,6 +13,7 @@ from signet_sync import config, state
 from signet_sync.config import Settings
 from signet_sync.contracts.noise import NoiseRule
 from signet_sync.contracts.places import MEMORY, WORKSPACE_ID
+from signet_sync.durable import private_folder
 from signet_sync.errors import DatabaseCorrupt, DatabaseError, DatabaseUnfinished, WorkspaceError
 from signet_sync.index import backup
 from signet_sync.index.database import (
@@ -305,7 +306,7 @@ def back_up(workspace: Workspace, now_iso: str, *, force: bool = False) -> None:
     if database.meta("backup") == mark and kept and not force:
         return
     folder = workspace.state.backups
-    state.private_folder(folder)
+    private_folder(folder)
     day = now_iso[:10].replace("-", "")
     target = os.path.join(folder, f"native-{day}.db")
     backup.write(database, target)

@@ -179,8 +179,7 @@ def _guarding(name: Literal["pin", "unpin", "lock", "unlock"], done: str, short:
     def command(call: Call, ref: str, section: str | None) -> None:
         from signet_sync.agent.entities import guarding
 
-        act = {"pin": guarding.pin, "unpin": guarding.unpin, "lock": guarding.lock, "unlock": guarding.unlock}[name]
-        call.do(done, lambda workspace: act(workspace, call.agent, ref, section, **call.asked))
+        call.do(done, lambda workspace: guarding.guard(name, workspace, call.agent, ref, section, **call.asked))
 
     return command
 

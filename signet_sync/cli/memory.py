@@ -13,7 +13,6 @@ from signet_sync.temporal.memories import LONGEST, TYPES
 if TYPE_CHECKING:
     from contextlib import AbstractContextManager
 
-    from signet_sync.agent.memories import Pinned
     from signet_sync.agent.workspace import Workspace
 
 _ENOUGH = LONGEST * 32  # bytes: more than may be remembered, however it is written
@@ -141,13 +140,7 @@ def forget(context: Context, memory: str, purge_history: bool, agent: str, now: 
 @json_option
 @pass_context
 def pin(context: Context, handle: str, agent: str, now: str | None, as_json: bool) -> None:
-    from signet_sync.agent import memories
-
-    instant = resolve_now(now)
-    with _opened(context) as workspace:
-        done = memories.pin(workspace, agent, handle, instant)
-        _say(context, workspace, done.waiting)
-    _tell(done, as_json, pinned=True)
+    _pin(context, handle, agent, now, as_json, pinned=True)
 
 
 @click.command(help=_UNPIN, short_help="Unpin something.")
@@ -157,13 +150,7 @@ def pin(context: Context, handle: str, agent: str, now: str | None, as_json: boo
 @json_option
 @pass_context
 def unpin(context: Context, handle: str, agent: str, now: str | None, as_json: bool) -> None:
-    from signet_sync.agent import memories
-
-    instant = resolve_now(now)
-    with _opened(context) as workspace:
-        done = memories.unpin(workspace, agent, handle, instant)
-        _say(context, workspace, done.waiting)
-    _tell(done, as_json, pinned=False)
+    _pin(context, handle, agent, now, as_json, pinned=False)
 
 
 def _opened(context: Context) -> AbstractContextManager[Workspace]:
@@ -182,7 +169,13 @@ def _say(context: Context, workspace: Workspace, waiting: str) -> None:
             context.say(line)
 
 
-def _tell(done: Pinned, as_json: bool, *, pinned: bool) -> None:
+def _pin(context: Context, handle: str, agent: str, now: str | None, as_json: bool, *, pinned: bool) -> None:
+    from signet_sync.agent import memories
+
+    instant = resolve_now(now)
+    with _opened(context) as workspace:
+        done = (memories.pin if pinned else memories.unpin)(workspace, agent, handle, instant)
+        _say(context, workspace, done.waiting)
     if as_json:
         emit({"id": done.id, "pinned": pinned, "changed": done.changed})
     elif pinned:

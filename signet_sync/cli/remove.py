@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from dataclasses import asdict
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -111,19 +112,9 @@ def remove(
         if quoted.paths and quoting is None:
             raise _quoted(quoted.paths)
         _ask(plans, quoted.paths if quoting == "redact" else (), yes, as_json)
-        mend = quotes.redact(workspace, quoted, reason or "", instant) if quoting == "redact" else None
-        done = [
-            removal.remove(
-                workspace,
-                plan,
-                reason or "",
-                instant,
-                purge_history=purge_history,
-                quoted_in=quoted.paths,
-                **({} if mend is None else {"mend": mend}),
-            )
-            for plan in plans
-        ]
+        mend = quotes.redact(workspace, quoted, reason or "", instant) if quoting == "redact" else removal.as_it_is
+        remove_one = partial(removal.remove, purge_history=purge_history, quoted_in=quoted.paths, mend=mend)
+        done = [remove_one(workspace, plan, reason or "", instant) for plan in plans]
     documents = [_document(one) for one in done]
     if as_json:
         emit(documents[0] if len(documents) == 1 else {"removals": documents})

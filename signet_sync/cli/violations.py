@@ -10,7 +10,7 @@ import click
 from signet_sync.cli import Context, agreed, counted, emit, json_option, now_option, pass_context, resolve_now
 
 if TYPE_CHECKING:
-    from signet_sync.agent.violations import Chosen
+    from signet_sync.agent.violations import Chosen, Settled
     from signet_sync.agent.workspace import Workspace
     from signet_sync.index.violations import Batch
 
@@ -141,9 +141,18 @@ def _agree(workspace: Workspace, which: Chosen, does: str, *, yes: bool, as_json
     return paths
 
 
-def _say_failed(what: str, failed: dict[str, str]) -> None:
-    for path, why in failed.items():
-        click.secho(f"not {what} {path}: {why}", fg="red")
+def _tell(settled: Settled, what: str, as_json: bool, **more: object) -> int:
+    if as_json:
+        failed = [f"{path}: {why}" for path, why in settled.failed.items()]
+        emit({what: settled.done, "failed": failed, **more})
+    else:
+        for one in settled.done:
+            click.echo(f"{what} {one}")
+            if one in settled.kept:
+                click.echo(f"  what stood there is kept as {settled.kept[one]}")
+        for path, why in settled.failed.items():
+            click.secho(f"not {what} {path}: {why}", fg="red")
+    return 1 if settled.failed else 0
 
 
 @violations.command()
@@ -183,16 +192,7 @@ def restore(
         else:
             settled = agent.restore_all(workspace, wanted, instant)
         run_pass(workspace, Request(now_us=instant))
-    if as_json:
-        failed = [f"{path}: {why}" for path, why in settled.failed.items()]
-        emit({"restored": settled.done, "failed": failed, "kept": settled.kept})
-    else:
-        for one in settled.done:
-            click.echo(f"restored {one}")
-            if one in settled.kept:
-                click.echo(f"  what stood there is kept as {settled.kept[one]}")
-        _say_failed("restored", settled.failed)
-    return 1 if settled.failed else 0
+    return _tell(settled, "restored", as_json, kept=settled.kept)
 
 
 @violations.command()
@@ -231,12 +231,5 @@ def accept(
         else:
             settled = agent.accept_all(workspace, wanted, reason, instant)
         run_pass(workspace, Request(now_us=instant, reread=frozenset(settled.done)))
-    if as_json:
-        told = settled.done[0] if which.is_one else settled.done
-        failed = [f"{path}: {why}" for path, why in settled.failed.items()]
-        emit({"accepted": told, "reason": reason, "failed": failed})
-    else:
-        for one in settled.done:
-            click.echo(f"accepted {one}")
-        _say_failed("accepted", settled.failed)
-    return 1 if settled.failed else 0
+    told = settled.done[0] if which.is_one else settled.done
+    return _tell(settled, "accepted", as_json, accepted=told, reason=reason)

@@ -7,9 +7,10 @@ the rules do: in the names of marks, in how far a mark reaches, and in what only
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 
 _OPENING = "[REDACTED:"
-_MARK = re.compile(r"\[REDACTED:[a-z0-9-]+\]")
+MARK = re.compile(r"\[REDACTED:[a-z0-9-]+\]")
 _ANY = "\0"  # stands for a mark: no sanitized text holds it
 # A secret of several lines (a private key) that is now one mark had no more lines than that.
 _MOST_LINES = 200
@@ -61,7 +62,7 @@ def _line(text: str, start: int) -> str | None:
 
 
 def _plain(line: str) -> str:
-    return _MARK.sub(_ANY, line) if is_marked(line) else line
+    return MARK.sub(_ANY, line) if is_marked(line) else line
 
 
 def _is_same_line(one: str, other: str) -> bool:
@@ -75,16 +76,20 @@ def _is_same_line(one: str, other: str) -> bool:
 
 def _covers(marked: str, line: str) -> bool:
     """Whether a line is the marked one with something else in the place of each mark."""
-    first, *others = marked.split(_ANY)
-    if not others:
-        return marked == line
-    *middle, last = others
-    at, end = len(first), len(line) - len(last)
-    if at > end or not line.startswith(first) or not line.endswith(last):
+    pieces = marked.split(_ANY)
+    return is_filled(pieces, line) if len(pieces) > 1 else marked == line
+
+
+def is_filled(pieces: Sequence[str], text: str, *, least: int = 0) -> bool:
+    """Whether a text is these pieces, two or more, with something between them: at least so many characters each."""
+    first, *middle, last = pieces
+    at, end = len(first), len(text) - len(last)
+    if not text.startswith(first) or not text.endswith(last):
         return False
     for piece in middle:
-        found = line.find(piece, at, end)
-        if found < 0:
+        # As soon as it can be: what fits later fits then, too.
+        at = text.find(piece, at + least, max(end, 0))
+        if at < 0:
             return False
-        at = found + len(piece)
-    return True
+        at += len(piece)
+    return at + least <= end

@@ -109,7 +109,7 @@ def agent_for(project: str | None, environ: Mapping[str, str], projects: Sequenc
     """
     named = environ.get("SIGNET_AGENT_ID")
     if named:
-        return _checked(named, "SIGNET_AGENT_ID")
+        return _checked(named, "SIGNET_AGENT_ID does not name an agent")
     inside = _parts(project) if project is not None and project.startswith("/") else None
     best, agent = -1, DEFAULT_AGENT
     for rule in projects:
@@ -121,7 +121,7 @@ def agent_for(project: str | None, environ: Mapping[str, str], projects: Sequenc
         # Of two rules for the same folder the later one counts.
         if len(parts) >= best and inside[: len(parts)] == parts:
             best, agent = len(parts), owner
-    return _checked(agent, "agents.projects")
+    return _checked(agent, "agents.projects does not name an agent")
 
 
 def is_rule(text: str) -> bool:
@@ -141,19 +141,11 @@ def _parts(path: str) -> list[str]:
 
 def require_agent(agent_id: str) -> None:
     """Raises `UsageError` (`agent-invalid`) for what cannot be the id of an agent."""
-    if AGENT_ID.fullmatch(agent_id) is None:
-        raise UsageError(
-            f"{agent_id!r} is not the id of an agent",
-            hint="use lower-case letters, digits, - and _, at most 64, a letter or digit first",
-            code="agent-invalid",
-        )
+    _checked(agent_id, f"{agent_id!r} is not the id of an agent")
 
 
-def _checked(agent: str, source: str) -> str:
+def _checked(agent: str, message: str) -> str:
     if AGENT_ID.fullmatch(agent) is None:
-        raise UsageError(
-            f"{source} does not name an agent",
-            hint="use lower-case letters, digits, - and _, at most 64, a letter or digit first",
-            code="agent-invalid",
-        )
+        hint = "use lower-case letters, digits, - and _, at most 64, a letter or digit first"
+        raise UsageError(message, hint=hint, code="agent-invalid")
     return agent

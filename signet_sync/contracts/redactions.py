@@ -6,11 +6,11 @@ every other, and an older version that comes back is known for what it is.
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
+from signet_sync.contracts.alike import MARK, is_filled, is_marked
 from signet_sync.contracts.bodies import body_sha256, normalize
 from signet_sync.contracts.frontmatter import FrontmatterProblem, Raw, parse, unknown_entries, write
 from signet_sync.contracts.sanitizer import (
@@ -22,8 +22,6 @@ from signet_sync.contracts.sanitizer import (
 )
 from signet_sync.contracts.timestamps import parse_instant
 
-MARK = re.compile(r"\[REDACTED:([a-z0-9-]+)\]")
-_ANY_MARK = re.compile(r"\[REDACTED:[a-z0-9-]+\]")
 REMOVED = "[REDACTED:removed]"
 
 # What a redaction makes anew.
@@ -66,14 +64,23 @@ def without_secrets(text: str) -> str:
     return redact(text)[0]
 
 
+def cleaned(raw: bytes, clean: Clean = without_secrets) -> bytes:
+    """The same of bytes, which need not be UTF-8."""
+    return clean(raw.decode("utf-8", "surrogateescape")).encode("utf-8", "surrogateescape")
+
+
 SECRETS = Cleaning(_clean_body, _clean_line, SANITIZER_VERSION)
 
 
 def rules(before: str, after: str) -> Counter[str]:
     """How many marks of each rule stand in a text that do not stand in the one before it."""
-    if before is after or "[REDACTED:" not in after:
+    if before is after or not is_marked(after):
         return Counter()
-    return Counter(MARK.findall(after)) - Counter(MARK.findall(before))
+    return _marks(after) - _marks(before)
+
+
+def _marks(text: str) -> Counter[str]:
+    return Counter(mark.removeprefix("[REDACTED:").removesuffix("]") for mark in MARK.findall(text))
 
 
 def rewritten(kind: str, raw: bytes, cleaning: Cleaning) -> Rewritten | None:
@@ -110,7 +117,7 @@ def is_redaction(before: str, after: str) -> bool:
 
     Control characters, which no mark could stand for, count as gone from both.
     """
-    if before == after or "[REDACTED:" not in after:
+    if before == after or not is_marked(after):
         return False
     return _fits(before, after) or _fits(*(normalize(without_controls(text)) for text in (before, after)))
 
@@ -122,20 +129,8 @@ def _flat(text: str) -> str:
 
 def _fits(text: str, pattern: str) -> bool:
     """Whether a text is a pattern with something in the place of each mark."""
-    first, *rest = _ANY_MARK.split(pattern)
-    if not rest:
-        return False
-    *middle, last = rest
-    at = len(first)
-    if not text.startswith(first):
-        return False
-    for piece in middle:
-        # As soon as it can be: what fits later fits then, too.
-        at = text.find(piece, at + 1)
-        if at < 0:
-            return False
-        at += len(piece)
-    return text.endswith(last) and len(text) - len(last) > at
+    pieces = MARK.split(pattern)
+    return len(pieces) > 1 and is_filled(pieces, text, least=1)
 
 
 def redacts(before: bytes, after: bytes) -> bool:

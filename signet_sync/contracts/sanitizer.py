@@ -18,6 +18,7 @@ Decisions that a reader of the output may ask about:
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterator
 
 from signet_sync.contracts.bodies import normalize, well_formed
@@ -92,7 +93,7 @@ def _piece_has_controls(text: str) -> bool:
     return bool(len(raw.translate(None, _ASCII_CONTROLS_UTF8)) < len(raw) or _C1.search(raw) or _DIRECTIONS.search(raw))
 
 
-def _without_controls(text: str) -> str:
+def without_controls(text: str) -> str:
     """Newlines to LF, then no C0 but LF and tab, no DEL, no C1, no bidi control, no lone surrogate (U+FFFD)."""
     if not _has_controls(text):
         return text
@@ -100,15 +101,10 @@ def _without_controls(text: str) -> str:
     return well_formed(text.translate(_REPLACED))
 
 
-def without_controls(text: str) -> str:
-    """The text as its secrets are looked for: without control characters, newlines as LF."""
-    return _without_controls(text)
-
-
 def sanitize_counted(text: str) -> tuple[str, dict[str, int]]:
     """What `sanitize_transcript_v2` gives, and how often each rule replaced something."""
     # Blanks that go could uncover a value: the body is normalised before, and a mark leaves no blank at a line's end.
-    return redact(normalize(_without_controls(text)))
+    return redact(normalize(without_controls(text)))
 
 
 def sanitize_transcript_v2(text: str) -> str:
@@ -121,18 +117,17 @@ def sanitize_transcript_v2(text: str) -> str:
 
 def sanitize_normalized(text: str) -> str:
     """`sanitize_transcript_v2` for a body that is normalised already: the same result, the same object when clean."""
-    clean = _without_controls(text)
+    clean = without_controls(text)
     return redact(clean if clean is text else normalize(clean))[0]
 
 
 def sanitize_line_counted(text: str) -> tuple[str, dict[str, int]]:
     """What `sanitize_line` gives, and how often each rule replaced something."""
-    text, counts = redact(_without_controls(text))
+    text, counts = redact(without_controls(text))
     line = text.replace("\n", " ").replace("\t", " ").strip(" ")
     if line != text:
         line, more = redact(line)
-        for name, count in more.items():
-            counts[name] = counts.get(name, 0) + count
+        counts = Counter(counts) + Counter(more)
     return line, counts
 
 

@@ -304,19 +304,9 @@ def _lead(body: str) -> tuple[str, bool]:
 
 
 _SECTION_WORDS = frozenset(
-    {
-        "context",
-        "decisions",
-        "constraints",
-        "blockers",
-        "next",
-        "people",
-        "notes",
-        "summary",
-        "overview",
-        "goal",
-        "goals",
-    }
+    """
+    context decisions constraints blockers next people notes summary overview goal goals
+    """.split()
 )
 
 

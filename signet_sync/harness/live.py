@@ -32,6 +32,9 @@ _NEAR = 32
 # The clocks by which one turn is timed twice are not further apart.
 _APART_US = 60_000_000
 
+_Like = tuple[str, tuple[str, ...]]  # who spoke, and the lines that say something
+_Place = tuple[int, int]
+
 
 class Said(NamedTuple):
     """A turn: whose it is, its sanitized words, when (ISO 8601 UTC; empty where nobody knows)."""
@@ -49,7 +52,7 @@ class Said(NamedTuple):
 # ── when two turns are the same ──
 
 
-def canonical(role: str, text: str) -> tuple[str, tuple[str, ...]]:
+def canonical(role: str, text: str) -> _Like:
     """A turn as it is compared: equal ones are the same turn, whoever wrote them down.
 
     Who spoke (a user or somebody else) and the lines that say something, without blanks that mean nothing.
@@ -101,18 +104,18 @@ class _Text:
         self.text = text
         self.sections = list(_sections(text))
         self.lines = [line for number, one in enumerate(self.sections) for line in _lines(text, number, one)]
-        self._held: dict[tuple[str, tuple[str, ...]], list[tuple[int, int]]] = {}
+        self._held: dict[_Like, list[_Place]] = {}
         self._places: dict[str, list[int]] = {}
         for place, line in enumerate(self.lines):
             self._places.setdefault(line.bare, []).append(place)
 
-    def holding(self, like: tuple[str, tuple[str, ...]]) -> list[tuple[int, int]]:
+    def holding(self, like: _Like) -> list[_Place]:
         """Where a turn of these words may stand: its first line, and the line behind its last one."""
         if like not in self._held:
             self._held[like] = list(self._holding(*like))
         return self._held[like]
 
-    def _holding(self, speaker: str, wanted: tuple[str, ...]) -> Iterator[tuple[int, int]]:
+    def _holding(self, speaker: str, wanted: tuple[str, ...]) -> Iterator[_Place]:
         for place in self._places.get(wanted[0], ()) if wanted else ():
             end = place + len(wanted)
             section = self.lines[place].section
@@ -160,13 +163,13 @@ def _lines(text: str, number: int, section: _Section) -> Iterator[_Line]:
         start = end + 1
 
 
-def _aligned(candidates: Sequence[Sequence[tuple[int, int]]]) -> list[tuple[int, int] | None]:
+def _aligned(candidates: Sequence[Sequence[_Place]]) -> list[_Place | None]:
     """For each turn one of the places where it may stand: in order, none used twice, as many turns as can be.
 
     The longest common subsequence, as Hunt and Szymanski find it: `ends[n]` is where the best chain of n + 1 ends.
     """
     ends: list[int] = []
-    last: list[tuple[int, tuple[int, int], object]] = []
+    last: list[tuple[int, _Place, object]] = []
     for turn, places in enumerate(candidates):
         for place in sorted(places, reverse=True):
             length = bisect_right(ends, place[0])
@@ -175,7 +178,7 @@ def _aligned(candidates: Sequence[Sequence[tuple[int, int]]]) -> list[tuple[int,
             link = (turn, place, last[length - 1] if length else None)
             ends[length : length + 1] = [place[1]]
             last[length : length + 1] = [link]
-    found: list[tuple[int, int] | None] = [None] * len(candidates)
+    found: list[_Place | None] = [None] * len(candidates)
     step: object = last[-1] if last else None
     while isinstance(step, tuple):
         turn, place, step = step
@@ -183,18 +186,22 @@ def _aligned(candidates: Sequence[Sequence[tuple[int, int]]]) -> list[tuple[int,
     return found
 
 
-def _candidates(text: _Text, said: Sequence[Said]) -> list[list[tuple[int, int]]]:
+def _candidates(text: _Text, said: Sequence[Said]) -> list[list[_Place]]:
     """Where each turn may stand; of one that stands in very many places those near to its own number among its like."""
-    seen: Counter[tuple[str, tuple[str, ...]]] = Counter()
+    seen: Counter[_Like] = Counter()
     found = []
     for turn in said:
         like = canonical(turn.role, turn.text)
-        places = text.holding(like)
-        if len(places) > 2 * _NEAR:
-            places = places[max(seen[like] - _NEAR, 0) : seen[like] + _NEAR]
-            seen[like] += 1
+        places = _near(text.holding(like), like, seen)
         found.append([place for place in places if not _is_apart(text.at_us(place[0]), turn.at_us)])
     return found
+
+
+def _near(places: Sequence[_Place], like: _Like, seen: Counter[_Like]) -> Sequence[_Place]:
+    if len(places) <= 2 * _NEAR:
+        return places
+    seen[like] += 1
+    return places[max(seen[like] - 1 - _NEAR, 0) : seen[like] - 1 + _NEAR]
 
 
 # ── what is live in a text ──
@@ -279,7 +286,7 @@ def beyond(text: str, said: Sequence[Said], *, leading: bool = False) -> str:
     return _without(text, spans)
 
 
-def _from_first_line(held: Iterable[tuple[int, int]]) -> Iterator[tuple[int, int]]:
+def _from_first_line(held: Iterable[_Place]) -> Iterator[_Place]:
     """Places as long as each begins where the one before ends, from the first line on."""
     line = 0
     for place in held:
@@ -289,7 +296,7 @@ def _from_first_line(held: Iterable[tuple[int, int]]) -> Iterator[tuple[int, int
         line = place[1]
 
 
-def _without(text: str, spans: Iterable[tuple[int, int]]) -> str:
+def _without(text: str, spans: Iterable[_Place]) -> str:
     """The text without some of it, and without the empty lines that would be left around that."""
     kept, at = [], 0
     for start, end in sorted(spans):
@@ -387,16 +394,13 @@ def held_entries(entries: Sequence[tuple[str, str, int]], said: Sequence[Said]) 
     """Which entries of a transcript (role, words, µs since 1970) are among live turns, by their place."""
     if not said:
         return set()
-    wanted: dict[tuple[str, tuple[str, ...]], list[int]] = {}
+    wanted: dict[_Like, list[_Place]] = {}
     for place, (role, text, _) in enumerate(entries):
-        wanted.setdefault(canonical(role, text), []).append(place)
-    seen: Counter[tuple[str, tuple[str, ...]]] = Counter()
+        wanted.setdefault(canonical(role, text), []).append((place, place + 1))
+    seen: Counter[_Like] = Counter()
     candidates = []
     for turn in said:
-        places = wanted.get(canonical(turn.role, turn.text), [])
-        if len(places) > 2 * _NEAR:
-            like = canonical(turn.role, turn.text)
-            places = places[max(seen[like] - _NEAR, 0) : seen[like] + _NEAR]
-            seen[like] += 1
-        candidates.append([(place, place + 1) for place in places if not _is_apart(entries[place][2], turn.at_us)])
+        like = canonical(turn.role, turn.text)
+        places = _near(wanted.get(like, []), like, seen)
+        candidates.append([place for place in places if not _is_apart(entries[place[0]][2], turn.at_us)])
     return {place[0] for place in _aligned(candidates) if place is not None}

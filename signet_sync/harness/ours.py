@@ -14,17 +14,18 @@ from collections.abc import Iterator, Mapping
 LEFT_OUT = "result of signet-sync left out"
 
 # The tools of our MCP server (held to `mcp_server.tools` by a test).
-TOOLS = (
-    *("memory_recall", "memory_search", "memory_expand", "memory_context", "memory_remember", "memory_forget"),
-    *("memory_checkpoint", "memory_history", "memory_stats", "session_open", "entity_read", "entity_edit"),
+TOOLS = tuple(
+    """
+    memory_recall memory_search memory_expand memory_context memory_remember memory_forget memory_checkpoint
+    memory_history memory_stats session_open entity_read entity_edit
+    """.split()
 )
 # Commands that print no stored text; every other command of ours counts, later ones included.
 QUIET = frozenset(
-    (
-        *("init", "demo", "run", "reindex", "check", "status", "checkpoint", "hook", "mcp", "ui", "stats", "backup"),
-        *("import", "import-bundle", "hooks", "service", "eject", "logs", "telemetry", "doctor", "notify"),
-        *("completion", "pin", "unpin"),
-    )
+    """
+    init demo run reindex check status checkpoint hook mcp ui stats backup import import-bundle hooks service eject
+    logs telemetry doctor notify completion pin unpin
+    """.split()
 )
 RESOURCES = "signet://"
 
@@ -39,12 +40,10 @@ _PROGRAM = re.compile(r"(?:.*[/\\])?signet-sync(?:\.exe|\.cmd)?", re.DOTALL)
 _MODULES = ("signet_sync", "signet_sync.__main__")
 _GIVEN = re.compile(r"\w+=.*", re.DOTALL)
 _LAUNCHERS = frozenset(
-    (
-        *("bash", "sh", "zsh", "fish", "dash", "cmd", "powershell", "pwsh", "sudo", "env", "time", "timeout", "nice"),
-        *("nohup", "exec", "command", "eval", "uv", "uvx", "pipx", "poetry", "pdm", "hatch", "rye", "conda", "mise"),
-        *("npx", "xargs", "watch", "stdbuf", "script", "ssh", "docker", "podman", "if", "then", "do"),
-        *("while", "!", "{"),
-    )
+    """
+    bash sh zsh fish dash cmd powershell pwsh sudo env time timeout nice nohup exec command eval uv uvx pipx poetry
+    pdm hatch rye conda mise npx xargs watch stdbuf script ssh docker podman if then do while ! {
+    """.split()
 )
 _PYTHON = re.compile(r"(?:.*[/\\])?(?:python|pypy|py)[\d.]*(?:\.exe)?", re.DOTALL)
 _MOST_WORDS = 12

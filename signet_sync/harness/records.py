@@ -10,13 +10,6 @@ from signet_sync.contracts.timestamps import parse_instant
 
 EntryKind = Literal["user", "assistant", "tool", "result", "event", "compaction", "subagent"]
 
-# A tool's result is an excerpt anyway; what is longer is cut while it is read, so that memory follows the words.
-RESULT_LIMIT = 4_000
-
-# What we inject stands between these marks, and is taken out again when the transcript is read: MEMORY.md must never
-# feed on itself.
-OPENING, CLOSING = "<signet-memory>", "</signet-memory>"
-
 # The time of an entry whose record has none, until `settled` gives it one.
 NO_TIME = -1
 

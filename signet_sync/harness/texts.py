@@ -7,8 +7,11 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from signet_sync.contracts.marks import CLOSING, OPENING
 from signet_sync.contracts.sanitizer import sanitize_transcript_v2
-from signet_sync.harness.records import CLOSING, OPENING, RESULT_LIMIT
+
+# A tool's result is an excerpt anyway; what is longer is cut while it is read, so that memory follows the words.
+RESULT_LIMIT = 4_000
 
 IMAGE = "[image]"
 LINE_LIMIT = 300

@@ -10,8 +10,8 @@ import uuid
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 
+from signet_sync.durable import sync_folder
 from signet_sync.errors import UsageError
-from signet_sync.whereabouts import sync_folder
 
 _HEAD = 128
 _A_WRITE = 600.0  # seconds: no write takes as long, so what is older was left behind

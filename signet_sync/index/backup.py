@@ -15,6 +15,7 @@ from typing import Any
 
 import apsw
 
+from signet_sync.durable import sync_folder
 from signet_sync.errors import DatabaseCorrupt, DatabaseNewer
 from signet_sync.index import memories
 from signet_sync.index.database import Database, protect, translate, without_log
@@ -114,11 +115,7 @@ def write(
         finally:
             os.close(handle)
         os.replace(temporary, target)
-        folder = os.open(os.path.dirname(target), os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-        try:
-            os.fsync(folder)
-        finally:
-            os.close(folder)
+        sync_folder(os.path.dirname(target))
     except apsw.Error as error:
         raise translate(error, temporary) from error
     finally:

@@ -13,6 +13,7 @@ from urllib.parse import quote
 
 import apsw
 
+from signet_sync.durable import private_folder
 from signet_sync.errors import DatabaseCorrupt, DatabaseError, DatabaseNewer, DatabaseUnfinished
 from signet_sync.index.schema import (
     APPLICATION_ID,
@@ -23,7 +24,6 @@ from signet_sync.index.schema import (
     derived_tables,
     native_tables,
 )
-from signet_sync.whereabouts import private_folder
 
 MINIMUM_SQLITE = (3, 51, 3)
 _MADE = re.compile(r"create (?:unique |virtual )?(?:table|index) (\w+)")

@@ -75,13 +75,3 @@ def ended_since(database: Database, at: str) -> list[Ended]:
             (at,),
         )
     ]
-
-
-def refusals(database: Database) -> list[tuple[str, str, str]]:
-    """Endings that were refused for good: time, agent and what was said, newest first."""
-    return [
-        (at, agent_id, json.loads(answer).get("message", ""))
-        for at, agent_id, answer in database.execute(
-            "select at, agent_id, answer from flow_results where refused = 1 order by at desc limit 100"
-        )
-    ]

@@ -110,11 +110,13 @@ def news(
 
 def buffer(
     database: Database, agent_id: str, session_key: str, turns: Sequence[LiveTurn], *, session_id: str = ""
-) -> int:
-    """Adds turns; gives how many were new. Inside the caller's transaction. Raises what `news` raises."""
-    new = news(database, agent_id, session_key, turns, session_id=session_id)
-    _insert(database, agent_id, session_key, session_id, new)
-    return len(new)
+) -> None:
+    """Adds turns that are `news`. Inside the caller's transaction."""
+    database.executemany(
+        "insert into session_transcripts(agent_id, session_key, session_id, turn, role, content, at)"
+        " values(?, ?, ?, ?, ?, ?, ?)",
+        [(agent_id, session_key, session_id, *turn) for turn in turns],
+    )
 
 
 def mirror(database: Database, agent_id: str, session_key: str, session_id: str, turns: Iterable[LiveTurn]) -> int:
@@ -129,7 +131,7 @@ def mirror(database: Database, agent_id: str, session_key: str, session_id: str,
         [(agent_id, session_key, session_id, turn) for turn in known if wanted.get(turn) != known[turn]],
     )
     new = [turn for number, turn in wanted.items() if known.get(number) != turn]
-    _insert(database, agent_id, session_key, session_id, new)
+    buffer(database, agent_id, session_key, new, session_id=session_id)
     return len(new)
 
 
@@ -140,14 +142,6 @@ def _known(database: Database, agent_id: str, session_key: str, session_id: str,
     ):
         return role, content
     return None
-
-
-def _insert(database: Database, agent_id: str, session_key: str, session_id: str, turns: Sequence[LiveTurn]) -> None:
-    database.executemany(
-        "insert into session_transcripts(agent_id, session_key, session_id, turn, role, content, at)"
-        " values(?, ?, ?, ?, ?, ?, ?)",
-        [(agent_id, session_key, session_id, *turn) for turn in turns],
-    )
 
 
 # ── questions ──
@@ -276,14 +270,6 @@ def reset_read(database: Database, ending: Ending) -> None:
     """Forgets those that were read from a transcript, now that its files hold them. Inside the caller's transaction."""
     database.execute(
         f"delete from session_transcripts where {_COVERED} and not {HANDED_OVER}", [*ending[:3], *ending.bounds]
-    )
-
-
-def drop_turns(database: Database, agent_id: str, session_key: str, session_id: str, turns: Iterable[int]) -> None:
-    """Forgets some turns of a session. Inside the caller's transaction."""
-    database.executemany(
-        f"delete from session_transcripts where {_MINE} and turn = ?",
-        [(agent_id, session_key, session_id, turn) for turn in turns],
     )
 
 

@@ -11,6 +11,7 @@ from signet_sync.contracts.tokens import token_of
 from signet_sync.index import captures, live, memories, nodes, redactions, telemetry, wordings
 from signet_sync.index.artifacts import delete_rows, forget_files
 from signet_sync.index.database import Database, damaged
+from signet_sync.index.traces import within
 
 if TYPE_CHECKING:
     from signet_sync.contracts.artifacts import Tombstone
@@ -193,12 +194,7 @@ def forget_loose_marks(database: Database, loose: Loose) -> None:
 
 
 def _scope(stone: Tombstone) -> tuple[str, list[str]]:
-    scope = "agent_id = ? and session_token = ?"
-    bindings = [stone.agent_id, stone.session_token]
-    if stone.session_ids:
-        scope += f" and session_id in ({', '.join('?' * len(stone.session_ids))})"
-        bindings += stone.session_ids
-    return scope, bindings
+    return within((stone.agent_id, stone.session_token, tuple(stone.session_ids)))
 
 
 def _sessions(database: Database, scope: str, bindings: Sequence[str]) -> list[tuple[str, str | None]]:

@@ -23,14 +23,15 @@ class Said(NamedTuple):
     text: str
 
 
-def _within(scope: Scope) -> tuple[str, list[str]]:
+def within(scope: Scope) -> tuple[str, list[str]]:
+    """A scope as a condition of SQL, and what is bound in it."""
     agent_id, token, ids = scope
     some = f" and session_id in ({', '.join('?' * len(ids))})" if ids else ""
     return f"agent_id = ? and session_token = ?{some}", [agent_id, token, *ids]
 
 
 def _outside(scopes: Sequence[Scope]) -> tuple[str, list[str]]:
-    parts = [_within(scope) for scope in scopes]
+    parts = [within(scope) for scope in scopes]
     clauses = [f"not ({where})" for where, _ in parts]
     return " and ".join(clauses) or "1", [value for _, values in parts for value in values]
 
@@ -40,7 +41,7 @@ def texts(database: Database, scope: Scope) -> Iterator[str]:
 
     Of files that have vanished, what was sealed of them.
     """
-    where, bindings = _within(scope)
+    where, bindings = within(scope)
     for content, sentence in database.execute(
         f"select content, memory_sentence from memory_artifacts where {where}", bindings
     ):
@@ -60,7 +61,7 @@ _SAID = "select source_path, session_token, session_id, captured_us, content, me
 def said(database: Database, scopes: Sequence[Scope]) -> Iterator[Said]:
     """What the artifacts of the sessions of some scopes say, and where; manifests and made-up sentences left out."""
     for scope in scopes:
-        where, bindings = _within(scope)
+        where, bindings = within(scope)
         yield from _texts_of(database, where, bindings, fallbacks=False)
 
 
@@ -90,7 +91,7 @@ def _said(raw: bytes) -> Iterator[str]:
 
 def names(database: Database, scope: Scope) -> set[str]:
     """Ids of the sessions of a scope, and the names of their files."""
-    where, bindings = _within(scope)
+    where, bindings = within(scope)
     found = set()
     for path, session_id in database.execute(
         f"select source_path, session_id from memory_artifacts where {where}"

@@ -14,19 +14,13 @@ from typing import Literal
 from signet_sync.vault.git.repository import objection
 
 _SAFE = (
-    "-c",
-    "core.fsmonitor=false",
-    "-c",
-    "core.hooksPath=/dev/null",
-    "-c",
-    "core.pager=cat",
-    "-c",
-    "core.attributesFile=/dev/null",
-    "-c",
-    "core.excludesFile=/dev/null",
-    "-c",
-    "core.commitGraph=false",
-)
+    "-c", "core.fsmonitor=false",
+    "-c", "core.hooksPath=/dev/null",
+    "-c", "core.pager=cat",
+    "-c", "core.attributesFile=/dev/null",
+    "-c", "core.excludesFile=/dev/null",
+    "-c", "core.commitGraph=false",
+)  # fmt: skip
 
 
 def _environment() -> dict[str, str]:

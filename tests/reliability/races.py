@@ -21,7 +21,7 @@ from typing import Any
 
 import apsw
 
-from signet_sync import state
+from signet_sync import durable, state
 from signet_sync.agent import projection
 from signet_sync.agent.displaced import keep_displaced
 from signet_sync.agent.workspace import opened
@@ -176,7 +176,7 @@ def turns(place: Path, rounds: int, *, vandal: bool = False) -> dict[str, int]:
         if vandal and name not in NOT_FREED_BY_DELETING:
             continue
         folder = state.StateFolder(str(place / f"turns-{name}"), "key")
-        state.private_folder(folder.locks)
+        durable.private_folder(folder.locks)
         number = place / f"number-{name}"
         number.write_text("0")
 

@@ -23,9 +23,9 @@ from powerloss import Image, cuts, recorded, states
 from workbench import ROOT
 
 from signet_sync import journal, spool
+from signet_sync.durable import private_folder
 from signet_sync.index.database import Database
 from signet_sync.vault import files, ledgers, moving
-from signet_sync.whereabouts import private_folder
 
 Tree = dict[str, bytes | None]
 

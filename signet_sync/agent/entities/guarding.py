@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
+from typing import Literal
 
 from signet_sync.agent.entities import drafting, operations, proposing
 from signet_sync.agent.entities.answers import Done, Proposal
@@ -16,8 +18,11 @@ from signet_sync.entities.events import Actor, Event, Operation
 from signet_sync.entities.evidence import token_for
 from signet_sync.errors import UsageError
 
+Guard = Literal["pin", "unpin", "lock", "unlock"]
 
-def pin(
+
+def guard(
+    op: Guard,
     workspace: Workspace,
     agent_id: str,
     ref: str,
@@ -27,53 +32,34 @@ def pin(
     now_us: int,
     key: str | None = None,
 ) -> Done:
-    """Keeps a section (None: the whole entity) from an agent's writes because it matters as it is.
+    """Pins or locks a section (None: the whole entity) against an agent's writes, or takes that back.
 
-    Raises `UsageError`: `actor-refused` for an agent, and as `operations.set_section`.
+    A pin says that it matters as it is. Raises `UsageError`: `actor-refused` for an agent, and as
+    `operations.set_section`.
     """
-    return _guard(workspace, agent_id, ref, section, "pin", actor=actor, now_us=now_us, key=key)
+    _require_person(actor, op)
+    field = "pins" if op.endswith("pin") else "locks"
+    ask = Ask(op=op, actor=actor, now_us=now_us, key=key, request={"ref": ref, "section": section})
+
+    def plan(garden: Garden, entity: Entity, ulid: str) -> Plan:
+        everything = section is None or section.strip() == drafting.WHOLE
+        where = None if everything or section is None else drafting.spot(garden, entity, section)
+        name = drafting.guard_name(where)
+        kept = [one for one in words(entity.profile.fields.get(field)) if anchor_of(one) != anchor_of(name)]
+        after = edits.with_fields(entity.profile, {field: kept if op.startswith("un") else [*kept, name]})
+        return Plan(
+            op=op,
+            file="profile",
+            section=where.name if where is not None and where.file == "profile" else None,
+            after=drafting.finished(garden, after, "profile", []),
+            extra={"name": name},
+        )
+
+    return perform(workspace, agent_id, ref, ask, plan)
 
 
-def unpin(
-    workspace: Workspace,
-    agent_id: str,
-    ref: str,
-    section: str | None = None,
-    *,
-    actor: Actor = "person",
-    now_us: int,
-    key: str | None = None,
-) -> Done:
-    """Takes a pin away. Raises as `pin`."""
-    return _guard(workspace, agent_id, ref, section, "unpin", actor=actor, now_us=now_us, key=key)
-
-
-def lock(
-    workspace: Workspace,
-    agent_id: str,
-    ref: str,
-    section: str | None = None,
-    *,
-    actor: Actor = "person",
-    now_us: int,
-    key: str | None = None,
-) -> Done:
-    """Keeps a section (None: the whole entity) from an agent's writes. Raises as `pin`."""
-    return _guard(workspace, agent_id, ref, section, "lock", actor=actor, now_us=now_us, key=key)
-
-
-def unlock(
-    workspace: Workspace,
-    agent_id: str,
-    ref: str,
-    section: str | None = None,
-    *,
-    actor: Actor = "person",
-    now_us: int,
-    key: str | None = None,
-) -> Done:
-    """Takes a lock away. Raises as `pin`."""
-    return _guard(workspace, agent_id, ref, section, "unlock", actor=actor, now_us=now_us, key=key)
+pin, unpin = partial(guard, "pin"), partial(guard, "unpin")
+lock, unlock = partial(guard, "lock"), partial(guard, "unlock")
 
 
 def propose(
@@ -179,38 +165,6 @@ def _plan(garden: Garden, entity: Entity, where: drafting.Spot, found: Proposal,
         garden, entity, where, found.text, token_for(found.id), actor=actor, rationale=found.rationale,
         evidence=found.source, op="approve", extra=extra,
     )  # fmt: skip
-
-
-def _guard(
-    workspace: Workspace,
-    agent_id: str,
-    ref: str,
-    section: str | None,
-    op: Operation,
-    *,
-    actor: Actor,
-    now_us: int,
-    key: str | None,
-) -> Done:
-    _require_person(actor, op)
-    field = "pins" if op.endswith("pin") else "locks"
-    ask = Ask(op=op, actor=actor, now_us=now_us, key=key, request={"ref": ref, "section": section})
-
-    def plan(garden: Garden, entity: Entity, ulid: str) -> Plan:
-        everything = section is None or section.strip() == drafting.WHOLE
-        where = None if everything or section is None else drafting.spot(garden, entity, section)
-        name = drafting.guard_name(where)
-        kept = [one for one in words(entity.profile.fields.get(field)) if anchor_of(one) != anchor_of(name)]
-        after = edits.with_fields(entity.profile, {field: kept if op.startswith("un") else [*kept, name]})
-        return Plan(
-            op=op,
-            file="profile",
-            section=where.name if where is not None and where.file == "profile" else None,
-            after=drafting.finished(garden, after, "profile", []),
-            extra={"name": name},
-        )
-
-    return perform(workspace, agent_id, ref, ask, plan)
 
 
 def _require_person(actor: Actor, what: str) -> None:

@@ -49,7 +49,7 @@ _ENDS_CELL = re.compile(r"[ \t`*_\"']{0,40}(?:[|│\n]|\Z)|[\"']?[,;\t]|[ ]{2,}"
 
 def _kubernetes(page: Page) -> Iterator[Found]:
     text, end = page.text, 0
-    for kind in page.matches("kind", _KIND):
+    for kind in page.matches(_KIND, ("kind",)):
         if kind.start() < end:
             continue
         start = max(text.rfind("\n---", end, kind.start()) + 1, end, kind.start() - _LONGEST)

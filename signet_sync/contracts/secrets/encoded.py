@@ -64,7 +64,7 @@ def decoded_text(run: str) -> str:
 def find_percent(page: Page, extent: Extent) -> Iterator[Found]:
     """From the first secret of percent-encoded text to the end of the last one, as it stands there."""
     text, done = page.text, 0
-    for mark in page.matches("%", _ESCAPED_MARK):
+    for mark in page.matches(_ESCAPED_MARK, ("%",)):
         place = mark.start()
         if place < done:
             continue
@@ -116,7 +116,7 @@ def find_escaped(page: Page, spans: Callable[[str], Iterator[Found]]) -> Iterato
     pieces: list[str] = []
     # Where each piece begins in the text without escapes, where in the text, and how long it is there.
     inner, outer, widths, at, shorter = [0], [0], [0], 0, False
-    for mark in page.matches("\\", _ESCAPE_MARK):
+    for mark in page.matches(_ESCAPE_MARK, ("\\",)):
         if mark.start() < end:
             continue
         start = low.rfind("\n", end, mark.start()) + 1 or end

@@ -23,47 +23,12 @@ Step = Callable[[Page], Iterator[Found]]
 
 # The rules that are no lines of the table.
 BY_HAND = frozenset(
-    {
-        "private-block",
-        "private-block-base64",
-        "jwt",
-        "jwt-base64",
-        "aws-pair",
-        "azure-ad",
-        "azure-marked",
-        "azure-sas",
-        "telegram",
-        "ably",
-        "ghost",
-        "salesforce",
-    }
-    | {
-        "discord",
-        "slack-hook",
-        "discord-hook",
-        "teams-hook",
-        "zapier-hook",
-        "google-chat-hook",
-        "authorization",
-        "cookie",
-    }
-    | {
-        "mailchimp",
-        "new-relic",
-        "maxmind",
-        "rapidapi",
-        "curl-user",
-        "url-login",
-        "option",
-        "statement",
-        "pgpass",
-        "netrc",
-        "login",
-        "masked",
-        "assignment",
-        "kubernetes",
-    }
-    | {"percent-encoded", "base64"}
+    """
+    private-block private-block-base64 jwt jwt-base64 aws-pair azure-ad azure-marked azure-sas telegram ably ghost
+    salesforce discord slack-hook discord-hook teams-hook zapier-hook google-chat-hook authorization cookie
+    mailchimp new-relic maxmind rapidapi curl-user url-login option statement pgpass netrc login masked assignment
+    kubernetes percent-encoded base64
+    """.split()
 )
 
 
@@ -92,37 +57,17 @@ def redact(text: str) -> tuple[str, dict[str, int]]:
         page = Page(text)
 
 
+_LEADS = (
+    "pass", "token", "key", "secret", "auth", " -", "%", "\\", "cred", "pw", "login", "cookie", "-----", "-u", "kind",
+    "bearer ", "config ", "daten", "fied ", "kennwort", "contrase", "securestring", "~", "sig=", "connection(",
+)  # fmt: skip
+
+
 def _is_plain(text: str) -> bool:
-    """Whether none of what leads to a secret stands in it; written out, for it is asked of every line."""
+    """Whether none of what leads to a secret stands in it."""
     raw = text.encode("latin-1", "replace")
     low = raw.lower().decode("latin-1")
-    if (
-        "pass" in low
-        or "token" in low
-        or "key" in low
-        or "secret" in low
-        or "auth" in low
-        or " -" in low
-        or "%" in low
-        or "\\" in low
-        or "cred" in low
-        or "pw" in low
-        or "login" in low
-        or "cookie" in low
-        or "-----" in low
-        or "-u" in low
-        or "kind" in low
-        or "bearer " in low
-        or "config " in low
-        or "daten" in low
-        or "fied " in low
-        or "kennwort" in low
-        or "contrase" in low
-        or "securestring" in low
-        or "~" in low
-        or "sig=" in low
-        or "connection(" in low
-    ):
+    if any(map(low.__contains__, _LEADS)):
         return False
     if ":" in low and ("://" in low or "432:" in low or "*:" in low or "mask::" in low or "#vso" in low):
         return False
@@ -169,27 +114,19 @@ def _percent(page: Page) -> Iterator[Found]:
     return encoded.find_percent(page, _without_percent)
 
 
-# In this order: what is known by its whole form first, what is known by a name after it, what is encoded last.
-_STEPS = (marked.find_blocks, providers.find, marked.find, named.find, documents.find, _escaped, _percent, _base64)
-
-
-# Without which a step finds nothing.
-_NEEDS: tuple[tuple[Step, Callable[[Page], object]], ...] = tuple(
-    zip(
-        _STEPS,
-        (
-            lambda page: "-----begin" in page.low,
-            lambda page: page.has_run(16),
-            lambda page: True,
-            lambda page: words(page).names or words(page).uses,
-            lambda page: words(page).names or "kind" in page.low,
-            lambda page: "\\" in page.low,
-            lambda page: "%" in page.low,
-            lambda page: page.has_encoded_run(40),
-        ),
-        strict=True,
-    )
+# In this order: what is known by its whole form first, what is known by a name after it, what is encoded last; each
+# with that without which it finds nothing.
+_NEEDS: tuple[tuple[Step, Callable[[Page], object]], ...] = (
+    (marked.find_blocks, lambda page: "-----begin" in page.low),
+    (providers.find, lambda page: page.has_run(16)),
+    (marked.find, lambda page: True),
+    (named.find, lambda page: words(page).names or words(page).uses),
+    (documents.find, lambda page: words(page).names or "kind" in page.low),
+    (_escaped, lambda page: "\\" in page.low),
+    (_percent, lambda page: "%" in page.low),
+    (_base64, lambda page: page.has_encoded_run(40)),
 )
+_STEPS = tuple(step for step, _ in _NEEDS)
 
 
 def _apart(found: list[Found]) -> list[Found]:

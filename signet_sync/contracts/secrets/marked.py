@@ -310,7 +310,9 @@ _OPTIONS = {
     "k": (r"\bopenssl\b[^|;&]*", r"[ ]-k[ ]"),
 }
 _PROGRAMS = {letter: re.compile(f"(?:{programs})$", re.I) for letter, (programs, _) in _OPTIONS.items()}
-_ARGUMENTS = {letter: re.compile(option + _ARGUMENT) for letter, (_, option) in _OPTIONS.items()}
+_ARGUMENTS = {
+    letter: Rule("option", re.compile(option + _ARGUMENT), _option) for letter, (_, option) in _OPTIONS.items()
+}
 _PASS_OPTION = Rule("option", re.compile(rf"[ \t]-pass(?:in|out)?[ =][\"']?pass:{_ARGUMENT}"), _option)
 _HTPASSWD = Rule(
     "option", re.compile(r"[ \t]-[a-zA-Z]{0,3}b[a-zA-Z]{0,3}[ \t]+\S{1,120}[ \t]+\S{1,64}[ \t]+" + _ARGUMENT), _option
@@ -417,41 +419,38 @@ _PGPASS = Rule(
     "pgpass", re.compile(r"(?:[56]432|\*):[\w.$*-]{1,63}:[\w.$*@-]{1,63}:(?P<secret>[^\s:\"']{4,200})"), _option
 )
 
-# What leads where: a literal without which there is none, a pattern, and for each of its groups how far before its
+# What leads where: literals of which one stands in the text, a pattern, and for each of its groups how far before its
 # anchor the rules begin.
-_RULES: tuple[tuple[str, re.Pattern[str], dict[str, tuple[int, tuple[Rule, ...]]]], ...] = (
+_RULES: tuple[tuple[tuple[str, ...], re.Pattern[str], dict[str, tuple[int, tuple[Rule, ...]]]], ...] = (
     (
-        ":",
+        ("://", "432:", "*:", "mask::"),
         re.compile(r":(?:(?P<url>//)|(?P<pgpass>(?<=[56]432:))|(?P<any>(?<!\*\*:)(?<=\*:))|(?P<mask>:add-mask::))"),
         {"url": (0, _URLS), "pgpass": (4, (_PGPASS,)), "any": (1, (_PGPASS,)), "mask": (0, (_MASKED,))},
     ),
-    ("~", re.compile(r"~(?P<azure>(?<=q~))"), {"azure": (5, (_CLIENT_SECRET,))}),
-    ("sig=", re.compile(r"=(?P<sas>(?<=sig=)(?=[a-z0-9%+/_-]{24}))"), {"sas": (3, (_AZURE_SAS,))}),
-    ("bearer ", re.compile(r"bearer(?P<bearer>[ \t])"), {"bearer": (0, (_BEARER,))}),
-    ("identified ", re.compile(r"f(?P<sql>(?<=identif)ied[ \t])"), {"sql": (6, (_IDENTIFIED,))}),
+    (("~",), re.compile(r"~(?P<azure>(?<=q~))"), {"azure": (5, (_CLIENT_SECRET,))}),
+    (("sig=",), re.compile(r"=(?P<sas>(?<=sig=)(?=[a-z0-9%+/_-]{24}))"), {"sas": (3, (_AZURE_SAS,))}),
+    (("bearer ",), re.compile(r"bearer(?P<bearer>[ \t])"), {"bearer": (0, (_BEARER,))}),
+    (("identified ",), re.compile(r"f(?P<sql>(?<=identif)ied[ \t])"), {"sql": (6, (_IDENTIFIED,))}),
     (
-        "g",
+        ("login", "config ", "zugangsdaten"),
         re.compile(
             r"g(?:(?P<login>in[ \t(:](?<=login.))|(?P<config>[ ](?<=config[ ]))|(?P<pair>angsdaten(?<=zugangsdaten)[ :]))"
         ),
         {"login": (2, (_NETRC, _PAIR, _QUOTED_PAIR, _LOGIN_TO)), "config": (5, (_PLACED,)), "pair": (2, (_PAIR,))},
     ),
-    ("-u", re.compile(r"-u(?:ser)?(?P<listed>(?=[\"'],))"), {"listed": (0, (_LISTED_USER,))}),
-    ("##vso[", re.compile(r"##vso(?P<variable>\[)"), {"variable": (0, (_VARIABLE,))}),
+    (("-u",), re.compile(r"-u(?:ser)?(?P<listed>(?=[\"'],))"), {"listed": (0, (_LISTED_USER,))}),
+    (("##vso[",), re.compile(r"##vso(?P<variable>\[)"), {"variable": (0, (_VARIABLE,))}),
 )
-# Of a letter that stands everywhere: what is looked for in a short text.
-_FIRST = {":": ("://", "432:", "*:", "mask::"), "g": ("login", "config ", "zugangsdaten")}
 _BY_WORD = {"authorization": _AUTHORIZATION, "cookie": _COOKIE, "securestring": _SECURE_STRING}
 _LOGIN_RULES = (_PAIR, _QUOTED_PAIR)
 _BLOCK_MARK = re.compile(r"-----begin")
-_LETTERS_OF = frozenset("puawkbs-")
-_LETTERS = frozenset(("p", "u", "a", "w", "k", "b", "s", "-"))
+_LETTERS = frozenset("puawkbs-")
 
 
 def find_blocks(page: Page) -> Iterator[Found]:
     """Blocks of private keys, which may hold what looks like other secrets."""
     done = 0
-    for mark in page.matches("-----begin", _BLOCK_MARK):
+    for mark in page.matches(_BLOCK_MARK, ("-----begin",)):
         if mark.start() >= done and (found := _tried(page.text, mark.start(), (_BLOCK,))):
             done = found.end
             yield found
@@ -474,16 +473,9 @@ def find(page: Page) -> Iterator[Found]:
             found = _tried(text, place, (_BY_WORD[word],))
         if found:
             yield found
-    low, short = page.low, page.is_short
-    for literal, pattern, groups in _RULES:
-        if short:
-            for first in _FIRST.get(literal, (literal,)):
-                if first in low:
-                    break
-            else:
-                continue
+    for literals, pattern, groups in _RULES:
         done = 0
-        for mark in pattern.finditer(low):
+        for mark in page.matches(pattern, literals):
             # What a rule read and took is not read again.
             if mark.start() >= done:
                 back, rules = groups[mark.lastgroup or ""]
@@ -505,19 +497,15 @@ def _tried(text: str, place: int, rules: tuple[Rule, ...]) -> Found | None:
 
 def _options(page: Page) -> Iterator[Found]:
     """What programs are given behind their options."""
-    text, done = page.text, 0
-    low = page.low
+    text, low, done = page.text, page.low, 0
     for place in page.places(" -"):
         if place < done:
             continue
-        option = (
-            _LONG_OPTION.pattern.match(text, place)
-            if low[place + 2 : place + 3].isalpha() or low.startswith("-", place + 2)
-            else None
-        )
-        if option and (span := _long(option)):
-            done = span[1]
-            yield Found(*span, "option")
+        if (low[place + 2 : place + 3].isalpha() or low.startswith("-", place + 2)) and (
+            found := _tried(text, place, (_LONG_OPTION,))
+        ):
+            done = found.end
+            yield found
             continue
         if low[place + 2 : place + 3] not in _LETTERS and (
             not _COMBINED.match(low, place) or low.find("curl ", max(0, place - 200), place) < 0
@@ -534,7 +522,7 @@ def _given(text: str, place: int, letter: str) -> Found | None:
     if letter == "-" and not text.startswith(("user", "pass", "proxy-user", "auth", "cookie"), place + 3):
         return None
     if (
-        letter not in _LETTERS_OF
+        letter not in _LETTERS
         or letter in ("u", "a")
         or (letter == "-" and text[place + 3 : place + 4] in ("u", "p", "a"))
         or (letter in "sk" and text[place + 3 : place + 4].isalpha())
@@ -552,22 +540,15 @@ def _given(text: str, place: int, letter: str) -> Found | None:
         rule = _PASS_OPTION
     elif letter == "b" and "htpasswd" in head:
         rule = _HTPASSWD
-    if rule:
-        match = rule.pattern.match(text, place)
-        span = rule.check(match) if match else None
-        if span:
-            return Found(*span, rule.name)
+    if rule and (found := _tried(text, place, (rule,))):
+        return found
     if (letter == "-" and text.startswith("password-stdin", place + 3)) or letter == "s":
         at = max(head.rfind(feed) for feed in _FEEDS)
-        match = _FED.pattern.match(text, place - len(head) + at) if at >= 0 else None
-        span = _option(match) if match else None
-        return Found(*span, "option") if span else None
+        return _tried(text, place - len(head) + at, (_FED,)) if at >= 0 else None
     programs = _PROGRAMS.get(letter)
     if programs and (program := programs.search(head)):
         # There a word behind a blank is a database.
         if letter == "p" and text[place + 3 : place + 4] == " " and program[0].startswith(("mysql", "mariadb")):
             return None
-        match = _ARGUMENTS[letter].match(text, place)
-        span = _option(match) if match else None
-        return Found(*span, "option") if span else None
+        return _tried(text, place, (_ARGUMENTS[letter],))
     return None

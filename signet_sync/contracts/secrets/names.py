@@ -44,9 +44,9 @@ _ENDS = _TAIL + _LEADS
 # Headers and calls that `marked` looks at are met on the way.
 # Each pattern opens with a letter that is rare, for `re` leaps from one to the next; what stands before it is looked at
 # then. `start` says how far before that the name's word begins.
-_STEMS: tuple[tuple[str, re.Pattern[str], dict[str | None, tuple[str, int]]], ...] = (
+_STEMS: tuple[tuple[tuple[str, ...], re.Pattern[str], dict[str | None, tuple[str, int]]], ...] = (
     (
-        "pass",
+        ("pass",),
         re.compile(
             r"pass(?P<commands>(?<=requirepass)[ ]|(?:phrase)(?<=wpa_passphrase)[ ]|wd(?<=htpasswd)[ ])|pass(?P<sure>w(?:or[dt]|d)|[ ]?phrase|code|wd)?(?:e(?<=mot de passe))?"
             + _ENDS
@@ -54,12 +54,12 @@ _STEMS: tuple[tuple[str, re.Pattern[str], dict[str | None, tuple[str, int]]], ..
         {"sure": ("pass", 0), None: ("pass", 0)},
     ),
     (
-        "pw",
+        ("pw",),
         re.compile(r"pw(?:(?P<commands>(?<=rootpw)[ ])|(?P<sure>d|(?<![a-z]pw))" + _ENDS + r")"),
         {"sure": ("pwd", 0)},
     ),
     (
-        "k",
+        ("key", "token", "kennwort", "cookie"),
         re.compile(
             r"k(?:(?P<token>en(?<=token))|(?P<key>ey(?:(?<=[a-z0-9_. -]key)|(?=(?:[^\w\n]{1,16}|[^\n]{1,24}?[\"'=> ])[a-z0-9+/=_-]{20})))|(?P<sure>ennwort))"
             + _ENDS
@@ -68,7 +68,7 @@ _STEMS: tuple[tuple[str, re.Pattern[str], dict[str | None, tuple[str, int]]], ..
         {"token": ("token", 2), "key": ("key", 0), "sure": ("pwd", 0)},
     ),
     (
-        "c",
+        ("secret", "cred", "contrase", "securestring", "connection(", "codecov "),
         re.compile(
             r"c(?:(?P<secret>ret(?<=secret)(?:[_. -]?(?:access[_. -]?)?key(?:[_. -]?base)?)?)"
             r"|(?P<cred>red(?:ential)?s?)|(?P<sure>ontrase(?:n|\xf1|\xd1)a))"
@@ -79,7 +79,7 @@ _STEMS: tuple[tuple[str, re.Pattern[str], dict[str | None, tuple[str, int]]], ..
         {"secret": ("secret", 2), "cred": ("cred", 0), "sure": ("pwd", 0)},
     ),
     (
-        "auth",
+        ("auth",),
         re.compile(
             r"auth(?P<authorization>orization(?<![a-z]authorization))(?!\w)"
             r"|auth(?P<logins>(?:entication)?[\"']?(?:[ ]?[=:][ ]?)?[(\[][ ]{0,4}[\"'\\])"
@@ -89,157 +89,39 @@ _STEMS: tuple[tuple[str, re.Pattern[str], dict[str | None, tuple[str, int]]], ..
         {None: ("auth", 0)},
     ),
 )
-# In a short text the letter of a stem says little: one of these must stand in it.
-_FIRST = {
-    "k": ("key", "token", "kennwort", "cookie"),
-    "c": ("secret", "cred", "contrase", "securestring", "connection(", "codecov "),
-}
 _WORD = "abcdefghijklmnopqrstuvwxyz0123456789"
 _NAME = _WORD + "_.-$"
 _JOINTS = "_-. "
 
 # Before a `pass` that is no `password`: a word of its own, or one of these.
-_PASS_OWNERS = (
-    *(
-        "db",
-        "user",
-        "usr",
-        "my",
-        "root",
-        "admin",
-        "smtp",
-        "mail",
-        "email",
-        "ssh",
-        "ftp",
-        "pg",
-        "sql",
-        "mysql",
-    ),
-    *("redis", "http", "proxy", "key", "store", "trust", "ldap", "sudo", "wifi", "vpn", "login", "sftp"),
+_PASS_OWNERS = tuple(
+    """
+    db user usr my root admin smtp mail email ssh ftp pg sql mysql redis http proxy key store trust ldap sudo wifi
+    vpn login sftp
+    """.split()
 )
 # Before `key`: with these it opens something, or signs.
-_KEY_OWNERS = (
-    *(
-        "api",
-        "secret",
-        "access",
-        "private",
-        "priv",
-        "account",
-        "auth",
-        "signing",
-        "sign",
-        "encryption",
-        "encrypt",
-    ),
-    *(
-        "decryption",
-        "shared",
-        "master",
-        "client",
-        "app",
-        "application",
-        "storage",
-        "admin",
-        "webhook",
-        "crypto",
-        "cipher",
-    ),
-    *(
-        "aes",
-        "hmac",
-        "jwt",
-        "deploy",
-        "consumer",
-        "subscription",
-        "functions",
-        "integration",
-        "ingest",
-        "ingestion",
-    ),
-    *(
-        "license",
-        "licence",
-        "server",
-        "security",
-        "service",
-        "db",
-        "database",
-        "write",
-        "rest",
-        "sas",
-        "project",
-        "cloud",
-    ),
+_KEY_OWNERS = tuple(
+    """
+    api secret access private priv account auth signing sign encryption encrypt decryption shared master client app
+    application storage admin webhook crypto cipher aes hmac jwt deploy consumer subscription functions integration
+    ingest ingestion license licence server security service db database write rest sas project cloud
+    """.split()
 )
-_NO_KEY_OWNERS = (
-    "public",
-    "pub",
-    "primary",
-    "foreign",
-    "sort",
-    "partition",
-    "cache",
-    "session",
-    "object",
-    "idempotency",
-    "row",
-)
+_NO_KEY_OWNERS = tuple("public pub primary foreign sort partition cache session object idempotency row".split())
 # Before `token`: with these it opens something.
-_TOKEN_OWNERS = (
-    *(
-        "access",
-        "auth",
-        "api",
-        "bearer",
-        "refresh",
-        "oauth",
-        "bot",
-        "personal",
-        "private",
-        "deploy",
-        "secret",
-        "app",
-    ),
-    *("service", "admin", "user", "registry", "webhook", "security", "runner", "login", "push", "device"),
+_TOKEN_OWNERS = tuple(
+    """
+    access auth api bearer refresh oauth bot personal private deploy secret app service admin user registry webhook
+    security runner login push device
+    """.split()
 )
 # A place in a list, a piece of a text: no secret, whatever its value.
-_NO_TOKEN_OWNERS = (
-    *(
-        "next",
-        "page",
-        "continuation",
-        "pagination",
-        "pad",
-        "eos",
-        "bos",
-        "unk",
-        "sep",
-        "cls",
-        "mask",
-        "stop",
-        "special",
-    ),
-    *(
-        "start",
-        "end",
-        "max",
-        "min",
-        "num",
-        "last",
-        "first",
-        "prev",
-        "previous",
-        "sync",
-        "cancellation",
-        "cursor",
-        "image",
-        "change",
-        "lock",
-        "request",
-        "idempotency",
-    ),
+_NO_TOKEN_OWNERS = tuple(
+    """
+    next page continuation pagination pad eos bos unk sep cls mask stop special start end max min num last first
+    prev previous sync cancellation cursor image change lock request idempotency
+    """.split()
 )
 # «Use X as the token»: what is used stands before.
 _AS = (
@@ -272,17 +154,11 @@ def words(page: Page) -> Words:
 
 def _words(page: Page) -> Words:
     found = Words([], [], [])
-    short, low = page.is_short, page.low
+    low = page.low
     for pattern in _USED_AS:
         found.uses.extend(match.start() for match in pattern.finditer(low) if _is_used(low, match.start()))
-    for literal, pattern, stems in _STEMS:
-        if short:
-            for first in _FIRST.get(literal, (literal,)):
-                if first in low:
-                    break
-            else:
-                continue
-        for match in pattern.finditer(page.low):
+    for literals, pattern, stems in _STEMS:
+        for match in page.matches(pattern, literals):
             group = match.lastgroup
             if group is not None and group in _MARKS:
                 found.marks.append((group, match.start() - _MARKS[group]))
@@ -302,22 +178,7 @@ def _is_used(low: str, place: int) -> bool:
     return not used[2].isalpha() or used[0].endswith(_USES)
 
 
-_USES = (
-    "use",
-    "try",
-    "take",
-    "set",
-    "mal",
-    "bitte",
-    "nimm",
-    "nutze",
-    "benutze",
-    "verwende",
-    "probiere",
-    "probier",
-    "setze",
-    "setz",
-)
+_USES = tuple("use try take set mal bitte nimm nutze benutze verwende probiere probier setze setz".split())
 
 
 def _named(page: Page, stem: str, match: re.Match[str], at: int) -> Name | None:

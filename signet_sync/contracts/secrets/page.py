@@ -51,10 +51,14 @@ class Page:
             yield at
             at = find(literal, at + step)
 
-    def matches(self, literal: str, pattern: re.Pattern[str]) -> Iterator[re.Match[str]]:
-        """Where a pattern (of lower case) that holds a literal matches; a short text is asked for the literal first."""
-        if self.is_short and literal not in self.low:
-            return iter(())
+    def matches(self, pattern: re.Pattern[str], literals: tuple[str, ...]) -> Iterator[re.Match[str]]:
+        """Where a pattern of lower case matches; in a short text only where one of the literals is, too."""
+        if self.is_short:
+            for literal in literals:
+                if literal in self.low:
+                    break
+            else:
+                return iter(())
         return pattern.finditer(self.low)
 
     def runs(self, least: int) -> Iterator[tuple[int, int]]:

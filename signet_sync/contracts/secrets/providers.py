@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from functools import cache, cached_property
 from hashlib import sha256
 from itertools import product
+from typing import NamedTuple
 
 from signet_sync.contracts.secrets.makers import MAKERS
 from signet_sync.contracts.secrets.page import Found, Page
@@ -47,14 +47,11 @@ BREAK = r"(?:[ \t]*+(?:\\[ \t]*+)?\n[ \t+>|]{0,8})?"
 ESCAPED = r"(?:(?<=\\[nrt])|(?<=%[2-7][0-9A-F]))"
 
 
-@dataclass(frozen=True)
 class Form:
     """One line of the table: what a token looks like, an example, and a text in which there is none."""
 
-    rule: str
-    form: str
-    found: str
-    left: str
+    def __init__(self, rule: str, form: str, found: str, left: str) -> None:
+        self.rule, self.form, self.found, self.left = rule, form, found, left
 
     @cached_property
     def pattern(self) -> re.Pattern[str]:
@@ -142,13 +139,12 @@ def _piece(piece: re.Match[str], *, at_end: bool) -> str:
     return f"(?:{wrapped}[{letters}]+|{plain})" if wrapped else plain
 
 
-@dataclass(frozen=True)
-class _Index:
+class _Index(NamedTuple):
     """The forms, by what leads to them: the first characters of a run, the last ones before it, a literal near it."""
 
-    within: dict[str, list[tuple[str, Form]]] = field(default_factory=dict)
-    before: dict[str, list[tuple[str, int, Form]]] = field(default_factory=dict)
-    near: list[tuple[str, Form]] = field(default_factory=list)
+    within: dict[str, list[tuple[str, Form]]]
+    before: dict[str, list[tuple[str, int, Form]]]
+    near: list[tuple[str, Form]]
 
 
 @cache
@@ -187,7 +183,7 @@ def _raw() -> bytes:
 
 @cache
 def _index() -> _Index:
-    index = _Index()
+    index = _Index({}, {}, [])
     for form in forms():
         heads = form.heads
         if not all(heads) or min(map(form.least_run, heads)) < _LEAST_RUN:
@@ -343,7 +339,7 @@ def _token(text: str, start: int, end: int) -> Found | None:
         at += 1
     elif before == "%":
         at += 2
-    while text[at : at + 1] in _JOINTS:
+    while text[at : at + 1] in ("-", "_"):
         at += 1
     within = index.within
     heads = within.get(text[at : at + 3]) or within.get(text[at : at + 2])
@@ -365,9 +361,6 @@ def _token(text: str, start: int, end: int) -> Found | None:
                 text, place, [(head, form) for head, form in heads if text.startswith(head, place)], whole=False
             )
     return None
-
-
-_JOINTS = ("-", "_")
 
 
 def _after(text: str, start: int, end: int, before: str) -> Found | None:

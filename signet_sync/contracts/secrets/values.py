@@ -83,7 +83,6 @@ class Proof(IntEnum):
     SECRET = auto()  # a name that can mean nothing else: `client_secret`, `api_key`, `access_token`
     TOKEN = auto()  # a word that has other meanings: `token`, `auth`, `secret`
     KEY = auto()  # `key`, which stands for anything
-    PROSE = auto()  # a sentence: words are words
 
 
 class Where(IntEnum):
@@ -278,9 +277,7 @@ def fits(value: str, proof: Proof, where: Where) -> bool:
         return is_token(value, where, words=True)
     if proof is Proof.TOKEN:
         return is_token(value, where, least=8 if is_mixed(value) else 10)
-    if proof is Proof.KEY:
-        return is_key(value) or (where is Where.QUOTED and len(value) in _DIGESTS and _HEX.fullmatch(value) is not None)
-    return is_said(value)
+    return is_key(value) or (where is Where.QUOTED and len(value) in _DIGESTS and _HEX.fullmatch(value) is not None)
 
 
 # Words that join others to one, and those that end like one: `case-sensitive`, `out-of-date`, `auto-generated`.

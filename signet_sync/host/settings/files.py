@@ -9,6 +9,7 @@ import time
 import uuid
 from contextlib import suppress
 
+from signet_sync.durable import sync_folder
 from signet_sync.errors import ConfigError, SignetSyncError
 from signet_sync.host.settings.condition import Edit
 
@@ -79,7 +80,7 @@ def apply(edit: Edit) -> None:
             with suppress(OSError):
                 os.unlink(temporary)
             raise
-    _sync_folder(folder)
+    sync_folder(folder)
     _compare(edit.path, edit.after)
 
 
@@ -121,11 +122,3 @@ def _sweep(folder: str, name: str) -> None:
         with suppress(OSError):
             if time.time() - os.stat(path).st_mtime > _A_WRITE:
                 os.unlink(path)
-
-
-def _sync_folder(folder: str) -> None:
-    handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
