@@ -83,16 +83,12 @@ def test_a_session_is_whole_and_its_gold_is_said_in_it(path: pathlib.Path) -> No
         assert any(passage in s for s in said), passage
 
 
-def test_both_halves_hold_the_same_mixture() -> None:
-    halves = {half: [read(p) for p in FILES if p.parent.name == half] for half in ("tuning", "unseen")}
-    for name in ("harness", "status"):
-        tuning, unseen = (
-            collections.Counter(s.get(name) or s["gold"][name] for s in halves[half]) for half in ("tuning", "unseen")
-        )
-        assert (sum(tuning.values()), sum(unseen.values())) == (44, 20)
-        assert max(abs(tuning[k] * 20 / 44 - unseen[k]) for k in tuning | unseen) <= 2, (tuning, unseen)
-    known = [s["id"] for half in halves.values() for s in half]
-    assert len(set(known)) == 64
-    for half in halves.values():
-        own = {s["id"] for s in half}
-        assert {i for s in half for q in s["questions"] for i in q["session_ids"]} <= own
+def test_the_folders_are_whole_and_the_unseen_one_is_mixed() -> None:
+    folders = {name: [read(p) for p in FILES if p.parent.name == name] for name in ("tuning", "training", "unseen")}
+    assert sum(map(len, folders.values())) == len(FILES) == len({read(p)["id"] for p in FILES})
+    for sessions in folders.values():
+        own = {s["id"] for s in sessions}
+        assert {i for s in sessions for q in s["questions"] for i in q["session_ids"]} <= own
+    for name, values in (("harness", HARNESSES), ("status", STATUSES)):
+        counted = collections.Counter(s.get(name) or s["gold"][name] for s in folders["unseen"])
+        assert min(counted[value] for value in values) >= 3, counted

@@ -17,7 +17,7 @@ from struct import Struct
 from typing import Literal, NamedTuple
 from zlib import crc32
 
-from signet_sync.digest.cues import Cues, table
+from signet_sync.digest.cues import Cues
 from signet_sync.digest.replies import EITHER_OR, asks, question_of
 from signet_sync.digest.sentences import is_question, stems, unquoted
 from signet_sync.digest.statements import (
@@ -32,7 +32,8 @@ from signet_sync.digest.statements import (
 from signet_sync.digest.talk import Kind
 
 KINDS: tuple[Kind | None, ...] = (None, "decision", "constraint", "preference", "next", "blocker")
-THRESHOLD = 0.7
+# How likely it is at most that a sentence is nothing, where it is taken for something; and where the rules take it so.
+THRESHOLD, RULED = 0.6, 0.85
 LONGEST = 400  # characters of a sentence that is classified
 ROWS = 1 << 16
 HEADER = Struct("<f")  # what a weight of 1 stands for; behind it `ROWS` signed bytes for each kind
@@ -69,7 +70,9 @@ def kind_of(said: Said, cues: Cues) -> Kind | None:
     if not said.late or len(said.sentence) > LONGEST or is_inquiry(said.sentence):
         return ruled
     nothing, *told = probabilities(said, cues, ruled)
-    return KINDS[1 + told.index(max(told))] if nothing <= THRESHOLD else None
+    if nothing <= THRESHOLD:
+        return KINDS[1 + told.index(max(told))]
+    return ruled if nothing <= RULED else None
 
 
 def probabilities(said: Said, cues: Cues, ruled: Kind | None) -> Probabilities:
@@ -142,11 +145,6 @@ def _letters(word: str) -> frozenset[int]:
     return frozenset(_hashed(f"c {whole[at : at + n]}") for n in lengths for at in range(len(whole) - n + 1))
 
 
-@cache
-def _cue_kinds() -> tuple[str, ...]:
-    return tuple(sorted({cue.kind for cue in table() if not cue.kind.startswith("label.")}))
-
-
 def _context(said: Said, text: str, where: str, cues: Cues) -> Iterator[str]:
     sentence = said.sentence
     own = stems(text)
@@ -179,7 +177,3 @@ def _context(said: Said, text: str, where: str, cues: Cues) -> Iterator[str]:
         for n in range(1, len(words) + 1):
             yield f"qw {where} {' '.join(words[:n])}"
         yield f"list {_LISTED.search(said.previous) is not None} {where}"
-    for kind in _cue_kinds():
-        if cues.has(kind, text):
-            yield f"cue {kind}"
-            yield f"cue {kind} {where}"

@@ -17,7 +17,7 @@ from signet_sync.contracts.sentences import (
     usable_name,
     words,
 )
-from signet_sync.digest.sentences import IS_CJK, overlap
+from signet_sync.digest.sentences import IS_CJK, overlap, stems
 from signet_sync.digest.standing import item_text
 from signet_sync.digest.talk import Outcome
 from signet_sync.digest.telling import SENTENCE_LENGTH, SENTENCE_LENGTH_CJK
@@ -33,6 +33,7 @@ _MODE = re.compile(
     r"^(?:[^:]{0,12}\b(?:no (?:edits|code)|just (?:asking|a question)|quick q\w*)\b[^:]{0,30}:\s*)", re.IGNORECASE
 )
 _OVER = 40  # characters that what is left may go over the room
+_THIN = 4  # words of a passage that may go first
 _ASKED = 80  # characters of the request beside what came out
 _KANA, _HANGUL = re.compile("[\u3040-\u30ff]"), re.compile("[\uac00-\ud7a3]")
 # The words that lead to what fills a short sentence: request, files, day, status.
@@ -89,7 +90,9 @@ def _with_what_is_left(outcome: Outcome, parts: list[str]) -> str:
     if outcome.status in ("blocked", "open") and left and overlap(left, text) < 0.6:
         left = f"; {lead}: {_clean(left)}"
         while len(text) + len(left) > room and len(parts) > 1:
-            parts = parts[:-1]
+            # A passage of few words, such as a salutation, goes before the others.
+            thin = min(reversed(parts), key=lambda part: min(len(stems(part)), _THIN))
+            parts = [part for part in parts if part is not thin]
             text = _joined(parts)
         if len(text) + len(left) > room + _OVER:
             text, left = _briefer(text, room), _briefer(left, room + _OVER - len(text))

@@ -14,6 +14,7 @@ from signet_sync.digest.talk import Kind, Stated, Talk
 _SENTENCES = 40  # of a turn; more is no talk
 _TURNS = 500  # from the beginning, and as many from the end
 _LATE = 200  # sentences that the classifier may read
+_SHORT = 4  # stems; what points back with fewer does not stand alone
 _HINGE = re.compile(
     r"^(?:but|however|only|just|aber|nur|allerdings|mais|pero|mas|però|ma|но|только|不过|但|只是|ただ|でも|하지만|다만"
     r"|단)(?!\w)[\s,，]*|^(?:不过|但是?|ただし?)",
@@ -116,6 +117,8 @@ class _Turn:
                 elif kind == "decision" and at == 0:
                     text = self._whole(text)
                     at = max(at, self._taken - 1)
+                if kind in ("constraint", "next") and POINTS_BACK.match(text) and len(stems(text)) < _SHORT:
+                    text = ""
                 if text:
                     source = "bound" if kind == "constraint" else "person"
                     stated.append(Stated(kind, text, line, self._place, source))
@@ -126,12 +129,6 @@ class _Turn:
         echoed = self._talk.echoed(sentence, self._place)
         return kind_of(self._context._replace(sentence=sentence, opens=opens, echoed=echoed), self._talk.cues)
 
-    def _chooses(self, text: str, form: str = "accepted") -> bool:
-        """Whether what was accepted or picked is a choice that may stand, and no step of the next minutes."""
-        echoed = self._talk.echoed(text, self._place)
-        said = Said(text, report=True, form=form, late=self._context.late, echoed=echoed)
-        return kind_of(said, self._talk.cues) is not None
-
     _taken = 0
 
     def _opening(self) -> Iterator[Stated]:
@@ -140,8 +137,6 @@ class _Turn:
         if len(stems(sentence)) > 14 or is_question(sentence):
             return
         option, added = picked(sentence, self._previous)
-        if option and not self._chooses(option, form="picked"):
-            return
         if option:
             self._taken = 1
             kind = self._kind(added) if len(stems(added)) >= 2 else None
@@ -164,7 +159,7 @@ class _Turn:
             return
         offered = proposal(self._previous)
         self._taken = 0 if offered is None else 1
-        if offered and self._chooses(offered):
+        if offered:
             more = len(stems(added)) >= 2 and not self._talk.cues.has("yes", added) and not is_ack(added)
             yield Stated("decision", f"{offered} ({added})" if more else offered, line, self._place, "yes")
 

@@ -107,6 +107,20 @@ _PLANS = re.compile(
 )
 
 
+# What the assistant is about to do, or would do.
+PLANS = re.compile(
+    gathered(
+        [
+            r"\bi(?:['’]ll| will|['’]m going to|['’]d| would| could| can)\b|\bi (?:suggest|propose|recommend)\b|\blet me\b"
+            r"|\bich (?:werde|würde|kann|könnte|schlage)\b|\bje (?:vais|propose|peux|pourrais)\b|\bje (?:ferais|mettrais|prendrais)\b"
+            r"|\b(?:voy a|propongo|sugiero|puedo|podría|usaría|haría)\b|\b(?:vou|proponho|sugiro|posso|poderia)\b"
+            r"|\b(?:sto per|propongo|posso|potrei|proporrei)\b|\bя бы\b|\bпредлагаю\b|\bмогу\b|我会|我来|建议|可以|ます[か。]?$|と思います|제안|겠습니다"
+        ]
+    ),
+    re.IGNORECASE,
+)
+
+
 def asks(text: str) -> bool:
     """Whether a message ends by asking for a choice or proposing one."""
     last = split(" ".join(text.rstrip()[-600:].split()))[-3:]

@@ -9,6 +9,7 @@ from typing import NamedTuple
 from signet_sync.digest.blocks import Passage, passages
 from signet_sync.digest.classifier import kind_of
 from signet_sync.digest.cues import Cues
+from signet_sync.digest.replies import PLANS
 from signet_sync.digest.sentences import IS_CJK, is_question, split, stems
 from signet_sync.digest.statements import POINTS_BACK, Said
 from signet_sync.digest.talk import Kind, Stated, Talk
@@ -132,7 +133,7 @@ def of_prose(talk: Talk, found: list[Report]) -> Iterator[Stated]:
     left = _READ
     for place, _ in reversed(talk.assistants):
         for sentence, line in () if place in late or left < 0 else talk.heard(place)[:_SAID]:
-            if _SELF.match(sentence) or talk.cues.has("choice", sentence):
+            if (_SELF.match(sentence) or talk.cues.has("choice", sentence)) and not PLANS.search(sentence):
                 left -= 1
                 said = Said(sentence, report=True, form="early", late=left > 0, echoed=talk.echoed(sentence, place))
                 if kind_of(said, talk.cues) == "decision" and len(stems(sentence)) > 1:
@@ -152,7 +153,7 @@ def of_prose(talk: Talk, found: list[Report]) -> Iterator[Stated]:
                 said = context._replace(
                     sentence=sentence, late=left > 0, opens=not before, echoed=talk.echoed(sentence, report.place)
                 )
-                kind = kind_of(said, talk.cues)
+                kind = None if _ACKS.match(sentence) else kind_of(said, talk.cues)
                 if kind and not (kind == "next" and _no_step(sentence)) and not (passage.mark == "done" and kind in ("next", "blocker")):
                     whole = f"{before} {sentence}" if before and POINTS_BACK.match(sentence) else sentence
                     for text in _parts(sentence) if kind == "next" else [whole]:
@@ -164,6 +165,12 @@ _SAID = 20  # sentences of a message on the way
 # On the way the assistant says what it does: choices are among it.
 _SELF = re.compile(
     r"(?:so )?(?:i|i['’]m|i['’]ve|i['’]d|we|ich|wir|je|j['’]\w+|on|lo|la|he|eu|ho|uso|я|мы)\b(?![.,])|我|我们",
+    re.IGNORECASE,
+)
+# What the assistant says in answer to a wish, and only says again.
+_ACKS = re.compile(
+    r"(?:understood|noted|will do|got it|verstanden|notiert|alles klar|compris|c['’]est noté|noté|entendido|anotado"
+    r"|capito|понял\w*|принято|明白|收到|了解|承知|알겠습니다)(?!\w)",
     re.IGNORECASE,
 )
 # "I have not started on either": of what, only the sentence before says.

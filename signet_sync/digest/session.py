@@ -35,8 +35,9 @@ def outcome(transcript: str) -> Outcome:
         stated += standing(talk, [item for item in prose if item.kind == "next"])
     stated = distinct(stated)
     status = status_of(talk, stated, found)
-    stated = [item for item in stated if _fits(item, status)][:ITEMS]
-    told = () if is_trivial(talk) else told_of(talk, found, stated, asked, status)
+    trivial = is_trivial(talk)
+    stated = [item for item in stated if not trivial and _fits(item, status)][:ITEMS]
+    told = () if trivial else told_of(talk, found, stated, asked, status)
     parting = parting_of(talk) if status == "aborted" else ""
     return Outcome(told, tuple(stated), status, asked, talk.edited(), talk.commands(), talk.opening(), parting)
 
@@ -50,5 +51,5 @@ def _fits(item: Stated, status: Status) -> bool:
 
 def _request(talk: Talk) -> str:
     """The first thing asked that says more than a greeting."""
-    lines = (sentence for place, _ in talk.users[:4] for sentence, _ in talk.heard(place))
-    return next((line for line in lines if len(stems(line)) >= 2), "")
+    lines = [sentence for place, _ in talk.users[:4] for sentence, _ in talk.heard(place) if len(stems(sentence)) >= 2]
+    return next((line for line in lines if len(stems(line)) > 3 or not talk.cues.has("mode", line)), "".join(lines[:1]))

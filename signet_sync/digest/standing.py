@@ -95,10 +95,16 @@ def _was_declined(talk: Talk, item: Stated, number: int, later: Sequence[tuple[i
             called = _NUMBER.match(sentence)
             if _shared(sentence, item.text) or (called and int(called[1]) == number):
                 return True
+            if number and any(name[:5].casefold() in stems(item.text) for name in _NAME.findall(sentence)):
+                return True
     return False
 
 
 _NUMBER = re.compile(r"(?:\w+, )?(?:no\.? |number |point |#)?(\d)\b(?![.:]\d)", re.IGNORECASE)
+
+
+# A name that is written like one: "iOS", "CHANGELOG", "v2".
+_NAME = re.compile(r"\b\w*(?:[A-Z]\w*[A-Z]|\d)\w*\b")
 
 
 def _shared(one: str, other: str) -> bool:

@@ -305,8 +305,6 @@ def _names_program(text: str, command: str) -> bool:
 
 
 def _of_report(said: Said, cues: Cues) -> Kind | None:
-    if said.form in ("picked", "accepted"):
-        return "decision"
     text = unquoted(said.sentence)
     if is_question(text) or cues.has("offer", text) or _IF.match(text):
         return None

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from signet_sync.digest.reports import Report, has_label
 from signet_sync.digest.sentences import is_question, split, stems
-from signet_sync.digest.statements import ORDERS, PUT_OFF, bare, is_errand
+from signet_sync.digest.statements import ORDERS, PUT_OFF, Said, bare, is_errand, kind_by_rules
 from signet_sync.digest.talk import Stated, Status, Talk
 from signet_sync.digest.turns import Call
 
@@ -27,7 +27,7 @@ _PART_LEFT = re.compile(
 )
 # What is still to do belongs to the task; what comes next may be another one.
 _TO_DO = re.compile(
-    r"\W*(?:still |yet )?(?:to[- ]?do|pending|remaining|missing|unfinished|not finished|to finish|still open)\b"
+    r"\W*(?:still |yet )?(?:to[- ]?do|pending|remaining|missing|unfinished|not finished|to finish)\b"
     r"|\W*(?:falta|pendiente|pendente|fehlt|manque|manca|не сделано|未完成|还差)",
     re.IGNORECASE,
 )
@@ -156,6 +156,8 @@ def is_trivial(talk: Talk) -> bool:
         return False
     heard = [bare(sentence) for place, _ in talk.users[:40] for sentence, _ in talk.heard(place)]
     if any(_ASKING.match(one) or (is_errand(one) and not _TRIES.match(one)) for one in heard):
+        return False
+    if any(kind_by_rules(Said(one, first=True), talk.cues) for one in heard):
         return False
     return sum(len(stems(message.text)) for _, message in talk.users[:40]) <= 8 and not any(
         is_question(sentence) and len(stems(sentence)) > 1

@@ -97,6 +97,7 @@ def _candidates(talk: Talk, found: Sequence[Report], stated: Sequence[Stated], a
                 score += 0.6 if cues.has("outcome", text) else 0.0
                 score += 0.4 if _FIGURE.search(text) else 0.0
                 score += 0.5 if label == "done" else 0.0
+                score -= 1.0 if _BEFORE.match(passage.label or passage.heading) else 0.0
                 score -= 1.0 if passage.form == "row" and label != "done" else 0.0
                 score += 1.0 if why and _CAUSE.search(text) else 0.0
                 score -= 0.8 if _ASIDE.search(text) or _GREEN.match(text) else 0.0
@@ -144,6 +145,12 @@ _ASIDE = re.compile(
 _GREEN = re.compile(
     r"(?:all |the |alle |tous les |todos? l[oa]s |tutti i )?(?:\d[\d.,]* )?(?:unit |e2e )?"
     r"(?:tests?|specs?|checks?|ci|build|pruebas|testes?|тесты)\b.{0,40}(?:green|pass\w*|grün|verts?|verde\w*|ok|passam|laufen|проход\w*)\b",
+    re.IGNORECASE,
+)
+# How it was before, and what began it, is not what came out.
+_BEFORE = re.compile(
+    r"\W*(?:context|background|problem|symptoms?|situation|before|request|task|goal|kontext|hintergrund|ausgangslage"
+    r"|contexte?|contexto|contesto|situación|problema|контекст|было|背景|现象|问题|状況|배경)\W*$",
     re.IGNORECASE,
 )
 _EMOJI = re.compile("[ ]?[\u2600-\u27bf\u2b00-\u2bff\ufe0f\U0001f000-\U0001faff]+")
