@@ -45,7 +45,8 @@ _ASKING = re.compile(
 
 def status_of(talk: Talk, stated: Sequence[Stated], found: Sequence[Report]) -> Status:
     """The status at the end."""
-    if not talk.edits and not talk.commits and _only_asked(talk):
+    planned = any(item.kind in ("next", "blocker") and item.source == "section" for item in stated)
+    if not (talk.edits or talk.commits or planned) and _only_asked(talk):
         return "question-only"
     if talk.interrupted >= max(0, talk.last_word, talk.last_edit):
         return "aborted"
