@@ -68,6 +68,7 @@ def _candidates(talk: Talk, found: Sequence[Report], stated: Sequence[Stated], a
     why = _WHY.search(asked) is not None
     committed = talk.commits[-1][0] if talk.commits else -1
     committed_words = stems(" ".join(subject for _, subject in talk.commits[-5:]))
+    went_on = sum(place > best for place, _ in talk.commits) > 2
     led: set[str] = set()
     for report in found:
         if not report.late or (report.place > best > max(talk.last_edit, talk.last_run)):
@@ -97,12 +98,13 @@ def _candidates(talk: Talk, found: Sequence[Report], stated: Sequence[Stated], a
                 score += 0.6 if cues.has("outcome", text) else 0.0
                 score += 0.4 if _FIGURE.search(text) else 0.0
                 score += 0.5 if label == "done" else 0.0
-                score -= 1.0 if _BEFORE.match(passage.label or passage.heading) else 0.0
+                score -= 2.0 if _BEFORE.match(passage.label or passage.heading) else 0.0
                 score -= 1.0 if passage.form == "row" and label != "done" else 0.0
                 score += 1.0 if why and _CAUSE.search(text) else 0.0
                 score -= 0.8 if _ASIDE.search(text) or _GREEN.match(text) else 0.0
                 score -= 0.5 if report.place > best else 0.0
                 score -= 1.2 if cues.has("left", text) and not cues.has("outcome", text) else 0.0
+                score -= 1.5 if _QUOTED.search(text) else 0.0
                 score += 0.8 * min(1.0, len(stems(text) & committed_words) / 2)
                 # A salutation, "for the record": few words, and none of what was asked or committed.
                 thin = len(stems(text)) < 6 and not shared and not (stems(text) & committed_words)
@@ -110,10 +112,12 @@ def _candidates(talk: Talk, found: Sequence[Report], stated: Sequence[Stated], a
                     score -= 1.5
                 else:
                     position += 1
-                yield _Candidate(score, (report.place, number, part), text)
+                yield _Candidate(score / 2 if went_on else score, (report.place, number, part), text)
     # Where the assistant says little at the end, its commits say more.
     told = next((one.message.text for one in found if one.place == best), "")
     worth = 0.5 if len(told) >= 160 or has_label(cues, told) or IS_CJK.search(told) else 1.5
+    # Where the work went on behind what looks most like a report, they alone say what came out.
+    worth = 4.0 if went_on else worth
     for place, subject in talk.commits[-3:]:
         yield _Candidate(worth, (place, 0, 0), subject)
 
@@ -147,6 +151,8 @@ _GREEN = re.compile(
     r"(?:tests?|specs?|checks?|ci|build|pruebas|testes?|тесты)\b.{0,40}(?:green|pass\w*|grün|verts?|verde\w*|ok|passam|laufen|проход\w*)\b",
     re.IGNORECASE,
 )
+# A text that is quoted is what somebody may write, not what was done.
+_QUOTED = re.compile(r"^(?:[\w ]{1,20}: ?)?[\"“„«]|[\"”»]$")
 # How it was before, and what began it, is not what came out.
 _BEFORE = re.compile(
     r"\W*(?:context|background|problem|symptoms?|situation|before|request|task|goal|kontext|hintergrund|ausgangslage"
