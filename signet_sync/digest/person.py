@@ -34,6 +34,8 @@ _AND_ALSO = re.compile(
     r",? (?:and|und|et|y|e|и) (?=(?:we|it|they|the|no|never|nothing|don['’]?t|it['’]?s|wir|kein\w*|nicht|on|pas|no|no se|não|non|мы|нельзя)\b)",
     re.IGNORECASE,
 )
+# "It's a rule here that migrations are reversible": what it is, is told behind it.
+_A_RULE = re.compile(r"\w+['’]?s (?:\w+ )?(?:the|a|our|company|team|house)\b|c['’]est|es una|é uma|das ist", re.IGNORECASE)
 _NAMELESS = re.compile(
     r"^\W*(?:(?:delete|remove|drop|keep|skip|leave|add|fix|merge|revert|rename|change|update)(?: (?:it|them"
     r"|that|this))?"
@@ -117,8 +119,8 @@ class _Turn:
                 elif kind == "decision" and at == 0:
                     text = self._whole(text)
                     at = max(at, self._taken - 1)
-                if kind in ("constraint", "next") and POINTS_BACK.match(text) and len(stems(text)) < _SHORT:
-                    text = ""
+                if kind in ("constraint", "next") and POINTS_BACK.match(text):
+                    text = text if len(stems(text)) >= _SHORT and (self._context.first or _A_RULE.match(text)) else ""
                 if text:
                     source = "bound" if kind == "constraint" else "person"
                     stated.append(Stated(kind, text, line, self._place, source))
@@ -166,7 +168,9 @@ class _Turn:
     def _subject(self, at: int, text: str) -> str:
         """The sentence before that says what a bound is about: "San Marino has its own code. that one is the law"."""
         before = self._said[at - 1][0] if at and POINTS_BACK.match(text) else ""
-        return before if not is_question(before) and self._kind(before) in (None, "decision") else ""
+        if len(stems(before)) < 2 or is_question(before):
+            return ""
+        return before if self._kind(before) in (None, "decision") else ""
 
     def _reason(self) -> bool:
         """Whether a "no wait, they want it after all" only gives the reason for the choice behind it."""
