@@ -24,8 +24,8 @@ from typing import Any, NamedTuple
 from unittest.mock import patch
 from zlib import crc32
 
+from benchmarks.digest import INSIDE, Record, holds, records, sessions_of
 from benchmarks.digest import KINDS as SECTIONS
-from benchmarks.digest import Record, holds, records, sessions_of
 from signet_sync.contracts.sanitizer import sanitize_transcript_v2
 from signet_sync.digest import classifier, outcome
 from signet_sync.digest.classifier import HEADER, KINDS, ROWS, features
@@ -133,7 +133,7 @@ def same(sentence: str, passage: str, least: int) -> bool:
 
 
 def of_sessions(folder: Path, ruled: bool) -> Iterator[Example]:
-    """The candidates of annotated sessions; what says again what was decided elsewhere, and what is optional, is left out."""
+    """The candidates of annotated sessions; what is optional, or said again, is left out."""
     for session in sessions_of(folder):
         gold = session["gold"]
         for said, known in candidates(session):
@@ -143,7 +143,8 @@ def of_sessions(folder: Path, ruled: bool) -> Iterator[Example]:
 
 
 def _annotated(sentence: str, gold: Record) -> str:
-    if any(same(sentence, one, 1) if len(bare(sentence)) >= 12 else bare(one) in bare(sentence) for one in gold["not_items"]):
+    said = bare(sentence)
+    if any(bare(one) in said or (len(said) >= INSIDE and said in bare(one)) for one in gold["not_items"]):
         return "none"
     items = [(_KIND_OF[section], item) for section in SECTIONS for item in gold[section]]
     for kind, item in items:

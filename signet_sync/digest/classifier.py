@@ -149,8 +149,6 @@ def _context(said: Said, text: str, where: str, cues: Cues) -> Iterator[str]:
     sentence = said.sentence
     own = stems(text)
     yield f"at {where}"
-    if said.echoed >= 0:
-        yield f"echo {said.echoed} {where}"
     if said.report:
         yield f"form {said.form}"
         yield f"lk {cues.kind_of(said.previous)}"

@@ -34,8 +34,13 @@ _AND_ALSO = re.compile(
     r",? (?:and|und|et|y|e|и) (?=(?:we|it|they|the|no|never|nothing|don['’]?t|it['’]?s|wir|kein\w*|nicht|on|pas|no|no se|não|non|мы|нельзя)\b)",
     re.IGNORECASE,
 )
-# "It's a rule here that migrations are reversible": what it is, is told behind it.
-_A_RULE = re.compile(r"\w+['’]?s (?:\w+ )?(?:the|a|our|company|team|house)\b|c['’]est|es una|é uma|das ist", re.IGNORECASE)
+# What the bound is about, only the turn before says: "it takes one build", "that must hold for both".
+_NO_SUBJECT = re.compile(
+    r"(?:(?:it|they|this|that|these|those) (?:\w+ly )?(?:is|are|was|has|have|had|must|may|might|can|cannot|should|will|would"
+    r"|needs?|takes?|holds?|stays?|goes|does|do|ought)\b|(?:that|it)['’]?s (?!(?:the|a|an|our) )|(?:es|das|dies) (?:muss|darf|soll|ist|bleibt)\b"
+    r"|(?:cela|ça) (?:doit|est|ne)\b|(?:eso|esto) (?:tiene|debe|es|no)\b|(?:isso|isto) (?:tem|deve|é|não)\b|(?:questo|ciò) (?:deve|è|non)\b)",
+    re.IGNORECASE,
+)
 _NAMELESS = re.compile(
     r"^\W*(?:(?:delete|remove|drop|keep|skip|leave|add|fix|merge|revert|rename|change|update)(?: (?:it|them"
     r"|that|this))?"
@@ -119,8 +124,8 @@ class _Turn:
                 elif kind == "decision" and at == 0:
                     text = self._whole(text)
                     at = max(at, self._taken - 1)
-                if kind in ("constraint", "next") and POINTS_BACK.match(text):
-                    text = text if len(stems(text)) >= _SHORT and (self._context.first or _A_RULE.match(text)) else ""
+                if kind in ("constraint", "next") and _NO_SUBJECT.match(text):
+                    text = text if self._context.first and len(stems(text)) >= _SHORT else ""
                 if text:
                     source = "bound" if kind == "constraint" else "person"
                     stated.append(Stated(kind, text, line, self._place, source))
@@ -128,8 +133,7 @@ class _Turn:
         return stated
 
     def _kind(self, sentence: str, *, opens: bool = False) -> Kind | None:
-        echoed = self._talk.echoed(sentence, self._place)
-        return kind_of(self._context._replace(sentence=sentence, opens=opens, echoed=echoed), self._talk.cues)
+        return kind_of(self._context._replace(sentence=sentence, opens=opens), self._talk.cues)
 
     _taken = 0
 

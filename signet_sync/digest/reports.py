@@ -135,7 +135,7 @@ def of_prose(talk: Talk, found: list[Report]) -> Iterator[Stated]:
         for sentence, line in () if place in late or left < 0 else talk.heard(place)[:_SAID]:
             if (_SELF.match(sentence) or talk.cues.has("choice", sentence)) and not PLANS.search(sentence):
                 left -= 1
-                said = Said(sentence, report=True, form="early", late=left > 0, echoed=talk.echoed(sentence, place))
+                said = Said(sentence, report=True, form="early", late=left > 0)
                 if kind_of(said, talk.cues) == "decision" and len(stems(sentence)) > 1:
                     yield Stated("decision", sentence, line, place, "choice")
     left = _READ
@@ -150,11 +150,13 @@ def of_prose(talk: Talk, found: list[Report]) -> Iterator[Stated]:
             context = Said("", report=True, form=passage.form, previous=passage.label or passage.heading)
             for sentence in split(passage.text):
                 left -= 1
-                said = context._replace(
-                    sentence=sentence, late=left > 0, opens=not before, echoed=talk.echoed(sentence, report.place)
-                )
+                said = context._replace(sentence=sentence, late=left > 0, opens=not before)
                 kind = None if _ACKS.match(sentence) else kind_of(said, talk.cues)
-                if kind and not (kind == "next" and _no_step(sentence)) and not (passage.mark == "done" and kind in ("next", "blocker")):
+                if (
+                    kind
+                    and not (kind == "next" and _no_step(sentence))
+                    and not (passage.mark == "done" and kind in ("next", "blocker"))
+                ):
                     whole = f"{before} {sentence}" if before and POINTS_BACK.match(sentence) else sentence
                     for text in _parts(sentence) if kind == "next" else [whole]:
                         yield Stated(kind, text, report.message.line + passage.line, report.place, "prose")

@@ -17,8 +17,7 @@ class Said(NamedTuple):
     assistant's message), `facts` behind a question for a fact (`whether` one of yes or no), `opens` as first sentence
     of its turn, `closing` behind the report, `late` among the last sentences, which the classifier may read, `command`
     is what was run just before. By the assistant: `report` within a report, as an item of a list, a row or in a
-    paragraph (`form`), `previous` is the label above it. `echoed` says how much of it the other one says, too, from 0
-    to 2; -1 where that is not known.
+    paragraph (`form`), `previous` is the label above it.
     """
 
     sentence: str
@@ -33,7 +32,6 @@ class Said(NamedTuple):
     previous: str = ""
     command: str = ""
     form: str = ""
-    echoed: int = -1
 
 
 _ACK = re.compile(

@@ -10,7 +10,7 @@ from typing import Literal, NamedTuple
 from signet_sync.contracts.digests import Status as Status
 from signet_sync.digest.cues import cues, languages_of
 from signet_sync.digest.lines import EDITORS, SHELLS
-from signet_sync.digest.sentences import sentences, stems, unpasted
+from signet_sync.digest.sentences import sentences, unpasted
 from signet_sync.digest.turns import Call, Message, Note, turns
 
 Kind = Literal["decision", "constraint", "blocker", "next", "preference"]
@@ -24,7 +24,6 @@ _COMMIT = re.compile(
 _PULL = re.compile(r"""\bgh pr create\b[^|;&]{0,200}?--title\s{1,4}(?:"([^"\n]{3,300})|'([^'\n]{3,300}))""")
 # No command is longer where somebody reads it; a pattern that looks back and forth reads no more than this.
 _COMMAND = 2_000
-_HEARD = 40  # of the person's turns
 
 
 class Stated(NamedTuple):
@@ -92,7 +91,6 @@ class Talk:
         self.cues = cues(languages_of([*heard, *told]))
         self._places = [place for place, _ in self.assistants]
         self._sentences: dict[int, list[Sentence]] = {}
-        self._words: dict[int, frozenset[str]] = {}
         self.last_edit = max([-1, *self.edits[-1:], *(place for place, _ in self.commits[-1:])])
         self.last_run = self.runs[-1] if self.runs else -1
         self.last_word = self._places[-1] if self._places else -1
@@ -106,23 +104,6 @@ class Talk:
             text = unpasted(message.text) if message.speaker == "user" else message.text
             known = [(sentence, message.line + at) for sentence, at in sentences(text)]
             self._sentences[place] = known
-        return known
-
-    def echoed(self, sentence: str, place: int) -> int:
-        """How much of a sentence the other speaker says, too: 0 nearly nothing, 1 some, 2 most of its words."""
-        own = stems(sentence)
-        shared = len(own & self._other_words(place)) / (len(own) or 1)
-        return 2 if shared >= 0.6 else 1 if shared >= 0.3 else 0
-
-    def _other_words(self, place: int) -> frozenset[str]:
-        """Behind a turn of the person what the assistant says next and in the end, else what the person said."""
-        message = self.turns[place]
-        heard = isinstance(message, Message) and message.speaker == "user"
-        known = self._words.get(place if heard else -1)
-        if known is None:
-            said = [self.after(place), *self.assistants[-2:]] if heard else self.users[-_HEARD:]
-            known = frozenset().union(*(stems(one[1].text) for one in said if one))
-            self._words[place if heard else -1] = known
         return known
 
     def opening(self) -> str:
