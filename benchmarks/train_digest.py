@@ -2,8 +2,8 @@
 
     python -m benchmarks.train_digest            # needs numpy; half a minute
 
-It learns from labelled sentences (`digest_sentences.tsv` and the tests' `digest_probes.tsv`), from labelled dialogues
-(`digest_dialogues/`) and from sessions with what came out of them (`digest_sessions/tuning` and `training`): multinomial
+It learns from labelled sentences (`digest_sentences.tsv` and the tests' `digest_probes.tsv`), labelled dialogues
+(`digest_dialogues/`) and sessions with what came out of them (`digest_sessions/tuning` and `training`): multinomial
 logistic regression by stochastic gradient descent (AdaGrad, 15 rounds, a fixed seed, 64-bit floats), whose weights are
 then rounded to signed bytes with one scale. The features are the product's (`signet_sync.digest.classifier.features`),
 so train anew when what they look at changes: the rules, the cues, the candidates. The same texts and rules give the

@@ -33,7 +33,7 @@ from signet_sync.digest.talk import Kind
 
 KINDS: tuple[Kind | None, ...] = (None, "decision", "constraint", "preference", "next", "blocker")
 # How likely it is at most that a sentence is nothing, where it is taken for something; and where the rules take it so.
-THRESHOLD, RULED = 0.4, 0.85
+THRESHOLD, RULED = 0.35, 0.9
 LONGEST = 400  # characters of a sentence that is classified
 ROWS = 1 << 16
 HEADER = Struct("<f")  # what a weight of 1 stands for; behind it `ROWS` signed bytes for each kind

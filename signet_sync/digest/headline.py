@@ -49,10 +49,11 @@ def headline(outcome: Outcome, contexts: Sequence[SessionContext]) -> str | None
     if not said:
         return None
     first = contexts[0]
+    files = [f"{name}: {{}}" for name in list(_names(outcome))[:1]]
     for text in _shorter(said):
         # Signet shows one of its own in place of one that names no anchor of its kind: without a project often the
         # word "session", else what the text names first; a file's name is one to both.
-        for form in ("{}", f"{{}} (session of {first.day})", f"{first.token}--{first.kind}.md: {{}}"):
+        for form in ("{}", f"{{}} (session of {first.day})", *files, f"{first.token}--{first.kind}.md: {{}}"):
             sentence = _anchored(form.format(_END.sub("", text)), outcome, first)
             signets = all(passes_signet(sentence, context.body, context.project) for context in contexts)
             if signets and passes_strict(sentence, *contexts):
@@ -149,8 +150,7 @@ def _fillings(said: str, outcome: Outcome, day: str) -> Iterator[str]:
     asked = _END.sub("", _clean(_cut(outcome.asked, _ASKED)))
     if asked and asked not in said and overlap(asked, said) < 0.8:
         yield f" ({asked_for}: {asked})"
-    names = list(dict.fromkeys(flatten(path, 200).rpartition("/")[2] for path in list(outcome.edited)[:40]))
-    names = [name for name in names if name and len(name) <= 40 and name not in said][:3]
+    names = [name for name in _names(outcome) if name not in said][:3]
     if names:
         yield f"; {files}: {', '.join(names)}"
     if stands:
@@ -161,6 +161,12 @@ def _fillings(said: str, outcome: Outcome, day: str) -> Iterator[str]:
     else:
         yield f", {on} {day}"
     yield ", in a session whose transcript stands behind its links"
+
+
+def _names(outcome: Outcome) -> dict[str, None]:
+    """The names of the edited files, in order."""
+    names = (flatten(path, 200).rpartition("/")[2] for path in list(outcome.edited)[:40])
+    return {name: None for name in names if name and len(name) <= 40 and not set(name) & set("{}")}
 
 
 def _cut(text: str, limit: int) -> str:

@@ -14,6 +14,7 @@ from signet_sync.digest.talk import Kind, Stated, Talk
 _SENTENCES = 40  # of a turn; more is no talk
 _TURNS = 500  # from the beginning, and as many from the end
 _LATE = 200  # sentences that the classifier may read
+_TOLD = 6  # stems; a choice with as many says of what it is
 _SHORT = 4  # stems; what points back with fewer does not stand alone
 _HINGE = re.compile(
     r"^(?:but|however|only|just|aber|nur|allerdings|mais|pero|mas|però|ma|но|только|不过|但|只是|ただ|でも|하지만|다만"
@@ -32,6 +33,12 @@ _THEN_ASKS = re.compile(
 )
 _AND_ALSO = re.compile(
     r",? (?:and|und|et|y|e|и) (?=(?:we|it|they|the|no|never|nothing|don['’]?t|it['’]?s|wir|kein\w*|nicht|on|pas|no|no se|não|non|мы|нельзя)\b)",
+    re.IGNORECASE,
+)
+# "Put it on the list", "take the simple one": of what, only the turn before says.
+_WHICH_ONE = re.compile(
+    r"(?:(?:ok|yes|then|just|so|and|please|no),? )*(?:do|put|make|take|keep|leave|drop|use|move|give|try|mark|set|write|add)"
+    r" (?:it|that|this|them|both|those|these|the \w+ one)\b",
     re.IGNORECASE,
 )
 # What the bound is about, only the turn before says: "it takes one build", "that must hold for both".
@@ -126,6 +133,8 @@ class _Turn:
                     at = max(at, self._taken - 1)
                 if kind in ("constraint", "next") and _NO_SUBJECT.match(text):
                     text = text if self._context.first and len(stems(text)) >= _SHORT else ""
+                if kind == "decision" and len(stems(text)) < _TOLD and _WHICH_ONE.match(text):
+                    text = ""
                 if text:
                     source = "bound" if kind == "constraint" else "person"
                     stated.append(Stated(kind, text, line, self._place, source))

@@ -96,11 +96,19 @@ def of_sections(talk: Talk, found: list[Report]) -> Iterator[Stated]:
             if kind is None:
                 continue
             texts = [passage.text] if passage.form != "paragraph" else split(passage.text)[:4]
+            if kind == "next" and _NOT_BEFORE.match(passage.label):
+                texts = [f"{passage.label}: {text}" for text in texts]
             for text in texts:
                 if not (is_question(text) or talk.cues.has("offer", text) or _NOTHING.match(text) or _asked(text)):
                     yield Stated(kind, text, report.message.line + passage.line, report.place, "section")
 
 
+# "Once the review is through:" says when, which is a part of the step.
+_NOT_BEFORE = re.compile(
+    r"(?:once|when|after|as soon as|before|sobald|wenn|nach|vor|nachdem|dès|quand|une fois|après|avant|cuando|una vez|después"
+    r"|antes|quando|depois|assim que|dopo|prima|appena|когда|после|до|как только)\b.{6,60}$|.{2,40}(?:之后|以后|后|之前|たら|後|前)$",
+    re.IGNORECASE,
+)
 _NOTHING = re.compile(
     r"^\W*(?:none|nothing|n/?a|no (?:blockers?|open points?|next steps?)|keine?|nichts|aucun\w*|rien"
     r"|ningun\w*|nada|nessun\w*"
@@ -144,7 +152,7 @@ def of_prose(talk: Talk, found: list[Report]) -> Iterator[Stated]:
             continue
         for passage in report.read:
             label = talk.cues.kind_of(passage.label)
-            if passage.form == "heading" or passage.struck or label == "plan" or label in _OF_LABEL:
+            if passage.form in ("heading", "row") or passage.struck or label == "plan" or label in _OF_LABEL:
                 continue
             before = ""
             context = Said("", report=True, form=passage.form, previous=passage.label or passage.heading)

@@ -165,7 +165,10 @@ class Head(NamedTuple):
 
 
 def candidates(seen: Seen, now_us: int, half_lives: Mapping[str, float]) -> list[Candidate]:
-    """Everything seen, with scores of the UTC day that holds `now_us`; half-lives are days by kind."""
+    """Everything seen, with scores of the UTC day that holds `now_us`; half-lives are days by kind.
+
+    What blocked an earlier session of a thread is left out: its newest one says what blocks it now.
+    """
     today = day_start(now_us)
 
     def valued(
@@ -184,9 +187,15 @@ def candidates(seen: Seen, now_us: int, half_lives: Mapping[str, float]) -> list
         )
         return Candidate(section, thing_id, at_us, value, use.pinned, tell)
 
+    latest = {session_in(view.path) for view in seen.threads}
+    facts = [
+        v
+        for v in seen.facts
+        if v.aspect != "blocker" or session_in(v.path) in latest or seen.uses.get(v.id, UNUSED).pinned
+    ]
     return [
         *(valued("thread", "projects", v.id, v.latest_us, partial(_of_thread, v, today)) for v in seen.threads),
-        *(valued(v.aspect, _section(v.aspect), v.id, v.latest_us, partial(_of_fact, v)) for v in seen.facts),
+        *(valued(v.aspect, _section(v.aspect), v.id, v.latest_us, partial(_of_fact, v)) for v in facts),
         *(_memory(v, seen.dreamed.get(v.id), valued) for v in seen.memories),
         *(valued("node", "projects", v.id, v.latest_us, partial(_of_node, v)) for v in seen.nodes),
         # Somebody keeps them by hand: they are remembered no less than what `remember` takes.
@@ -195,6 +204,12 @@ def candidates(seen: Seen, now_us: int, half_lives: Mapping[str, float]) -> list
             for v in seen.entities
         ),
     ]
+
+
+def session_in(path: str) -> str:
+    """The session's token in an artifact's path; the path where it has none."""
+    parts = path.rsplit("--", 2)
+    return parts[1] if len(parts) == 3 else path
 
 
 def _memory(view: MemoryView, dreamed: DreamedView | None, valued: Callable[..., Candidate]) -> Candidate:

@@ -12,7 +12,7 @@ from signet_sync.contracts.timestamps import DAY
 # is dearer to miss than a note. Whatever somebody asked to be remembered, or keeps as an entity file, is worth
 # as much as a thread, of any type.
 WEIGHTS: dict[str, float] = {
-    "thread": 1.0, "blocker": 0.9, "next": 0.8, "constraint": 0.8, "decision": 0.75, "preference": 0.7,
+    "thread": 1.0, "blocker": 0.9, "next": 0.8, "constraint": 0.8, "decision": 0.8, "preference": 0.7,
     "person": 0.6, "question": 0.6, "note": 0.5, "node": 0.5,
 }  # fmt: skip
 REMEMBERED = 1.0
