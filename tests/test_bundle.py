@@ -16,13 +16,13 @@ from typing import Any
 
 import keepsakes as kept
 import pytest
+from keepsakes import BACKED_UP
 from secrets_made_up import some
 from workbench import NOW, Vault
 
 from signet_sync.contracts import bundles
 from signet_sync.contracts.bundles import BundleProblem
 from signet_sync.index.database import Database
-from signet_sync.index.schema import BACKED_UP
 from signet_sync.temporal.memories import TYPES
 
 LATER = "2026-03-29T13:00:00.000Z"

@@ -14,7 +14,7 @@ from doc_pages import PAGES, ROOT, anchors, blocks, calls, links, name_of, spans
 
 from signet_sync import cli
 from signet_sync.config import Settings, environment_name, spec
-from signet_sync.index.schema import TABLES
+from signet_sync.storage.database.tables import TABLES
 
 # What other programs, and tests, set.
 OTHERS = {"SIGNET_PORT"}

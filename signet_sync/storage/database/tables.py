@@ -1,0 +1,50 @@
+"""All tables, and what the database says of itself. Names are Signet's where they mean the same."""
+
+from __future__ import annotations
+
+from signet_sync.storage.database.derived import DERIVED
+from signet_sync.storage.database.native import NATIVE
+from signet_sync.storage.database.table import Table
+
+VERSION = 4
+APPLICATION_ID = 0x53495359  # "SISY"
+# While the first index is built without a journal; a file that still says so was left by a crash.
+BUILDING_ID = 0x53495342
+
+TABLES: dict[str, Table] = {table.name: table for table in (*NATIVE, *DERIVED)}
+
+
+def native_tables() -> tuple[str, ...]:
+    """Names of the tables that a rebuild leaves alone."""
+    return tuple(name for name, table in TABLES.items() if table.kind == "native")
+
+
+def derived_tables() -> tuple[str, ...]:
+    """Names of the tables that a rebuild drops."""
+    return tuple(name for name, table in TABLES.items() if table.kind == "derived")
+
+
+def full_text() -> tuple[str, ...]:
+    """Names of the tables of full text."""
+    return tuple(name for name, table in TABLES.items() if table.is_full_text)
+
+
+def statements(*names: str) -> tuple[str, ...]:
+    """What makes some tables."""
+    return tuple(statement for name in names for statement in TABLES[name].ddl)
+
+
+def backed_up() -> tuple[Table, ...]:
+    """Tables of which rows are backed up; first those of which every backup has them."""
+    found = (table for table in TABLES.values() if table.row)
+    return tuple(sorted(found, key=lambda table: table.kept != "always"))
+
+
+def dumped() -> tuple[Table, ...]:
+    """Tables of the canonical dump."""
+    return tuple(table for table in TABLES.values() if table.key)
+
+
+def of_sessions() -> tuple[Table, ...]:
+    """Tables whose rows go with a session."""
+    return tuple(table for table in TABLES.values() if table.session)
