@@ -20,7 +20,7 @@ from signet_sync.contracts.timestamps import iso
 from signet_sync.errors import DatabaseCorrupt, UsageError
 from signet_sync.index import backup, bundle, captures, events, memories, salvage, tombstones
 from signet_sync.index.database import Database
-from signet_sync.index.traces import Scope
+from signet_sync.index.removal import Scope
 from signet_sync.reconcile import Bench, Seal, Tombstones
 from signet_sync.vault import files
 from signet_sync.vault import tombstones as tombstone_files

@@ -180,7 +180,7 @@ NATIVE: tuple[Table, ...] = (
         holds="what each immutable artifact was when it was first seen, and its bytes",
         row=Seal,
         session=SESSION,
-        artifact="path",
+        artifact=("path",),
         # A seal that is written again gets a new rowid.
         mark="count(*) || ':' || coalesce(max(rowid), 0)",
     ),
@@ -193,7 +193,7 @@ NATIVE: tuple[Table, ...] = (
         ),
         "native",
         holds="sealed files that changed or went, until a person settles them",
-        artifact="path",
+        artifact=("path",),
     ),
     Table(
         "memory_artifact_tombstones",
@@ -218,7 +218,7 @@ NATIVE: tuple[Table, ...] = (
         "native",
         holds="how often an artifact was asked for",
         row=Accesses,
-        artifact="source_path",
+        artifact=("agent_id", "source_path"),
         mark="count(*) || ':' || coalesce(sum(accesses), 0) || ':' || coalesce(max(last_accessed_at), '')",
     ),
     Table(
@@ -358,7 +358,7 @@ NATIVE: tuple[Table, ...] = (
         "native",
         holds="what a model distilled from an artifact, as JSON, as long as the artifact's body is the same; asked for "
         "again where it is lost",
-        artifact="source_path",
+        artifact=("agent_id", "source_path"),
     ),
     Table(
         "recall_events",

@@ -42,9 +42,9 @@ class Table(NamedTuple):
     holds: a line of docs/schema.md.
     row: of a native table that is backed up the columns and their types, as a class with annotations.
     session: the columns that name the session whose row it is; with the session the row goes.
-    artifact: the column of a path; with the artifact the row of a native table goes.
-    handle: the column of an id that a page may show; with the memory, or the last node of that id, a native row goes.
-    texts: columns that may hold anybody's words; a row goes where they hold words that only a removed text had.
+    artifact: the columns (the agent and) the path of the artifact whose row it is; with the artifact the row goes.
+    handle: the column of an id that a page may show; with what the id stands for a native row goes.
+    texts: columns that may hold anybody's words; a row goes where they hold a word that only removed texts had.
     key: its order in the canonical dump; without one the table is not in it, because it holds nothing that follows
     from files. `local` are columns that are left out: they belong to a machine or a moment.
     only: a condition: which rows of a native table are worth keeping, and which of a derived one follow from files.
@@ -60,7 +60,7 @@ class Table(NamedTuple):
     holds: str
     row: type | None = None
     session: tuple[str, str, str] | None = None
-    artifact: str | None = None
+    artifact: tuple[str, ...] | None = None
     handle: str | None = None
     texts: tuple[str, ...] = ()
     key: tuple[str, ...] = ()

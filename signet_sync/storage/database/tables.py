@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from signet_sync.storage.database.derived import DERIVED
 from signet_sync.storage.database.native import NATIVE
-from signet_sync.storage.database.table import Table
+from signet_sync.storage.database.table import Id, Table
 
 VERSION = 4
 APPLICATION_ID = 0x53495359  # "SISY"
@@ -45,6 +45,16 @@ def dumped() -> tuple[Table, ...]:
     return tuple(table for table in TABLES.values() if table.key)
 
 
-def of_sessions() -> tuple[Table, ...]:
-    """Tables whose rows go with a session."""
-    return tuple(table for table in TABLES.values() if table.session)
+def of_memories() -> tuple[str, ...]:
+    """Names of the tables with what is known of a memory, itself included."""
+    return tuple(name for name in native_tables() if TABLES[name].handle)
+
+
+def of_ids() -> tuple[str, ...]:
+    """Names of the tables with what a person or an agent made of an id, whatever it stands for."""
+    return tuple(name for name in of_memories() if TABLES[name].types.get(TABLES[name].handle or "") is Id)
+
+
+def distilled() -> tuple[Table, ...]:
+    """Tables of what is made of sessions and has an id that a page may show."""
+    return tuple(table for table in TABLES.values() if table.kind == "derived" and table.session and table.handle)
