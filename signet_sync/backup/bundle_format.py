@@ -26,7 +26,7 @@ from signet_sync.contracts.places import storable
 from signet_sync.contracts.sanitizer import sanitize_line, sanitize_transcript_v2
 from signet_sync.contracts.timestamps import iso, parse_instant
 from signet_sync.storage.database import table as types
-from signet_sync.storage.database.table import Escaped, Instant, When, bare, is_json
+from signet_sync.storage.database.table import Escaped, Instant, Table, When, bare, is_json
 from signet_sync.storage.database.tables import TABLES, backed_up
 
 FORMAT = "signet-sync bundle"
@@ -150,18 +150,17 @@ def model(name: str) -> type[BaseModel]:
     """What a line of a table must be. Raises `KeyError` for one that is not backed up."""
     if name == MARKS:
         return Mark
-    if (row := TABLES[name].row) is None:
+    if not TABLES[name].row:
         raise KeyError(name)
-    return _model(name, row)
+    return _model(TABLES[name])
 
 
 @cache
-def _model(name: str, row: type) -> type[BaseModel]:
+def _model(declared: Table) -> type[BaseModel]:
     columns: dict[str, Any] = {
-        column: (_checked(kind), None if NoneType in get_args(kind) else ...)
-        for column, kind in row.__annotations__.items()
+        column: (_checked(kind), None if NoneType in get_args(kind) else ...) for column, kind in declared.types.items()
     }
-    return create_model(name, __base__=_Strict, **columns)
+    return create_model(declared.name, __base__=_Strict, **columns)
 
 
 class Header(_Strict):

@@ -243,8 +243,8 @@ def news(
     if not database.value(f"select exists(select 1 from {table})"):
         return list(rows)
     keys = [row[0] for row in database.execute("select name from pragma_table_info(?) where pk > 0", (table,))]
-    known = keys if set(keys) <= set(columns) else list(columns)
-    there = f"select exists(select 1 from {table} where {' and '.join(f'{column} = ?' for column in known)})"
+    known = keys if keys and set(keys) <= set(columns) else list(columns)
+    there = f"select exists(select 1 from {table} where {' and '.join(f'{column} is ?' for column in known)})"
     places = [columns.index(column) for column in known]
     return [row for row in rows if not database.value(there, [row[place] for place in places])]
 

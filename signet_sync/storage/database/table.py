@@ -3,8 +3,9 @@
 Creation and rebuild, backup, bundle and salvage, privacy removal, the canonical dump and docs/schema.md follow from it.
 """
 
+from functools import cache
 from types import NoneType
-from typing import Any, Generic, Literal, NamedTuple, NewType, TypeVar, get_args, get_origin
+from typing import Any, Generic, Literal, NamedTuple, NewType, TypeVar, get_args, get_origin, get_type_hints
 
 SESSION = ("agent_id", "session_token", "session_id")
 FIRST = 3  # the schema of version 0.1.0
@@ -73,7 +74,7 @@ class Table(NamedTuple):
     @property
     def types(self) -> dict[str, Any]:
         """The columns that are backed up, with their types."""
-        return self.row.__annotations__ if self.row else {}
+        return _types(self.row) if self.row else {}
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -89,6 +90,11 @@ class Table(NamedTuple):
     def is_full_text(self) -> bool:
         """Whether it holds words of the rows of another table."""
         return self.ddl[0].startswith("create virtual table")
+
+
+@cache
+def _types(row: type) -> dict[str, Any]:
+    return get_type_hints(row)
 
 
 def bare(kind: Any) -> Any:
