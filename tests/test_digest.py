@@ -191,7 +191,7 @@ def reported(text: str, *, before: str = "", after: str = "") -> str:
         (DONE + "\n\n**Next**\n1. trim the wick\n2. buy rape oil", "next", ["trim the wick", "buy rape oil"]),
         ("Die Lampe brennt wieder und wir sind fertig.\n\n### Noch offen\n\n* Docht kürzen", "next", ["Docht kürzen"]),
         (DONE + "\n\n残作業:\n・芯を切る", "next", ["芯を切る"]),
-        (DONE + "\n\nOnce the key arrives:\n- open the tower", "next", ["open the tower"]),
+        (DONE + "\n\nOnce the key arrives:\n- open the tower", "next", ["Once the key arrives: open the tower"]),
         (DONE + "\n\n**Left** The tower has no door.", "next", ["The tower has no door."]),
         (DONE + "\n\n- [x] lamp\n- [ ] mirror of the lamp", "next", ["mirror of the lamp"]),
         (DONE + "\n\n| Task | Status |\n|---|---|\n| Lamp | done |\n| Door | open |", "next", ["Door: open"]),
