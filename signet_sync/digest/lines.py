@@ -127,7 +127,7 @@ def call_of(line: str) -> tuple[str, str, bool] | None:
 
 def fence_of(line: str) -> str:
     """The fence that a line opens, empty where it opens none; one of a tool's output is indented."""
-    mark = _FENCE.fullmatch(line)
+    mark = _FENCE.fullmatch(line) if "```" in line or "~~~" in line else None
     return (mark[1] or mark[2]) if mark else ""
 
 
