@@ -25,6 +25,7 @@ def standing(talk: Talk, stated: Sequence[Stated]) -> list[Stated]:
     lists = [item.order for item in left if _listed(item)]
     newest = max(lists, default=-1)
     later = _later(talk)
+    replacing = [item for item in left if item.kind == "decision" and _INSTEAD.search(item.text)]
     chosen = [item for item in left if item.kind in ("decision", "constraint") and item.source != "section"]
     return [
         item
@@ -33,7 +34,7 @@ def standing(talk: Talk, stated: Sequence[Stated]) -> list[Stated]:
         and not (item.kind == "next" and any(one.order > item.order and _shared(one.text, item.text) for one in chosen))
         and not (item.kind in ("next", "blocker") and _was_done(talk, item, later))
         and not (item.kind == "next" and _was_declined(talk, item, _place(item, left), later))
-        and not (item.kind == "decision" and _was_replaced(item, left))
+        and not (item.kind == "decision" and _was_replaced(item, replacing))
     ]
 
 
@@ -111,15 +112,9 @@ def _shared(one: str, other: str) -> bool:
     return len(stems(one) & stems(other)) >= 2
 
 
-def _was_replaced(item: Stated, others: Sequence[Stated]) -> bool:
+def _was_replaced(item: Stated, replacing: Sequence[Stated]) -> bool:
     """Whether a later decision says the same about another value."""
-    return any(
-        other.kind == "decision"
-        and other.order > item.order
-        and overlap(item.text, other.text) >= 0.35
-        and _INSTEAD.search(other.text)
-        for other in others
-    )
+    return any(other.order > item.order and overlap(item.text, other.text) >= 0.35 for other in replacing)
 
 
 def distinct(stated: Sequence[Stated]) -> list[Stated]:
