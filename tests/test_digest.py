@@ -420,9 +420,10 @@ OWN: list[tuple[str | None, str, Said]] = [
 
 
 def test_the_weights_have_their_shape():
-    scale, columns = classifier.weights()
-    assert 0 < scale < 1 and [len(column) for column in columns] == [classifier.ROWS] * len(classifier.KINDS)
-    assert max(max(map(abs, column)) for column in columns) == 127
+    assert 0 < classifier.weights().scale < 1
+    rows = [classifier.sums([row]) for row in range(classifier.ROWS)]
+    assert {len(row) for row in rows} == {len(classifier.KINDS)} and max(max(map(abs, row)) for row in rows) == 127
+    assert classifier.sums(range(2000)) == tuple(map(sum, zip(*rows[:2000], strict=True)))
 
 
 def test_the_training_sentences_are_well_formed():
