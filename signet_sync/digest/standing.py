@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from bisect import bisect_right
 from collections.abc import Sequence
 
 from signet_sync.digest.sentences import overlap, stems
@@ -52,14 +53,15 @@ def _listed(item: Stated) -> bool:
 
 def _not_retracted(talk: Talk, left: list[Stated]) -> list[Stated]:
     """Without the decision that a "no wait" takes back."""
-    for at, (place, _) in enumerate(talk.users):
-        opening = next(iter(talk.heard(place)), ("", 0))[0]
-        if not talk.cues.has("retract", opening):
-            continue
-        last = max((item.order for item in left if item.kind == "decision" and item.order < place), default=-1)
-        if last >= 0 and at and last >= talk.users[at - 1][0]:
-            left = [item for item in left if not (item.kind == "decision" and item.order == last)]
-    return left
+    places = [place for place, _ in talk.users]
+    chosen: dict[int, int] = {}  # the last decision before a turn of the person and behind the one before that
+    for item in left:
+        at = bisect_right(places, item.order)
+        if item.kind == "decision" and 0 < at < len(places):
+            chosen[at] = max(item.order, chosen.get(at, 0))
+    opening = {at: next(iter(talk.heard(places[at])), ("", 0))[0] for at in chosen}
+    gone = {order for at, order in chosen.items() if talk.cues.has("retract", opening[at])}
+    return [item for item in left if item.kind != "decision" or item.order not in gone]
 
 
 def _later(talk: Talk) -> list[tuple[int, str, str]]:
