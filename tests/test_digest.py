@@ -21,6 +21,7 @@ from signet_sync.digest.cues import LABELS, cues, languages_of, table
 from signet_sync.digest.headline import headline, told
 from signet_sync.digest.session import Outcome, outcome
 from signet_sync.digest.statements import Said, kind_by_rules
+from signet_sync.digest.turns import Message, turns
 from signet_sync.harness import claude_code
 from signet_sync.harness.markdown import render
 
@@ -694,6 +695,38 @@ def test_time_grows_with_the_text(unit):
 )
 def test_hostile_texts_are_bounded(text):
     assert len(made(text)) <= LIMIT and len(outcome(text).items) <= 24
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        user("x") + assistant("x" + " \n" * 30_000 + "x"),
+        user("почини") + assistant(("0" * 600 + "\n\n") * 60) * 12,
+        user("x") + f"## Assistant · {STAMP}\n\n" + "".join(f"- `A` x\n  {'`' * n}\n" for n in range(3, 1_500)),
+        ("\n" * 1_000 + user("x")) * 1_000,
+        "User: use tallow\nAssistant: fixed the lamp\n" * 5_000,
+    ],
+    ids=["blanks", "digits", "fences", "empty lines", "turns"],
+)
+def test_hostile_texts_take_no_longer(text):
+    assert seconds(text) < 3
+
+
+def test_a_sentence_is_held_against_a_giant_text_at_once():
+    text = "User: use tallow\nAssistant: fixed the lamp\n" * 50_000
+    began = time.process_time()
+    headline(outcome("User: x\nAssistant: fixed the lamp"), [SessionContext(text, "/p", "transcript", None, "", "")])
+    assert time.process_time() - began < 1
+
+
+@pytest.mark.parametrize(
+    "inside",
+    ["a\n````x\n## User\nb", "```\n        ```", "~~~\n         ````", "a ````\n  `````", "````", "", "\n\n````\n\n"],
+)
+def test_a_fence_ends_where_its_like_stands_alone(inside):
+    ends = [line for line in inside.split("\n") if re.fullmatch(r" {0,8}`{4,}", line)]
+    last = turns(user("x") + assistant(f"- `Bash` `x`\n  ````\n{inside}\nThe lamp burns again."))[-1]
+    assert isinstance(last, Message) == bool(ends)
 
 
 @pytest.mark.slow
