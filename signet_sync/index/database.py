@@ -244,6 +244,9 @@ class Database:
             today.connection.close()
         self._make_missing(NATIVE_DDL)
         self._make_missing(DERIVED_DDL)
+        for statement in DERIVED_DDL:
+            if statement.startswith("insert"):  # an option of full text, which is kept in its own table
+                self.connection.execute(statement)
         self._tell_the_planner()
         self.connection.execute(f"pragma user_version = {VERSION}")
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-VERSION = 4
+VERSION = 5
 APPLICATION_ID = 0x53495359  # "SISY"
 # While the first index is built without a journal; a file that still says so was left by a crash.
 BUILDING_ID = 0x53495342
@@ -199,7 +199,8 @@ DERIVED_DDL: tuple[str, ...] = (
     "create unique index recall_lines_id on recall_lines(agent_id, id)",
     """create virtual table recall_lines_fts using fts5(
         text, content='', tokenize="unicode61 remove_diacritics 2")""",
-    "insert into recall_lines_fts(recall_lines_fts, rank) values('secure-delete', 1)",
+    # Lines are written anew all the time: their former words are taken out together (`lines.scour`).
+    "insert into recall_lines_fts(recall_lines_fts, rank) values('secure-delete', 0)",
     # Entity files (`contracts.gardens`). `text` is what `recall` finds a profile by; a file without a signature is
     # to be read again.
     """create table garden_files(
