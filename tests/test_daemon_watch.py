@@ -217,3 +217,19 @@ def test_a_heartbeat_grows_old_only_when_the_agent_does_nothing(vault: Vault, mo
         file.unlink()
         until(file.exists, "written again")
     assert not file.exists()
+
+
+def test_full_text_is_merged_when_nothing_moves_any_more(vault: Vault) -> None:
+    """Not while changes come; and once there is nothing left to merge no timer of it is left."""
+    Session().write(vault)
+    with Inside(vault) as agent:
+        agent.wait("watching")
+        agent.settled()
+        pieces = "select count(distinct segid) from memory_artifacts_fts_idx"
+        for _ in range(12):
+            last = Session()
+            last.write(vault)
+            until(lambda word=last.word: vault.hits(word), "found")
+        assert vault.rows(pieces)[0][0] > 8
+        until(lambda: "merge" not in agent.work._due, "merged")
+        assert vault.rows(pieces)[0][0] < 8

@@ -27,7 +27,7 @@ from signet_sync.agent.workspace import Workspace
 from signet_sync.config import asks_anybody
 from signet_sync.contracts.places import DEFAULT_AGENT, MEMORY, TOMBSTONES, agent_folder, head_page
 from signet_sync.contracts.timestamps import SECOND, iso
-from signet_sync.index import artifacts, overview
+from signet_sync.index import artifacts, merges, overview
 from signet_sync.vault.gardens import garden
 from signet_sync.watcher import Hint, Watcher
 
@@ -38,6 +38,8 @@ BEAT = 15.0
 # A sweep that failed is tried again after so many seconds; whether one is due is asked this often.
 DREAM_PATIENCE, DREAM_BEAT = 600.0, 60.0
 CHECKPOINT_AFTER = 2.0
+# Pieces of full text are merged when nothing has moved for so long, step by step, with a pause for what comes between.
+MERGE_AFTER, MERGE_PAUSE = 2.0, 0.05
 # A reader that stands in the way of a checkpoint is given this long before the next one.
 READER_PATIENCE = 60.0
 CLOCK_JUMP = 30.0
@@ -185,7 +187,13 @@ class Rounds:
         if hinted or confirmed:
             self._pass(hinted | confirmed, confirmed)
             self._plan_sweep()
-        for name, act in (("sweep", self._sweep), ("pages", self._turn_pages), ("checkpoint", self._checkpoint)):
+        timers = {
+            "sweep": self._sweep,
+            "pages": self._turn_pages,
+            "merge": self._merge,
+            "checkpoint": self._checkpoint,
+        }
+        for name, act in timers.items():
             if self._is_due(name):
                 del self._due[name]
                 act()
@@ -304,6 +312,7 @@ class Rounds:
         if outcome.change.paths or outcome.change.sessions:
             # Not put off by the next change: without an end to changes the log would grow without one.
             self._due.setdefault("checkpoint", time.monotonic() + CHECKPOINT_AFTER)
+            self._due["merge"] = time.monotonic() + MERGE_AFTER
             logger.debug("{} paths, {} sessions moved", len(outcome.change.paths), len(outcome.change.sessions))
         self._judge(outcome)
         if request.paths is None or any(path.startswith(f"{MEMORY}/") for path in request.paths):
@@ -386,6 +395,11 @@ class Rounds:
             self.everything = True
         elif found - self._again.keys():
             self._pass(found - self._again.keys())
+
+    def _merge(self) -> None:
+        if merges.step(self.workspace.database):
+            self._due["merge"] = time.monotonic() + MERGE_PAUSE
+            self._due.setdefault("checkpoint", time.monotonic() + CHECKPOINT_AFTER)
 
     def _checkpoint(self) -> None:
         if not self.workspace.database.checkpoint():
