@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import threading
 import time
 
@@ -233,3 +234,22 @@ def test_full_text_is_merged_when_nothing_moves_any_more(vault: Vault) -> None:
         assert vault.rows(pieces)[0][0] > 8
         until(lambda: "merge" not in agent.work._due, "merged")
         assert vault.rows(pieces)[0][0] < 8
+
+
+def test_what_the_first_pass_has_made_is_not_looked_through_again(vault: Vault) -> None:
+    Session().write(vault)
+    gc.unfreeze()
+    try:
+        with Inside(vault) as agent:
+            agent.wait("watching")
+            until(lambda: gc.get_freeze_count() > 10_000, "set apart")
+            count = gc.get_freeze_count()
+            session = Session()
+            session.write(vault)
+            until(lambda: vault.hits(session.word), "found")
+            agent.work.everything = True
+            agent.reload()
+            until(lambda: agent.full_passes > 1, "another full pass")
+            assert gc.get_freeze_count() <= count, "once"
+    finally:
+        gc.unfreeze()

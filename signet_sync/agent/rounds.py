@@ -18,6 +18,7 @@ from signet_sync import journal, spool
 from signet_sync.agent import dreams, perils, projection, reconcile, signet, sweeps
 from signet_sync.agent.committing import Committing
 from signet_sync.agent.connection import Connection
+from signet_sync.agent.garbage import set_apart
 from signet_sync.agent.presence import Presence
 from signet_sync.agent.projection import now_us
 from signet_sync.agent.reconcile import Outcome, Request
@@ -237,6 +238,7 @@ class Rounds:
 
     def _full(self, expected: frozenset[str] | None, confirmed: frozenset[str]) -> None:
         """A pass over everything; `expected` are the paths that may have moved, None: any of them."""
+        first = self.last_full is None
         self._follow_agents()  # so that all folders are watched before anything is looked at
         # Cleared before the pass, so that a change during it is not missed.
         self.everything = self._tick = False
@@ -258,6 +260,8 @@ class Rounds:
         self.presence.write()
         if outcome.read > BIG_BATCH:
             _give_memory_back()
+        if first:
+            set_apart()
         if expected is not None:
             self._doubt((outcome.change.paths | outcome.unsettled) - expected - reread)
 
