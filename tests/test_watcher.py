@@ -735,3 +735,47 @@ def test_hints_add_up() -> None:
     one, other = Hint(frozenset({"a"}), everything=False), Hint(frozenset({"b"}), everything=True)
     assert one | other == Hint(frozenset({"a", "b"}), everything=True)
     assert one | one == one
+
+
+# ── halves of renames ──
+
+
+@linux_only
+@pytest.mark.parametrize("folder", FOLDERS)
+def test_what_is_moved_out_holds_nothing_back(root: Path, watch: Open, folder: str) -> None:
+    """The library waits half a second for the name to which a file was moved, and with it all that comes behind."""
+    (root / "agents" / "researcher").mkdir(parents=True)
+    place = root / folder
+    (place / "a.md").write_text("a")
+    watcher = watch()
+    began = time.monotonic()
+    (place / "a.md").rename(root.parent / "elsewhere.md")
+    (place / "b.md").write_text("b")
+    prefix = f"{folder}/" if folder else ""
+    heard(watcher, having(f"{prefix}a.md", f"{prefix}b.md"))
+    assert time.monotonic() - began < 0.4
+
+
+@linux_only
+def test_a_folder_deep_below_that_moves_goes_on_being_watched(root: Path, watch: Open) -> None:
+    (root / "entities" / "parts" / "old" / "below").mkdir(parents=True)
+    watcher = watch((*FOLDERS, "entities/"))
+    for number in range(10):
+        names = ("old", "new") if number % 2 == 0 else ("new", "old")
+        before, after = (root / "entities" / "parts" / name for name in names)
+        before.rename(after)
+        heard(watcher, having(f"entities/parts/{names[1]}"))
+        (after / "below" / f"{number}.md").write_text("here")
+        heard(watcher, having(f"entities/parts/{names[1]}/below/{number}.md"))
+
+
+def test_an_emitter_that_is_made_otherwise_stays_as_it_is() -> None:
+    class Queue:
+        delay = 0.5
+
+    class Other:
+        _inotify = None
+
+    for emitter in (object(), Other(), Queue()):
+        door._hurry(emitter, 0.0)
+    assert Queue.delay == 0.5
