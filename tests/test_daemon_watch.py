@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import os
 import threading
 import time
 
@@ -253,3 +254,29 @@ def test_what_the_first_pass_has_made_is_not_looked_through_again(vault: Vault) 
             assert gc.get_freeze_count() <= count, "once"
     finally:
         gc.unfreeze()
+
+
+def test_its_own_pages_and_manifests_are_no_news(vault: Vault) -> None:
+    first = Session()
+    first.write(vault)
+    with Inside(vault) as agent:
+        agent.wait("watching")
+        agent.settled(1.0)
+        for number in range(3):
+            before, session = len(agent.passes), Session()
+            session.write(vault)
+            agent.settled(1.0)
+            page, manifest = (vault / path for path in ("MEMORY.md", session.path("manifest")))
+            assert session.sentence[:40] in page.read_text(), number
+            assert "Session Ledger" in manifest.read_text(), number
+            asked = set().union(*(request.paths for request in agent.passes[before:]))
+            assert asked and "MEMORY.md" not in asked
+            heard = agent.work.watcher.gather(0.0, 0.0, 0.05)
+            assert heard is None
+        before = len(agent.passes)
+        page.write_text(page.read_text().replace("# Working Memory", "# My Memory", 1))
+        until(lambda: any("MEMORY.md" in request.paths for request in agent.passes[before:]), "a person's hand")
+        agent.settled(0.6)
+        before = len(agent.passes)
+        os.utime(manifest)
+        until(lambda: any(session.path("manifest") in request.paths for request in agent.passes[before:]), "touched")

@@ -779,3 +779,68 @@ def test_an_emitter_that_is_made_otherwise_stays_as_it_is() -> None:
     for emitter in (object(), Other(), Queue()):
         door._hurry(emitter, 0.0)
     assert Queue.delay == 0.5
+
+
+# ── what is news, and what comes first ──
+
+
+def test_what_is_no_news_is_not_told_and_puts_off_nothing(root: Path, watch: Open) -> None:
+    asked: list[frozenset[str]] = []
+
+    def news(paths: frozenset[str]) -> frozenset[str]:
+        asked.append(paths)
+        return paths - {"MEMORY.md"}
+
+    watcher = watch(news=news)
+    (root / "MEMORY.md").write_text("ours")
+    assert watcher.gather(0.05, 1.0, 0.4) is None
+    assert frozenset({"MEMORY.md"}) in asked
+    ended = threading.Event()
+
+    def write() -> None:
+        (root / "memory" / "a.md").write_text("theirs")
+        while not ended.wait(0.05):
+            (root / "MEMORY.md").write_text("ours again")
+
+    writing = threading.Thread(target=write)
+    began = time.monotonic()
+    writing.start()
+    try:
+        assert watcher.gather(0.5, 60.0, None) == Hint(frozenset({"memory/a.md"}), everything=False)
+        assert 0.4 < time.monotonic() - began < 5.0
+    finally:
+        ended.set()
+        writing.join()
+
+
+def test_what_becomes_news_while_it_is_asked_for_is_told(root: Path, watch: Open) -> None:
+    asked: list[frozenset[str]] = []
+
+    def news(paths: frozenset[str]) -> frozenset[str]:
+        asked.append(paths)
+        if len(asked) == 1:
+            (root / "MEMORY.md").write_text("somebody else's")
+            time.sleep(0.2)  # until it was heard
+            return frozenset()
+        return paths
+
+    watcher = watch(news=news)
+    (root / "MEMORY.md").write_text("ours")
+    assert heard(watcher, having("MEMORY.md")).paths == {"MEMORY.md"}
+
+
+def test_all_that_is_heard_is_told_to_whoever_asks_for_it(root: Path, watch: Open) -> None:
+    watcher = watch(news=lambda _: frozenset())
+    (root / "MEMORY.md").write_text("ours")
+    assert watcher.gather(0.05, 1.0, None, sifted=False) == Hint(frozenset({"MEMORY.md"}), everything=False)
+    (root / "MEMORY.md").unlink()
+    assert watcher.gather(0.05, 1.0, 0.3) is None
+
+
+def test_of_a_great_many_paths_nobody_is_asked(root: Path, watch: Open, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(door, "MOST_ASKED", 3)
+    watcher = watch(news=lambda _: frozenset())
+    for number in range(4):
+        (root / f"{number}.md").write_text("x")
+    time.sleep(0.3)
+    assert watcher.gather(0.05, 1.0, None) == Hint(frozenset(f"{number}.md" for number in range(4)), everything=False)

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import replace
 
+import apsw
 from loguru import logger
 
 from signet_sync import journal, spool
@@ -28,6 +29,7 @@ from signet_sync.agent.workspace import Workspace
 from signet_sync.config import asks_anybody
 from signet_sync.contracts.places import DEFAULT_AGENT, MEMORY, TOMBSTONES, agent_folder, head_page
 from signet_sync.contracts.timestamps import SECOND, iso
+from signet_sync.errors import SignetSyncError
 from signet_sync.index import artifacts, merges, overview
 from signet_sync.vault.gardens import garden
 from signet_sync.watcher import Hint, Watcher
@@ -118,8 +120,22 @@ class Rounds:
     def _watcher(self) -> Watcher:
         settings = self.workspace.settings
         return Watcher(
-            self.workspace.root, self._folders, mode=settings.watch_mode, poll_interval=settings.poll_interval
+            self.workspace.root,
+            self._folders,
+            mode=settings.watch_mode,
+            poll_interval=settings.poll_interval,
+            news=self._news,
         )
+
+    def _news(self, heard: frozenset[str]) -> frozenset[str]:
+        """What was heard without what we wrote ourselves; all of it where nobody can tell now."""
+        try:
+            told = sweeps.news(self.workspace, heard)
+        except (OSError, SignetSyncError, apsw.Error):
+            return heard
+        if any(path.startswith(f"{MEMORY}/") for path in heard - told):
+            self.commits.hear()
+        return told
 
     def _folders(self) -> list[str]:
         pages = [agent_folder(agent).rstrip("/") for agent in self._agents]
@@ -135,7 +151,8 @@ class Rounds:
             return
         settings = self.workspace.settings
         due = min(*self._due.values(), *self._again.values(), self.commits.due) - time.monotonic()
-        hint = self.watcher.gather(settings.debounce, settings.longest_wait, max(min(due, longest), 0.0))
+        longest = max(min(due, longest), 0.0)
+        hint = self.watcher.gather(settings.debounce, settings.longest_wait, longest)
         if hint is not None:
             self._hear(hint)
 
@@ -269,7 +286,7 @@ class Rounds:
         """A full pass found what no event had told of: the watch may be deaf and is set anew."""
         if not silent or self.watcher.kind in (None, "polling"):
             return
-        late = self.watcher.gather(LATE_EVENTS, LATE_EVENTS, LATE_EVENTS)
+        late = self.watcher.gather(LATE_EVENTS, LATE_EVENTS, LATE_EVENTS, sifted=False)
         if late is not None:
             self._hear(late)
             silent = set() if late.everything else silent - late.paths
