@@ -844,3 +844,23 @@ def test_of_a_great_many_paths_nobody_is_asked(root: Path, watch: Open, monkeypa
         (root / f"{number}.md").write_text("x")
     time.sleep(0.3)
     assert watcher.gather(0.05, 1.0, None) == Hint(frozenset(f"{number}.md" for number in range(4)), everything=False)
+
+
+def test_the_first_change_after_a_quiet_waits_for_a_moment_only(
+    root: Path, watch: Open, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(door, "QUIET_BEFORE", 2.0)
+    watcher = watch(careful=["memory/tombstones"])
+
+    def waited(path: str) -> float:
+        began = time.monotonic()
+        (root / path).write_text("x")
+        assert watcher.gather(1.0, 60.0, None, lead=0.02) == Hint(frozenset({path}), everything=False)
+        return time.monotonic() - began
+
+    assert waited("memory/a.md") < 0.9
+    assert waited("memory/b.md") >= 0.9, "in the midst of others it may be one of many"
+    time.sleep(2.0)
+    assert waited("memory/tombstones/c.md") >= 0.9, "what takes a session away is never hurried"
+    time.sleep(2.0)
+    assert waited("memory/d.md") < 0.9

@@ -34,6 +34,8 @@ from signet_sync.index import artifacts, merges, overview
 from signet_sync.vault.gardens import garden
 from signet_sync.watcher import Hint, Watcher
 
+# What comes after a quiet is answered so soon, in seconds; what is half-written then is looked at again.
+LEAD = 0.02
 # Above this many hinted paths one look at everything is cheaper.
 BIG_BATCH = 512
 # No event tells that the root was renamed, that the machine slept, that a Signet daemon came: looked for this often.
@@ -125,6 +127,7 @@ class Rounds:
             mode=settings.watch_mode,
             poll_interval=settings.poll_interval,
             news=self._news,
+            careful=[TOMBSTONES],
         )
 
     def _news(self, heard: frozenset[str]) -> frozenset[str]:
@@ -152,7 +155,7 @@ class Rounds:
         settings = self.workspace.settings
         due = min(*self._due.values(), *self._again.values(), self.commits.due) - time.monotonic()
         longest = max(min(due, longest), 0.0)
-        hint = self.watcher.gather(settings.debounce, settings.longest_wait, longest)
+        hint = self.watcher.gather(settings.debounce, settings.longest_wait, longest, lead=min(LEAD, settings.debounce))
         if hint is not None:
             self._hear(hint)
 
