@@ -28,6 +28,7 @@ FOLDER = Path(__file__).parent / "old_schemas"
 FIRST, SCHEMA_1, SCHEMA_2 = (FOLDER / f"schema-{name}.sql" for name in ("1-first", "1", "2"))
 OLD = sorted(FOLDER.glob("schema-*.sql"))
 CANARY = "zanzibar"
+TEXTS = ("memory_artifacts_fts", "recall_lines_fts")
 
 
 def old(path: Path, statements: Path) -> apsw.Connection:
@@ -139,7 +140,19 @@ def test_an_index_of_another_shape_and_full_text_that_is_missing_are_made_as_the
         before = native(connection)["pins"]
     database = Database(str(path))
     assert whole(database) and native(database.connection)["pins"] == before
-    assert database.value("select v from recall_lines_fts_config where k = 'secure-delete'") == 1
+    database.close()
+
+
+def test_options_of_full_text_that_is_kept_are_those_of_today(tmp_path: Path, statements: Path) -> None:
+    path = tmp_path / "index.db"
+    old(path, statements).close()
+    options = "select k, v from {}_config where k <> 'version' order by k"
+    with closing(apsw.Connection(":memory:")) as connection:
+        for statement in schema.DERIVED_DDL:
+            connection.execute(statement)
+        wanted = {table: list(connection.execute(options.format(table))) for table in TEXTS}
+    database = Database(str(path))
+    assert {table: list(database.execute(options.format(table))) for table in TEXTS} == wanted
     database.close()
 
 
@@ -265,7 +278,7 @@ def test_a_change_of_the_schema_wants_a_new_number_and_a_file_of_the_one_before(
     numbers = {int(path.stem.split("-")[1]) for path in OLD}
     assert numbers == set(range(1, VERSION))
     text = " ".join(" ".join((*schema.NATIVE_DDL, *schema.DERIVED_DDL)).split())
-    assert (VERSION, zlib.crc32(text.encode())) == (4, 3830056970)
+    assert (VERSION, zlib.crc32(text.encode())) == (5, 1012506358)
     assert set(TABLES) >= set(native_tables())
 
 

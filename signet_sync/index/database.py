@@ -19,6 +19,7 @@ from signet_sync.index.schema import (
     APPLICATION_ID,
     BUILDING_ID,
     DERIVED_DDL,
+    FULL_TEXT,
     NATIVE_DDL,
     VERSION,
     derived_tables,
@@ -244,6 +245,9 @@ class Database:
             today.connection.close()
         self._make_missing(NATIVE_DDL)
         self._make_missing(DERIVED_DDL)
+        for statement in DERIVED_DDL:
+            if statement.startswith("insert"):  # an option of full text, which is kept in its own table
+                self.connection.execute(statement)
         self._tell_the_planner()
         self.connection.execute(f"pragma user_version = {VERSION}")
 
@@ -444,7 +448,7 @@ class Database:
             return [str(error)]
         if self.readonly:
             return found
-        for table in ("memory_artifacts_fts", "recall_lines_fts"):
+        for table in FULL_TEXT:
             try:
                 self.execute(f"insert into {table}({table}, rank) values('integrity-check', 1)")
             except _OF_THE_MOMENT:

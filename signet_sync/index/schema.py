@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-VERSION = 4
+VERSION = 5
 APPLICATION_ID = 0x53495359  # "SISY"
 # While the first index is built without a journal; a file that still says so was left by a crash.
 BUILDING_ID = 0x53495342
@@ -87,6 +87,23 @@ BACKED_UP: dict[str, tuple[str, ...]] = {
 # Of live turns those that were handed over: the others are read from a transcript of a harness again.
 HANDED_OVER = "session_id <> session_key"
 
+FULL_TEXT = ("memory_artifacts_fts", "recall_lines_fts")
+
+
+def _options(table: str, **options: int | str) -> tuple[str, ...]:
+    """The statements that set the options of a table of full text; they can be repeated.
+
+    Its pieces are merged when it is quiet (`merges`), and in a commit only where there are too many.
+    """
+    options |= {"automerge": 0, "usermerge": 8, "crisismerge": MOST_PIECES}
+    return tuple(
+        f"insert into {table}({table}, rank) values('{name.replace('_', '-')}', {value!r})"
+        for name, value in options.items()
+    )
+
+
+MOST_PIECES = 64
+
 DERIVED_DDL: tuple[str, ...] = (
     """create table memory_artifacts(
         id integer primary key,
@@ -106,8 +123,7 @@ DERIVED_DDL: tuple[str, ...] = (
     # Contentless: the text stands once, in memory_artifacts. contentless_delete would leak removed words.
     """create virtual table memory_artifacts_fts using fts5(
         content, memory_sentence, content='', tokenize="unicode61 remove_diacritics 2")""",
-    "insert into memory_artifacts_fts(memory_artifacts_fts, rank) values('secure-delete', 1)",
-    "insert into memory_artifacts_fts(memory_artifacts_fts, rank) values('rank', 'bm25(1.0, 4.0)')",
+    *_options("memory_artifacts_fts", secure_delete=1, rank="bm25(1.0, 4.0)"),
     """create table files(
         path text primary key, size integer, mtime_ns integer, ctime_ns integer, inode integer,
         verdict text not null, code text not null, message text not null, notes text,
@@ -199,7 +215,8 @@ DERIVED_DDL: tuple[str, ...] = (
     "create unique index recall_lines_id on recall_lines(agent_id, id)",
     """create virtual table recall_lines_fts using fts5(
         text, content='', tokenize="unicode61 remove_diacritics 2")""",
-    "insert into recall_lines_fts(recall_lines_fts, rank) values('secure-delete', 1)",
+    # Lines are written anew all the time: their former words are taken out together (`lines.scour`).
+    *_options("recall_lines_fts", secure_delete=0),
     # Entity files (`contracts.gardens`). `text` is what `recall` finds a profile by; a file without a signature is
     # to be read again.
     """create table garden_files(
