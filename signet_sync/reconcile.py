@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import re
 import sys
-import zlib
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field, replace
@@ -480,14 +479,6 @@ def unpack(seal: Seal) -> bytes | None:
     try:
         return zstd.decompress(seal.packed)
     except zstd.ZstdError:
-        return _inflated(seal.packed)
-
-
-def _inflated(packed: bytes) -> bytes | None:
-    """What the first seals of all were packed with."""
-    try:
-        return zlib.decompress(packed)
-    except zlib.error:
         return None
 
 

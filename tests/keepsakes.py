@@ -15,12 +15,13 @@ from signet_sync.contracts.timestamps import parse_instant
 from signet_sync.contracts.tokens import token_of
 from signet_sync.index import gardens, live, memories, pins, promotions
 from signet_sync.index.database import Database
-from signet_sync.index.schema import BACKED_UP
 from signet_sync.recall.concepts import derive
 from signet_sync.recall.dreams import Promotion
 from signet_sync.recall.signals import Signals
+from signet_sync.storage.database.tables import backed_up
 from signet_sync.temporal.memories import memory_id
 
+BACKED_UP = {table.name: table.columns for table in backed_up()}
 NOW_US = parse_instant(NOW) or 0
 LAMP = "Ada trims the wick of the lamp before she reads."
 PRIVATE = "Ada is afraid of moths."

@@ -16,7 +16,7 @@ import pytest
 from endings import say
 from workbench import NOW, Vault
 
-from signet_sync.index.schema import TABLES
+from signet_sync.storage.database.tables import TABLES
 
 MINE = {"default": "heronword", "scout": "plumeword"}
 OTHER = {"default": "scout", "scout": "default"}

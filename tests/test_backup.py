@@ -5,17 +5,16 @@ from __future__ import annotations
 import os
 import random
 import stat
-import zlib
 
 import apsw
 import pytest
 from artifacts_fixture import fill, judged, session, stone
+from keepsakes import BACKED_UP
 
 from signet_sync.errors import DatabaseCorrupt, DatabaseError
 from signet_sync.index import artifacts, backup, gardens, memories, pins, telemetry, tombstones
 from signet_sync.index.database import Database
 from signet_sync.index.memories import Memory
-from signet_sync.index.schema import BACKED_UP, LATER
 
 CANARY = "heliotropicwickkeeper"
 AT = "2026-03-28T10:00:00.000Z"
@@ -135,45 +134,6 @@ def test_lines_are_not_kept_and_can_be_made_of_what_is(database, tmp_path):
         (agent, "memory", MEMORY.id, f"{MEMORY.content}\nlamp") for agent in ("default", "scout")
     ] == sorted(database.execute("select agent_id, tier, id, text from recall_lines"))  # fmt: skip
     assert memories.get(fresh, "default", MEMORY.id) == MEMORY
-
-
-SINCE_3 = {"recall_events", "dream_sweeps", "memory_promotions", "garden_chain"}
-
-
-def as_written_before(target, dropped, columns):
-    """Takes tables and columns out of a backup, and seals it as up to schema 2, with a checksum of its rows."""
-    crc = 0
-    with apsw.Connection(target) as connection:
-        for table in dropped:
-            connection.execute(f"drop table {table}")
-        for table, column in columns:
-            connection.execute(f"alter table {table} drop column {column}")
-        for table in (table for table in BACKED_UP if table not in dropped):
-            kept = [column for column in BACKED_UP[table] if (table, column) not in columns]
-            for row in connection.execute(f"select {', '.join(kept)} from {table} order by 1, 2, rowid"):
-                crc = zlib.crc32(repr(row).encode(), crc)
-        connection.execute("pragma application_id = 0")
-        connection.execute(f"pragma user_version = {crc - (crc >> 31 << 32)}")
-
-
-@pytest.mark.parametrize(
-    ("dropped", "columns", "rows"),
-    [(BACKED_UP.keys() & set(LATER), [], 18), (SINCE_3, [("memories", "concept_tags")], 27)],
-    ids=["schema 1", "schema 2"],
-)
-def test_a_backup_of_the_schema_before_brings_back_what_it_holds(database, tmp_path, dropped, columns, rows):
-    target = str(tmp_path / "backup.db")
-    for table in dropped:
-        database.execute(f"delete from {table}")
-    backup.write(database, target)
-    as_written_before(target, dropped, columns)
-    fresh = Database(":memory:")
-    assert sum(backup.restore(fresh, target).values()) == rows
-    assert native(fresh) == native(database)
-    with apsw.Connection(target) as connection:
-        connection.execute("update seals set kind = 'Summary' where rowid = 1")
-    with pytest.raises(DatabaseCorrupt, match="backup is damaged"):
-        backup.restore(Database(":memory:"), target)
 
 
 def test_an_empty_database_can_be_backed_up(tmp_path):

@@ -13,9 +13,10 @@ import apsw
 import crash_runner
 import keepsakes as kept
 import pytest
+from keepsakes import BACKED_UP
 from workbench import NOW, ROOT, Answer, Vault
 
-from signet_sync.index.schema import BACKED_UP, VERSION
+from signet_sync.storage.database.tables import VERSION
 
 LATER = "2026-03-29T13:00:00.000Z"
 

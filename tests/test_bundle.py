@@ -16,13 +16,12 @@ from typing import Any
 
 import keepsakes as kept
 import pytest
+from keepsakes import BACKED_UP
 from secrets_made_up import some
 from workbench import NOW, Vault
 
-from signet_sync.contracts import bundles
-from signet_sync.contracts.bundles import BundleProblem
-from signet_sync.index.database import Database
-from signet_sync.index.schema import BACKED_UP
+from signet_sync.backup import bundle_format
+from signet_sync.backup.bundle_format import BundleProblem
 from signet_sync.temporal.memories import TYPES
 
 LATER = "2026-03-29T13:00:00.000Z"
@@ -201,20 +200,20 @@ def test_nothing_of_a_removed_session_or_a_forgotten_memory_comes_in(vault: Vaul
 def test_a_cut_or_changed_bundle_is_noticed_wherever_it_was_cut(rows: Path) -> None:
     raw = rows.read_bytes()
     lines = raw.splitlines(keepends=True)
-    assert len(bundles.read(lines).rows) == len(lines) - 2
+    assert len(bundle_format.read(lines).rows) == len(lines) - 2
     for number in range(len(lines)):
         with pytest.raises(BundleProblem) as caught:
-            bundles.read(lines[:number])
+            bundle_format.read(lines[:number])
         assert caught.value.cut and caught.value.line == number + 1
         with pytest.raises(BundleProblem) as caught:
-            bundles.read([*lines[:number], lines[number][:-9]])
+            bundle_format.read([*lines[:number], lines[number][:-9]])
         assert caught.value.cut or number == 0
     with pytest.raises(BundleProblem, match="another one"):
-        bundles.read(raw.replace(b"trims", b"Trims").splitlines(keepends=True))
+        bundle_format.read(raw.replace(b"trims", b"Trims").splitlines(keepends=True))
     with pytest.raises(BundleProblem, match="behind"):
-        bundles.read([*lines, lines[3]])
+        bundle_format.read([*lines, lines[3]])
     # What a mail or an editor does to the ends of lines takes nothing away.
-    assert bundles.read([b"\xef\xbb\xbf" + lines[0], *(line.replace(b"\n", b"\r\n") for line in lines[1:])]).rows
+    assert bundle_format.read([b"\xef\xbb\xbf" + lines[0], *(line.replace(b"\n", b"\r\n") for line in lines[1:])]).rows
 
 
 HOSTILE: dict[str, Callable[[Lines], Any]] = {
@@ -339,13 +338,9 @@ def test_words_pass_the_sanitizer_before_they_reach_a_row(vault: Vault, rows: Pa
 def test_every_column_that_is_worth_keeping_has_its_place_in_a_line() -> None:
     for table, columns in BACKED_UP.items():
         wanted = {*columns, "packed"} if table == "seals" else {*columns}
-        assert set(bundles.ROWS[table].model_fields) == wanted, table
-    assert set(bundles.ROWS) == {*BACKED_UP, bundles.MARKS}
-    assert bundles.ROWS["memories"].model_fields["type"].annotation.__args__ == TYPES  # type: ignore[union-attr]
-    database = Database(":memory:")
-    for (table, column), _ in bundles._JSON.items():
-        assert database.value("select count(*) from pragma_table_info(?) where name = ?", (table, column)) == 1
-    database.close()
+        assert set(bundle_format.model(table).model_fields) == wanted, table
+    assert bundle_format.tables() == (*BACKED_UP, bundle_format.MARKS)
+    assert bundle_format.model("memories").model_fields["type"].annotation.__args__ == TYPES  # type: ignore[union-attr]
 
 
 def test_a_path_of_one_home_is_one_of_another() -> None:
@@ -356,5 +351,5 @@ def test_a_path_of_one_home_is_one_of_another() -> None:
         ("/home/adam/z", "/home/adam/z", "/home/adam/z"),
         ("opencode", "opencode", "opencode"),
     ):
-        assert bundles.portable(path, here) == told and bundles.local(told, there) == moved
+        assert bundle_format.portable(path, here) == told and bundle_format.local(told, there) == moved
     assert os.sep == "/"

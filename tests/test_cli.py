@@ -20,9 +20,9 @@ import pytest
 from workbench import NOW, ROOT, Vault, call, contents, numbered, spawn, spawn_ordinary, tree
 
 from signet_sync import __version__
+from signet_sync.backup import bundle_format
 from signet_sync.cli import COMMANDS, group
 from signet_sync.config import Settings, load
-from signet_sync.contracts import bundles
 
 GROUPS = {
     "violations": ("list", "show", "restore", "accept"),
@@ -138,7 +138,7 @@ def test_every_command_says_of_a_missing_workspace_that_it_cannot_be_used(tmp_pa
     """One exit code for all: 3."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO()))
-    (tmp_path / "rows.jsonl").write_bytes(b"".join(bundles.lines([], "", seals=False)))
+    (tmp_path / "rows.jsonl").write_bytes(b"".join(bundle_format.lines([], "", seals=False)))
     inputs = {
         "session end": {"session_id": "s", "transcript": "User: hi"},
         "session compact": {"session_id": "s", "compaction": "short"},

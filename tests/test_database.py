@@ -16,9 +16,10 @@ import pytest
 from artifacts_fixture import compaction, fill, judged, manifest, summary, transcript
 
 from signet_sync.errors import DatabaseCorrupt, DatabaseError, DatabaseUnfinished
-from signet_sync.index import artifacts, schema
+from signet_sync.index import artifacts
 from signet_sync.index.database import BUSY_MS, MINIMUM_SQLITE, Database, discard, set_aside
 from signet_sync.index.search import search
+from signet_sync.storage.database import tables as schema
 
 ROOT = Path(__file__).resolve().parents[1]
 ENVIRONMENT = {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), str(ROOT / "tests")])}
@@ -357,8 +358,8 @@ def test_every_table_is_derived_or_native_exactly_once(place):
     shadows = {name for name in found if name.startswith(("memory_artifacts_fts_", "recall_lines_fts_"))}
     assert {name for name in found - shadows if not name.startswith("sqlite_")} == set(schema.TABLES)
     assert sorted([*schema.derived_tables(), *schema.native_tables()]) == sorted(schema.TABLES)
-    assert {table for table, kind in schema.TABLES.items() if kind == "native"} == set(schema.native_tables())
-    assert set(schema.BACKED_UP) <= set(schema.native_tables())
+    assert {name for name, table in schema.TABLES.items() if table.kind == "native"} == set(schema.native_tables())
+    assert {table.name for table in schema.backed_up()} <= set(schema.native_tables())
     database.close()
 
 

@@ -14,7 +14,6 @@ from doc_pages import PAGES, ROOT, anchors, blocks, calls, links, name_of, spans
 
 from signet_sync import cli
 from signet_sync.config import Settings, environment_name, spec
-from signet_sync.index.schema import TABLES
 
 # What other programs, and tests, set.
 OTHERS = {"SIGNET_PORT"}
@@ -100,7 +99,6 @@ def test_the_map_of_the_code_names_what_is_there() -> None:
     assert [room for room in sorted(rooms) if not re.search(rf"`{room}[`/]", page)] == []
     named = re.findall(rf"\b((?:{'|'.join(sorted(rooms))})/[a-z_/]+[a-z_])", page)
     assert [name for name in named if not (product / name).is_dir() and not (product / f"{name}.py").is_file()] == []
-    assert [table for table in TABLES if f"`{table}`" not in page] == []
 
 
 def test_every_setting_and_variable_that_a_page_names_is_there() -> None:

@@ -29,9 +29,7 @@ from signet_sync.config import Settings
 from signet_sync.contracts.timestamps import DAY, SECOND, iso, parse_instant
 from signet_sync.index import events, lines, memories, promotions
 from signet_sync.index.database import Database
-from signet_sync.index.lines import Line
 from signet_sync.index.memories import Memory
-from signet_sync.index.schema import VERSION
 from signet_sync.recall import concepts
 from signet_sync.recall.signals import ZERO, Event, Signals, Totals, signals, totals
 
@@ -838,43 +836,6 @@ def kept(vault: Vault) -> list[list[Any]]:
         vault.rows("select * from dream_sweeps"),
         vault.rows("select * from memory_promotions"),
     ]
-
-
-_MEMORIES_2 = """create table memories(
-    agent_id text not null, id text not null, type text not null, content text not null, tags text not null,
-    private integer not null, created_at text not null,
-    primary key(agent_id, id)) without rowid"""
-_SINCE_3 = ("recall_events", "dream_sweeps", "memory_promotions", "history_files")
-
-
-def test_a_database_of_schema_2_keeps_its_memories_and_gets_the_tables(vault: Vault) -> None:
-    vault.session(1)
-    luis, found = remember(vault, LUIS), "select agent_id, tier, id from recall_lines order by 1, 2, 3"
-    wanted = vault.dump(), vault.rows(found), vault.rows("select name from sqlite_schema order by 1")
-    to_schema_2(vault)
-    with vault.database(readonly=False) as database:
-        assert database.value("pragma user_version") == VERSION
-        assert database.value("select concept_tags from memories") is None
-        assert database.problems() == []
-    assert (vault.dump(), vault.rows(found), vault.rows("select name from sqlite_schema order by 1")) == wanted
-    assert vault.rows("select content from memories") == [(LUIS,)]
-    recall(vault, *ASKED)
-    assert promoted(dream(vault)) == [luis]
-    assert "bogota" in vault.rows("select concept_tags from memories")[0][0]
-
-
-def to_schema_2(vault: Vault) -> None:
-    """Takes the database back to what it was before there were dreams."""
-    with vault.database(readonly=False) as database, database.transaction():
-        for name in _SINCE_3:
-            database.execute(f"drop table {name}")
-        rows = list(database.execute("select agent_id, id, type, content, tags, private, created_at from memories"))
-        database.execute("drop table memories")
-        database.execute(_MEMORIES_2)
-        database.execute("create index memories_time on memories(agent_id, type, created_at)")
-        database.executemany("insert into memories values(?, ?, ?, ?, ?, ?, ?)", rows)
-        lines.put(database, [Line(row[0], "memory", row[1], row[3]) for row in rows])
-        database.execute("pragma user_version = 2")
 
 
 # ── when ──

@@ -114,31 +114,6 @@ def test_other_rules_make_the_graph_anew_though_no_file_moved(vault: Vault) -> N
     assert vault.dump() == before
 
 
-def test_a_database_of_schema_1_keeps_its_native_rows_and_gets_a_graph(vault: Vault) -> None:
-    vault.session(1)
-    vault.reindex()
-    before = vault.dump()
-    database = Database(str(vault.db))
-    seals = list(database.execute("select * from seals"))
-    for table in (*TABLES, "recall_lines_fts", "memories", "memory_sources", "pins", "node_telemetry", "node_wordings"):
-        database.execute(f"drop table {table}")
-    database.execute("drop table extractions")
-    database.execute("drop table session_transcripts")
-    database.execute(
-        "create table session_transcripts(agent_id text not null, session_key text not null, turn integer not null,"
-        " role text not null, content text not null, at text not null, primary key(agent_id, session_key, turn))"
-        " without rowid"
-    )
-    database.execute("pragma user_version = 1")
-    database.connection.close()
-    answer = vault.call("status", "--json")
-    assert answer.code in (0, 1), answer
-    vault.reindex()
-    assert vault.dump() == before
-    with vault.database() as again:
-        assert list(again.execute("select * from seals")) == seals
-
-
 @pytest.mark.skipif(not SHARED.is_dir(), reason="the real vaults are not here")
 def test_the_graph_of_a_real_vault_is_the_same_however_it_was_built(vault: Vault) -> None:
     names = sorted(path for path in (SHARED / "vaults/signet-small/memory").glob("*.md"))

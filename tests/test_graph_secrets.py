@@ -16,7 +16,7 @@ from endings import say
 from secrets_made_up import some
 from workbench import NOW, Answer, Vault
 
-from signet_sync.index.schema import TABLES
+from signet_sync.storage.database.tables import TABLES
 
 # One of its own for each place, so that a failure names the place.
 PLACES = (

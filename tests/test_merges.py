@@ -13,7 +13,8 @@ import pytest
 from signet_sync.index import artifacts, lines, merges
 from signet_sync.index.database import Database
 from signet_sync.index.lines import Line
-from signet_sync.index.schema import FULL_TEXT, MOST_PIECES
+from signet_sync.storage.database.derived import MOST_PIECES
+from signet_sync.storage.database.tables import full_text
 
 TEXT = "select count(distinct segid) from {}_idx"
 
@@ -26,7 +27,7 @@ def database(tmp_path: Path) -> Iterator[Database]:
 
 
 def pieces(database: Database) -> dict[str, int]:
-    return {table: database.value(TEXT.format(table)) for table in FULL_TEXT}
+    return {table: database.value(TEXT.format(table)) for table in full_text()}
 
 
 def change(database: Database, number: int) -> None:
@@ -41,7 +42,7 @@ def test_a_commit_merges_nothing_until_there_are_too_many_pieces(database: Datab
     for number in range(3 * MOST_PIECES + 5):
         change(database, number)
         seen.append(pieces(database))
-    counts = [[each[table] for each in seen] for table in FULL_TEXT]
+    counts = [[each[table] for each in seen] for table in full_text()]
     assert all(MOST_PIECES / 2 < max(each) <= MOST_PIECES + 1 for each in counts)
     # An artifact is a piece; a line that is written anew may be two: what it was, and what it is.
     merged = [sum(after < before for before, after in pairwise(each)) for each in counts]

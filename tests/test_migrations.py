@@ -1,6 +1,6 @@
-"""Databases, backups and state of every earlier shape: opened by this version they are whole, and nothing native goes.
+"""A database and state of an earlier release: opened by this version they are whole, and nothing native goes.
 
-`old_schemas/` holds the statements of each shape that a database of ours ever had; the number is its `user_version`.
+`old_schemas/` holds the statements of each release whose schema was another one.
 """
 
 from __future__ import annotations
@@ -20,22 +20,19 @@ import pytest
 from workbench import NOW, Vault, numbered
 
 from signet_sync import reconcile
-from signet_sync.index import schema
 from signet_sync.index.database import Database
-from signet_sync.index.schema import TABLES, VERSION, native_tables
+from signet_sync.storage.database.table import Table
+from signet_sync.storage.database.tables import TABLES, VERSION, native_tables, statements
 
-FOLDER = Path(__file__).parent / "old_schemas"
-FIRST, SCHEMA_1, SCHEMA_2 = (FOLDER / f"schema-{name}.sql" for name in ("1-first", "1", "2"))
-OLD = sorted(FOLDER.glob("schema-*.sql"))
+RELEASED = Path(__file__).parent / "old_schemas" / "0.1.0.sql"
 CANARY = "zanzibar"
-TEXTS = ("memory_artifacts_fts", "recall_lines_fts")
 
 
-def old(path: Path, statements: Path) -> apsw.Connection:
-    """A database of an old shape, with three rows in each of its tables."""
+def old(path: Path) -> apsw.Connection:
+    """A database of 0.1.0, with three rows in each of its tables."""
     connection = apsw.Connection(str(path))
     connection.execute("pragma journal_mode = wal; pragma secure_delete = on")
-    connection.execute(statements.read_text(encoding="utf-8"))
+    connection.execute(RELEASED.read_text(encoding="utf-8"))
     for table in tables(connection):
         for number in range(3):
             row = tuple(made_up(table, name, kind, number) for name, kind in columns(connection, table))
@@ -66,7 +63,7 @@ def made_up(table: str, column: str, kind: str, number: int) -> object:
 
 def native(connection: apsw.Connection) -> dict[str, list[dict[str, Any]]]:
     """The native rows of a database, each with the names of its columns."""
-    return {table: rows(connection, table) for table in tables(connection) if TABLES.get(table) == "native"}
+    return {table: rows(connection, table) for table in tables(connection) if table in native_tables()}
 
 
 def rows(connection: apsw.Connection, table: str) -> list[dict[str, Any]]:
@@ -75,28 +72,16 @@ def rows(connection: apsw.Connection, table: str) -> list[dict[str, Any]]:
     return [dict(zip(names, row, strict=True)) for row in found]
 
 
-# Rows that a migration leaves behind, because they lack what no row may lack today: which transcripts were read is
-# found out again by reading them.
-LEFT_BEHIND = {("schema-1-with-flows", "captures")}
-
-
-@pytest.fixture(params=OLD, ids=[path.stem for path in OLD])
-def statements(request: pytest.FixtureRequest) -> Path:
-    return Path(request.param)
-
-
-def test_every_native_row_of_an_old_database_is_there_afterwards(tmp_path: Path, statements: Path) -> None:
+def test_every_native_row_of_0_1_0_is_there_afterwards_and_what_is_derived_is_made_anew(tmp_path: Path) -> None:
     path = tmp_path / "index.db"
-    with closing(old(path, statements)) as connection:
+    with closing(old(path)) as connection:
         before = native(connection)
+    assert len(before) == 20 and all(before.values())
     database = Database(str(path))
     after = native(database.connection)
-    for table, were in before.items():
-        kept = [{name: row[name] for name in were[0]} for row in after[table]]
-        if table == "meta":
-            kept = [row for row in kept if row in were]
-        assert kept == ([] if (statements.stem, table) in LEFT_BEHIND else were), table
+    assert after == before
     assert whole(database)
+    assert not any(rows(database.connection, table) for table in tables(database.connection) if table not in before)
     database.close()
     reopened = Database(str(path), readonly=True)
     assert native(reopened.connection) == after
@@ -104,10 +89,10 @@ def test_every_native_row_of_an_old_database_is_there_afterwards(tmp_path: Path,
 
 
 def whole(database: Database) -> bool:
-    """Whether the database is what a new one would be. Full text that was kept does not fit the made-up rows."""
+    """Whether the database is what a new one would be."""
     assert shapes(database) == shapes(Database(":memory:"))
     assert database.value("pragma user_version") == VERSION
-    return not [found for found in database.problems() if "full text" not in found]
+    return not database.problems()
 
 
 def shapes(database: Database) -> set[tuple[str, str, str]]:
@@ -125,35 +110,33 @@ def closing(connection: apsw.Connection) -> Iterator[apsw.Connection]:
 
 def test_no_text_stays_in_a_table_that_nobody_knows_any_more(tmp_path: Path) -> None:
     path = tmp_path / "index.db"
-    old(path, FIRST).close()
     word = f"{CANARY} highlights".encode()
-    assert word in path.read_bytes()
+    with closing(old(path)) as connection:
+        connection.execute("create table highlights(text); create virtual table glosses using fts5(text)")
+        connection.execute("insert into highlights values(?)", (word.decode(),))
     Database(str(path)).close()
     assert not [name for name in tmp_path.iterdir() if word in name.read_bytes()]
 
 
-def test_an_index_of_another_shape_and_full_text_that_is_missing_are_made_as_they_are_today(tmp_path: Path) -> None:
+def test_a_table_that_came_later_is_made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    ddl = ("create table later(a integer primary key, b text) without rowid", "create index later_b on later(b)")
+    monkeypatch.setitem(TABLES, "later", Table("later", ddl, "native", "what came later", since=VERSION))
     path = tmp_path / "index.db"
-    with closing(old(path, SCHEMA_2)) as connection:
-        connection.execute("drop index memories_time; create index memories_time on memories(type)")
-        connection.execute("create index pins_late on pins(pinned_at); drop table recall_lines_fts")
-        before = native(connection)["pins"]
+    old(path).close()
     database = Database(str(path))
-    assert whole(database) and native(database.connection)["pins"] == before
+    assert whole(database) and database.value("select count(*) from sqlite_schema where tbl_name = 'later'") == 2
     database.close()
 
 
-def test_options_of_full_text_that_is_kept_are_those_of_today(tmp_path: Path, statements: Path) -> None:
-    path = tmp_path / "index.db"
-    old(path, statements).close()
-    options = "select k, v from {}_config where k <> 'version' order by k"
-    with closing(apsw.Connection(":memory:")) as connection:
-        for statement in schema.DERIVED_DDL:
-            connection.execute(statement)
-        wanted = {table: list(connection.execute(options.format(table))) for table in TEXTS}
-    database = Database(str(path))
-    assert {table: list(database.execute(options.format(table))) for table in TEXTS} == wanted
-    database.close()
+def test_native_rows_of_a_database_that_no_release_wrote_go_into_a_new_one(tmp_path: Path) -> None:
+    vault = Vault(tmp_path / "vault")
+    vault.reindex()
+    assert vault.call("remember", "The lamp of the lantern is lit at dusk.").code == 0
+    with vault.database(readonly=False) as database:
+        database.execute("pragma user_version = 2")
+    vault.reindex()
+    assert vault.rows("select content from memories") == [("The lamp of the lantern is lit at dusk.",)]
+    assert list(vault.db.parent.glob("*.corrupt-*"))
 
 
 class Cut(Exception):
@@ -180,20 +163,20 @@ def cut_after(count: int) -> Callable[[apsw.Connection], None]:
 def test_cut_off_on_its_way_a_migration_is_done_by_the_next_one_to_come(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert cut_everywhere(tmp_path, SCHEMA_1, monkeypatch, every=101) >= 2
+    assert cut_everywhere(tmp_path, monkeypatch, every=47) >= 2
 
 
 @pytest.mark.slow
 def test_cut_off_at_every_fifth_statement_a_migration_is_done_by_the_next_one_to_come(
-    tmp_path: Path, statements: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert cut_everywhere(tmp_path, statements, monkeypatch, every=5) > 15
+    assert cut_everywhere(tmp_path, monkeypatch, every=5) > 15
 
 
-def cut_everywhere(tmp_path: Path, statements: Path, monkeypatch: pytest.MonkeyPatch, *, every: int) -> int:
+def cut_everywhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, every: int) -> int:
     """Cuts a migration off at every so many statements; gives how many times it was."""
     before = tmp_path / "before.db"
-    with closing(old(before, statements)) as connection:
+    with closing(old(before)) as connection:
         rows_before = native(connection)
     shutil.copy(before, tmp_path / "wanted.db")
     with closing(Database(str(tmp_path / "wanted.db")).connection) as connection:
@@ -222,17 +205,14 @@ def cut_everywhere(tmp_path: Path, statements: Path, monkeypatch: pytest.MonkeyP
         number += every
 
 
-@pytest.mark.parametrize("statements", [FIRST, SCHEMA_2], ids=["schema 1", "schema 2"])
-def test_what_is_derived_of_an_old_database_is_made_anew_and_a_vault_looks_as_before(
-    tmp_path: Path, statements: Path
-) -> None:
+def test_what_is_derived_of_an_old_database_is_made_anew_and_a_vault_looks_as_before(tmp_path: Path) -> None:
     vault = Vault(tmp_path / "vault")
     paths = vault.session(1)
     vault.reindex()
     page, dump = vault.page(), vault.dump()
     with vault.database() as database:
         seals = rows(database.connection, "seals")
-    to_old(vault, statements)
+    to_old(vault)
     answer = vault.call("status", "--json")
     assert answer.code == 0 and "older version" in answer.json["trouble"], "whoever only reads changes nothing"
     vault.reindex()
@@ -243,14 +223,14 @@ def test_what_is_derived_of_an_old_database_is_made_anew_and_a_vault_looks_as_be
     assert vault.reindex()["counts"]["read"] == 0
 
 
-def to_old(vault: Vault, statements: Path) -> None:
-    """Puts an old database in the place of the vault's, with the native rows that it can hold."""
+def to_old(vault: Vault) -> None:
+    """Puts a database of 0.1.0 in the place of the vault's, with its native rows."""
     with vault.database() as database:
         kept = native(database.connection)
     vault.db.unlink()
     with closing(apsw.Connection(str(vault.db))) as connection:
         connection.execute("pragma journal_mode = wal")
-        connection.execute(statements.read_text(encoding="utf-8"))
+        connection.execute(RELEASED.read_text(encoding="utf-8"))
         for table in set(tables(connection)) & kept.keys():
             names = [name for name, _ in columns(connection, table)]
             for row in kept[table]:
@@ -259,7 +239,6 @@ def to_old(vault: Vault, statements: Path) -> None:
 
 
 def test_a_database_that_lacks_a_table_of_its_own_version_gives_its_native_rows_to_a_new_one(tmp_path: Path) -> None:
-    """There were such, for an hour, while schema 3 was made."""
     vault = Vault(tmp_path / "vault")
     vault.session(1)
     vault.reindex()
@@ -273,30 +252,17 @@ def test_a_database_that_lacks_a_table_of_its_own_version_gives_its_native_rows_
     assert vault.rows("select content from memories") == [("The lamp of the lantern is lit at dusk.",)]
 
 
-def test_a_change_of_the_schema_wants_a_new_number_and_a_file_of_the_one_before() -> None:
-    """Who changes a table: raise `VERSION`, and keep the statements of the version before in `old_schemas/`."""
-    numbers = {int(path.stem.split("-")[1]) for path in OLD}
-    assert numbers == set(range(1, VERSION))
-    text = " ".join(" ".join((*schema.NATIVE_DDL, *schema.DERIVED_DDL)).split())
+def test_a_change_of_the_schema_wants_a_new_number() -> None:
+    """Who changes a table: raise `VERSION`; of a release, keep the statements in `old_schemas/`."""
+    text = " ".join(" ".join(statements(*TABLES)).split())
     assert (VERSION, zlib.crc32(text.encode())) == (5, 1012506358)
-    assert set(TABLES) >= set(native_tables())
 
 
 # ── state that earlier versions left ──
 
 
-def test_a_seal_of_the_first_days_gives_its_bytes_back(tmp_path: Path) -> None:
-    vault = Vault(tmp_path / "vault")
-    path = vault.session(1)["summary"]
-    raw = (vault / path).read_bytes()
-    vault.reindex()
-    with vault.database(readonly=False) as database, database.transaction():
-        database.execute("update seals set packed = ? where path = ?", (zlib.compress(raw), path))
-    (vault / path).write_bytes(raw + b"more\n")
-    assert vault.call("violations", "restore", path, "--yes").code == 0
-    assert (vault / path).read_bytes() == raw
-    seal = reconcile.Seal(*(["x"] * 8), packed=b"neither", sealed_at="x")
-    assert reconcile.unpack(seal) is None
+def test_bytes_of_a_seal_that_nobody_packed_are_none() -> None:
+    assert reconcile.unpack(reconcile.Seal(*(["x"] * 8), packed=b"neither", sealed_at="x")) is None
 
 
 def test_an_ending_that_was_journalled_by_an_earlier_version_is_finished(tmp_path: Path) -> None:

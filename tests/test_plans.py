@@ -17,7 +17,7 @@ from endings import FIRST, SECOND, compact, end
 from workbench import Vault
 
 from signet_sync.index.database import Database
-from signet_sync.index.schema import TABLES
+from signet_sync.storage.database.tables import TABLES
 
 # Commands that go over everything because that is what they are for.
 WHOLE = {

@@ -30,7 +30,7 @@ from signet_sync.agent.daemon import Daemon, Options
 from signet_sync.agent.upgrade import Upgrade
 from signet_sync.errors import DatabaseNewer
 from signet_sync.index.database import Database
-from signet_sync.index.schema import VERSION
+from signet_sync.storage.database.tables import VERSION
 
 vault, quick = agents.vault, agents.quick
 
@@ -341,12 +341,9 @@ class Place:
 
     def newer_schema(self) -> None:
         """A version that has one more native table."""
-        self.put(
-            "index/schema.py",
-            (f"\nVERSION = {VERSION}\n", f"\nVERSION = {VERSION + 1}\n"),
-            ('    "meta": "native",\n', '    "later": "native",\n    "meta": "native",\n'),
-            ('    "create table meta(', '    "create table later(x)",\n    "create table meta('),
-        )
+        self.put("storage/database/tables.py", (f"\nVERSION = {VERSION}\n", f"\nVERSION = {VERSION + 1}\n"))
+        later = f'    Table("later", ("create table later(x)",), "native", "", since={VERSION + 1}),\n'
+        self.put("storage/database/native.py", ('    Table(\n        "meta",', f'{later}    Table(\n        "meta",'))
 
 
 @contextmanager
@@ -440,12 +437,12 @@ def test_a_newer_command_beside_an_older_agent_loses_nothing_and_the_agent_follo
         older = vault.call("reindex")
         assert older.code == 3 and "upgrade signet-sync" in older.err
         # Back again, by force: the older program cannot read what the newer one has written, and says so.
-        place.put("index/schema.py", (f"\nVERSION = {VERSION + 1}\n", f"\nVERSION = {VERSION}\n"))
+        place.put("storage/database/tables.py", (f"\nVERSION = {VERSION + 1}\n", f"\nVERSION = {VERSION}\n"))
         place.put_version("1.0.0")
         told = until(lambda: status_of(newer, place)["trouble"], "told")
         assert "schema" in told or "cannot read the database" in told
         assert agent.process.poll() is None
-        place.put("index/schema.py", (f"\nVERSION = {VERSION}\n", f"\nVERSION = {VERSION + 1}\n"))
+        place.put("storage/database/tables.py", (f"\nVERSION = {VERSION}\n", f"\nVERSION = {VERSION + 1}\n"))
         place.put_version("3.0.0")
         until(lambda: (found := status_of(newer, place))["version"] == "3.0.0" and not found["trouble"], "again")
         assert agent.end()[0] == 0

@@ -10,9 +10,9 @@ from typing import Any
 from signet_sync import reconcile as desk
 from signet_sync.agent import removal, traces
 from signet_sync.agent.workspace import Workspace
-from signet_sync.contracts import bundles
+from signet_sync.backup import bundle_format
+from signet_sync.backup.bundle_format import BundleProblem, Places
 from signet_sync.contracts.artifacts import Tombstone, validate_tombstone
-from signet_sync.contracts.bundles import BundleProblem, Places
 from signet_sync.contracts.names import carried_token
 from signet_sync.contracts.observed import Found
 from signet_sync.contracts.places import MEMORY
@@ -20,7 +20,7 @@ from signet_sync.contracts.timestamps import iso
 from signet_sync.errors import DatabaseCorrupt, UsageError
 from signet_sync.index import backup, bundle, captures, events, memories, salvage, tombstones
 from signet_sync.index.database import Database
-from signet_sync.index.traces import Scope
+from signet_sync.index.removal import Scope
 from signet_sync.reconcile import Bench, Seal, Tombstones
 from signet_sync.vault import files
 from signet_sync.vault import tombstones as tombstone_files
@@ -64,7 +64,7 @@ def of_backup(source: str, places: Places) -> Iterator[Incoming]:
             odd: dict[str, int] = {}
             for table, columns in kept.tables.items():
                 backup.adopt(rows, table, columns, _sound(table, columns, kept.rows(table, columns), odd))
-            for key, value in _sound(bundles.MARKS, ("key", "value"), backup.marks(kept), odd):
+            for key, value in _sound(bundle_format.MARKS, ("key", "value"), backup.marks(kept), odd):
                 rows.set_meta(key, value)
             about = kept.about
         if salvage.doubtful(rows):
@@ -83,7 +83,7 @@ def _sound(
 ) -> Iterator[tuple[Any, ...]]:
     """Those of the rows that a signet-sync may have written; the others are counted."""
     for row in found:
-        values = bundles.sound(table, dict(zip(columns, row, strict=True)))
+        values = bundle_format.sound(table, dict(zip(columns, row, strict=True)))
         if values is None:
             odd[table] = odd.get(table, 0) + 1
         else:
@@ -94,7 +94,7 @@ def _sound(
 def of_bundle(lines: Iterable[bytes], name: str, places: Places, agent_id: str | None) -> Iterator[Incoming]:
     """The rows of a bundle, of all agents or of one. Raises `UsageError` (`bundle-invalid`, `-cut`, `-newer`)."""
     try:
-        read = bundles.read(lines)
+        read = bundle_format.read(lines)
     except BundleProblem as problem:
         raise _refused(problem, name) from None
     with _in_memory() as rows:
@@ -142,7 +142,7 @@ def _in_memory() -> Iterator[Database]:
 
 def _move_here(rows: Database, places: Places) -> None:
     with rows.transaction():
-        captures.move(rows, lambda path: bundles.local(path, places))
+        captures.move(rows, lambda path: bundle_format.local(path, places))
 
 
 # ── what may come in ──

@@ -13,8 +13,8 @@ from signet_sync.agent import live, memories, reconcile
 from signet_sync.agent.incoming import Incoming, sift
 from signet_sync.agent.reconcile import Request
 from signet_sync.agent.workspace import Workspace, back_up, backups
-from signet_sync.contracts import bundles
-from signet_sync.contracts.bundles import Places
+from signet_sync.backup import bundle_format
+from signet_sync.backup.bundle_format import Places
 from signet_sync.contracts.timestamps import iso
 from signet_sync.durable import private_folder
 from signet_sync.errors import DatabaseError, UsageError
@@ -23,7 +23,7 @@ from signet_sync.index import backup, bundle, merging, tombstones
 from signet_sync.index import live as live_rows
 from signet_sync.index.tombstones import Loose
 
-_BUNDLE_HEAD = f'{{"format": "{bundles.FORMAT}"'.encode()
+_BUNDLE_HEAD = f'{{"format": "{bundle_format.FORMAT}"'.encode()
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +99,7 @@ def _write(workspace: Workspace, path: str, temporary: str, now_us: int) -> None
             temporary,
             _about(workspace, now_us),
             whole=True,
-            portable=lambda one: bundles.portable(one, known),
+            portable=lambda one: bundle_format.portable(one, known),
         )
     except DatabaseError as error:
         raise DatabaseError(
@@ -120,8 +120,8 @@ def export(
             rows = list(bundle.rows(workspace.database, agent_id, seals=seals))
     for table, values in rows:
         if table == "captures":
-            values["path"] = bundles.portable(values["path"], known)
-    return dict(Counter(table for table, _ in rows)), bundles.lines(rows, workspace.state.key, seals=seals)
+            values["path"] = bundle_format.portable(values["path"], known)
+    return dict(Counter(table for table, _ in rows)), bundle_format.lines(rows, workspace.state.key, seals=seals)
 
 
 def write_bundle(workspace: Workspace, target: str, lines: Iterator[bytes]) -> int:

@@ -20,6 +20,7 @@ from signet_sync.contracts.redactions import REMOVED, Cleaning
 from signet_sync.errors import UsageError
 from signet_sync.harness.ours import TOOLS, is_own_tool, runs_us
 from signet_sync.index import traces
+from signet_sync.index.removal import Scope
 from signet_sync.index.traces import Said
 
 LEAST_WORDS, LEAST = 8, 40
@@ -192,7 +193,7 @@ def redact(workspace: Workspace, quotes: Quotes, why: str, now_us: int) -> Calla
     return lambda path, raw: redaction.redacted_version(path, raw, cleaning) if path in paths else raw
 
 
-def _look(workspace: Workspace, agent_id: str, scopes: Sequence[traces.Scope], since_us: int, quotes: Quotes) -> None:
+def _look(workspace: Workspace, agent_id: str, scopes: Sequence[Scope], since_us: int, quotes: Quotes) -> None:
     passages, lines = Sieve(quotes.passages), Sieve(quotes.lines)
     places: dict[bytes, set[tuple[str, str]]] = {}
     common: set[bytes] = set()

@@ -64,9 +64,9 @@ from signet_sync.index import (
     violations,
 )
 from signet_sync.index.database import is_odd, translate
-from signet_sync.index.schema import native_tables
 from signet_sync.projection.ledger import LedgerRow, compose
 from signet_sync.reconcile import Bench, Cliff, CliffRule, Judgement, Known, Seal, Survey, Tombstones
+from signet_sync.storage.database.tables import native_tables
 from signet_sync.vault import files, scan
 from signet_sync.vault import tombstones as tombstone_files
 from signet_sync.vault.layout import folder

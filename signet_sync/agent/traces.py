@@ -15,7 +15,7 @@ from signet_sync.contracts.sentences import flatten
 from signet_sync.index import events, traces
 from signet_sync.index.database import Database
 from signet_sync.index.memories import Memory
-from signet_sync.index.traces import Scope
+from signet_sync.index.removal import Scope
 from signet_sync.vault import foreign
 
 MOST_PHRASES = 1000

@@ -10,7 +10,7 @@ from signet_sync import __version__
 from signet_sync.contracts.secrets import providers
 from signet_sync.host import installed
 from signet_sync.host.installed import Mark, Trial, Tried
-from signet_sync.index.schema import VERSION
+from signet_sync.storage.database.tables import VERSION
 
 # The installation is looked at this often, in seconds; once it has changed, at every beat of the agent.
 EVERY = 60.0
@@ -29,7 +29,6 @@ _LOADED_LATE = (
     "signet_sync.agent.entities.weaving",
     "signet_sync.contracts.artifacts",
     "signet_sync.digest.retelling",
-    "signet_sync.index.migration",
     "signet_sync.index.salvage",
     "signet_sync.wording",
     "yaml",

@@ -29,7 +29,7 @@ from signet_sync.index.database import (
     set_aside,
     translate,
 )
-from signet_sync.index.schema import TABLES
+from signet_sync.storage.database.tables import TABLES
 from signet_sync.vault import files
 
 

@@ -152,7 +152,7 @@ def _reading(file: str) -> Iterator[BinaryIO]:
 
 
 def _lines(stream: BinaryIO) -> Iterator[bytes]:
-    from signet_sync.contracts.bundles import LONGEST_LINE
+    from signet_sync.backup.bundle_format import LONGEST_LINE
 
     while line := stream.readline(LONGEST_LINE):
         yield line

@@ -11,6 +11,7 @@ from signet_sync.contracts.segments import indexed
 from signet_sync.index.database import Database
 from signet_sync.projection.ledger import LedgerRow, Part
 from signet_sync.reconcile import Judgement, Known, Row, Seal
+from signet_sync.storage.database.tables import dumped
 
 _COLUMNS = ", ".join(Row._fields)
 _ROW_SQL = (
@@ -22,10 +23,6 @@ _FTS_SELECT = (
 )
 _PART_COLUMNS = (
     "source_path, source_kind, session_id, session_key, project, ledger_sentence, captured_us, membership_us, noise"
-)
-# What a garden's files say, without what belongs to a machine.
-_GARDEN_COLUMNS = (
-    "path, agent_id, kind, id, slug, file, title, status, type, line, participants, text, sha256, updated_us"
 )
 _CHUNK = 400
 
@@ -369,25 +366,11 @@ def transcripts(database: Database, agent_id: str, token: str, session_id: str |
 def canonical_dump(database: Database) -> list[tuple[Any, ...]]:
     """Every content-linked row in a fixed order, without what belongs to a machine: two rebuilds must agree on it."""
     dump: list[tuple[Any, ...]] = []
-    for table, columns, order in (
-        ("memory_artifacts", _COLUMNS, "source_path"),
-        ("links", "source_path, field, target_path, broken", "source_path, field"),
-        ("ledger_rows", ", ".join(LedgerRow._fields), "agent_id, session_token, session_id"),
-        ("files", "path, verdict, code, message, notes", "path"),
-        ("session_summaries", "*", "agent_id, id"),
-        ("session_summary_children", "*", "agent_id, parent_id, child_id"),
-        ("thread_sessions", "*", "agent_id, session_token, session_id"),
-        ("memory_thread_heads", "*", "agent_id, thread_id"),
-        ("entities", "*", "agent_id, id"),
-        ("entity_mentions", "*", "agent_id, entity_id, source_path"),
-        ("entity_attributes", "*", "agent_id, id"),
-        ("attribute_sources", "*", "agent_id, attribute_id, source_path"),
-        ("relations", "*", "agent_id, from_id, kind, to_id, source_path"),
-        ("garden_files", _GARDEN_COLUMNS, "path"),
-        ("recall_lines where tier <> 'memory'", "agent_id, tier, id, text", "agent_id, id"),
-    ):
-        name = table.partition(" ")[0]
-        dump.extend((name, *row) for row in database.execute(f"select {columns} from {table} order by {order}"))
+    for table in dumped():
+        named = database.execute("select name from pragma_table_info(?)", (table.name,))
+        columns = ", ".join(name for (name,) in named if name not in table.local)
+        rows = database.execute(f"select {columns} from {table.rows} order by {', '.join(table.key)}")
+        dump.extend((table.name, *row) for row in rows)
     return dump
 
 

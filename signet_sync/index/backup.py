@@ -19,18 +19,9 @@ from signet_sync.durable import sync_folder
 from signet_sync.errors import DatabaseCorrupt, DatabaseNewer
 from signet_sync.index import memories
 from signet_sync.index.database import Database, protect, translate, without_log
-from signet_sync.index.schema import APPLICATION_ID, BACKED_UP, LATER, LATER_COLUMNS, VERSION, kept_rows
+from signet_sync.storage.database.table import Table
+from signet_sync.storage.database.tables import APPLICATION_ID, VERSION, backed_up
 
-# Tables of which any row may change by itself: their rows are the mark, by the columns that can tell. A memory's id is
-# made of its words, and a promotion stays as it was.
-_BY_ROW = {
-    "memories": tuple(column for column in BACKED_UP["memories"] if column != "content"),
-    "memory_sources": BACKED_UP["memory_sources"],
-    "pins": BACKED_UP["pins"],
-    "node_telemetry": BACKED_UP["node_telemetry"],
-    "memory_promotions": ("agent_id", "memory_id", "sweep_id"),
-    "garden_chain": BACKED_UP["garden_chain"],
-}
 MARKS = "marks"
 _ABOUT = "about"
 _MARKS = ("gone:", "accepted:", "redacted:")
@@ -52,33 +43,20 @@ _CHUNK = 1 << 20
 
 
 def fingerprint(database: Database) -> str:
-    """Changes whenever a row that belongs into a backup does; cheap, because sums and small tables are."""
-    parts = [
-        # A seal that is written again gets a new rowid; counting and this look at no blob.
-        database.value("select count(*) || ':' || coalesce(max(rowid), 0) from seals"),
-        database.value(
-            "select count(*) || ':' || coalesce(max(removed_at), '') || ':' || coalesce(sum(length(removed_paths)), 0)"
-            " from memory_artifact_tombstones"
-        ),
-        database.value(
-            "select count(*) || ':' || coalesce(sum(accesses), 0) || ':' || coalesce(max(last_accessed_at), '')"
-            " from artifact_telemetry"
-        ),
-        database.value("select count(*) || ':' || coalesce(max(at), '') from flow_results"),
-        database.value("select count(*) || ':' || coalesce(max(at), '') from captures"),
-        database.value("select count(*) || ':' || coalesce(max(id), 0) from recall_events"),
-        database.value("select count(*) || ':' || coalesce(max(sweep_id), '') from dream_sweeps"),
-        database.value(f"select count(*) || ':' || coalesce(max(value), '') from meta where {_ACTS}"),
-        *(_hash(database, table, columns) for table, columns in _BY_ROW.items()),
-    ]
-    return "|".join(str(part) for part in parts)
+    """Changes whenever a row that belongs into every backup does; cheap, because most tables have a mark that is."""
+    found = sha256()
+    for table in backed_up():
+        if table.kept == "always":
+            sql = f"select {table.mark or _all_of(table)} from {table.name}"
+            found.update(f"{table.name}:{database.value(sql)}\n".encode("utf-8", "surrogatepass"))
+    acts = f"select count(*) || ':' || coalesce(max(value), '') from meta where {_ACTS}"
+    found.update(database.value(acts).encode("utf-8", "surrogatepass"))
+    return found.hexdigest()
 
 
-def _hash(database: Database, table: str, columns: Sequence[str]) -> str:
-    """The hash of some columns of a table's rows, which SQLite puts together in order of their key."""
-    row = " || ',' || ".join(f"quote({column})" for column in columns)
-    rows = database.value(f"select group_concat({row}, ';') from (select * from {table} order by 1, 2)")
-    return sha256((rows or "").encode("utf-8", "surrogatepass")).hexdigest()[:16]
+def _all_of(table: Table) -> str:
+    row = " || ',' || ".join(f"quote({column})" for column in table.columns)
+    return f"group_concat({row}, ';' order by {', '.join(table.columns)})"
 
 
 def write(
@@ -124,11 +102,10 @@ def write(
 
 
 def _copy(database: Database, about: Mapping[str, str], *, whole: bool, portable: Callable[[str], str] | None) -> None:
-    for table, columns in BACKED_UP.items():
-        more = (", packed" if table == "seals" else "") if whole else ""
-        # Beside the database live turns stand in files, which are newer than any backup.
-        few = " where 0" if table == "session_transcripts" and not whole else ""
-        database.execute(f"create table kept.{table} as select {', '.join(columns)}{more} from {kept_rows(table)}{few}")
+    for table in backed_up():
+        columns = ", ".join(table.types if whole else table.columns)
+        few = "" if whole or table.kept == "always" else " where 0"
+        database.execute(f"create table kept.{table.name} as select {columns} from {table.rows}{few}")
     database.execute(f"create table kept.{_ABOUT}(key text, value text)")
     database.executemany(f"insert into kept.{_ABOUT} values(?, ?)", sorted(about.items()))
     database.execute(f"create table kept.{MARKS} as select key, value from main.meta where {MARKED}")
@@ -147,12 +124,8 @@ class Kept:
     def __init__(self, connection: apsw.Connection, source: str) -> None:
         self._connection = connection
         self._source = source
-        self.tables = _tables(connection)
         self.about = dict(self.texts(_ABOUT))
-
-    def has(self, table: str) -> bool:
-        """Whether there is such a table."""
-        return _has_table(self._connection, table)
+        self.tables = _tables(connection, self.about.get("schema", ""))
 
     def rows(self, table: str, columns: Sequence[str]) -> Iterator[tuple[Any, ...]]:
         """The rows of a table. Raises `DatabaseCorrupt`, `DatabaseError` with the backup's path."""
@@ -161,8 +134,8 @@ class Kept:
             yield from self._connection.execute(f"select {', '.join(columns)} from {table} order by rowid")
 
     def texts(self, table: str) -> list[tuple[str, str]]:
-        """Keys and values of a table of texts, which an older backup may lack; what is no text is none of ours."""
-        found = self.rows(table, ["key", "value"]) if self.has(table) else ()
+        """Keys and values of a table of texts; what is no text is none of ours."""
+        found = self.rows(table, ["key", "value"])
         return [(key, value) for key, value in found if isinstance(key, str) and isinstance(value, str)]
 
     def counts(self) -> dict[str, int]:
@@ -234,8 +207,7 @@ def _refuse(connection: apsw.Connection, source: str) -> None:
             hint="signet-sync backup list shows those that are there",
             code="not-a-backup",
         )
-    told = connection.execute("pragma user_version").get % (1 << 32)
-    if told != (_checksum_of_file(source) if mark == _SEALED else _checksum_of_rows(connection)):
+    if mark != _SEALED or connection.execute("pragma user_version").get % (1 << 32) != _checksum_of_file(source):
         raise _damaged(source)
 
 
@@ -271,8 +243,8 @@ def news(
     if not database.value(f"select exists(select 1 from {table})"):
         return list(rows)
     keys = [row[0] for row in database.execute("select name from pragma_table_info(?) where pk > 0", (table,))]
-    known = keys if set(keys) <= set(columns) else list(columns)
-    there = f"select exists(select 1 from {table} where {' and '.join(f'{column} = ?' for column in known)})"
+    known = keys if keys and set(keys) <= set(columns) else list(columns)
+    there = f"select exists(select 1 from {table} where {' and '.join(f'{column} is ?' for column in known)})"
     places = [columns.index(column) for column in known]
     return [row for row in rows if not database.value(there, [row[place] for place in places])]
 
@@ -287,23 +259,14 @@ def adopt(database: Database, table: str, columns: Sequence[str], rows: Iterable
     return database.connection.total_changes() - before
 
 
-def _tables(connection: apsw.Connection) -> dict[str, list[str]]:
-    """Tables of a backup with their columns; one that was written under an older schema lacks some."""
-    found = {
-        table: [column for column in columns if column not in LATER_COLUMNS or _has_column(connection, table, column)]
-        for table, columns in BACKED_UP.items()
-        if table not in LATER or _has_table(connection, table)
+def _tables(connection: apsw.Connection, schema: str) -> dict[str, list[str]]:
+    """Tables of a backup with their columns; one of an older schema lacks tables, and bytes have only whole ones."""
+    since = int(schema) if schema.isdecimal() else VERSION
+    return {
+        table.name: [one for one in table.types if one in table.columns or _has_column(connection, table.name, one)]
+        for table in backed_up()
+        if table.since <= since
     }
-    if _has_column(connection, "seals", "packed"):
-        found["seals"].append("packed")
-    return found
-
-
-def _has_table(connection: apsw.Connection, table: str) -> bool:
-    # A view of that name would be somebody else's words.
-    return bool(
-        connection.execute("select count(*) from sqlite_schema where type = 'table' and name = ?", (table,)).get
-    )
 
 
 def _has_column(connection: apsw.Connection, table: str, column: str) -> bool:
@@ -328,14 +291,4 @@ def _checksum(handle: int) -> int:
             chunk = chunk[:_CHECKSUM_AT] + bytes(4) + chunk[_CHECKSUM_AT + 4 :]
         crc = zlib.crc32(chunk, crc)
         place += len(chunk)
-    return crc
-
-
-def _checksum_of_rows(connection: apsw.Connection) -> int:
-    """What a backup keeps that was written before there were dreams: a CRC-32 of its rows."""
-    crc = 0
-    for table, columns in _tables(connection).items():
-        # By rowid where the first two are equal: the order in which the rows were copied.
-        for row in connection.execute(f"select {', '.join(columns)} from {table} order by 1, 2, rowid"):
-            crc = zlib.crc32(repr(row).encode("utf-8", "surrogatepass"), crc)
     return crc

@@ -7,16 +7,16 @@ from typing import Any
 
 from signet_sync.index import backup, salvage
 from signet_sync.index.database import Database
-from signet_sync.index.schema import BACKED_UP, kept_rows
+from signet_sync.storage.database.tables import backed_up
 
 
 def rows(database: Database, agent_id: str | None, *, seals: bool) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Every row that a bundle holds, of all agents or of one, with its table; of seals the bytes only if asked for."""
+    """Every row that a bundle holds, of all agents or of one, with its table; with `seals` also their bytes."""
     where, bindings = ("", ()) if agent_id is None else (" where agent_id = ?", (agent_id,))
-    for table, columns in BACKED_UP.items():
-        names = (*columns, "packed") if table == "seals" and seals else columns
-        for row in database.execute(f"select {', '.join(names)} from {kept_rows(table)}{where}", bindings):
-            yield table, dict(zip(names, row, strict=True))
+    for table in backed_up():
+        names = tuple(table.types) if seals else table.columns
+        for row in database.execute(f"select {', '.join(names)} from {table.rows}{where}", bindings):
+            yield table.name, dict(zip(names, row, strict=True))
     if agent_id is None:  # a mark does not tell whose it is
         for key, value in database.execute(f"select key, value from meta where {backup.MARKED}"):
             yield backup.MARKS, {"key": key, "value": value}

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 import threading
 import time
 from collections.abc import Iterable, Iterator, Sequence
@@ -15,19 +14,19 @@ import apsw
 
 from signet_sync.durable import private_folder
 from signet_sync.errors import DatabaseCorrupt, DatabaseError, DatabaseNewer, DatabaseUnfinished
-from signet_sync.index.schema import (
+from signet_sync.storage.database.table import FIRST
+from signet_sync.storage.database.tables import (
     APPLICATION_ID,
     BUILDING_ID,
-    DERIVED_DDL,
-    FULL_TEXT,
-    NATIVE_DDL,
+    TABLES,
     VERSION,
     derived_tables,
+    full_text,
     native_tables,
+    statements,
 )
 
 MINIMUM_SQLITE = (3, 51, 3)
-_MADE = re.compile(r"create (?:unique |virtual )?(?:table|index) (\w+)")
 BUSY_MS = 5000
 # A log of so many bytes was not emptied for long: somebody keeps reading what was before it.
 LARGE_LOG = 64 * 1024 * 1024
@@ -220,43 +219,31 @@ class Database:
             if version == VERSION:
                 return
             if version:
-                try:
-                    self._bring_up_to_date()
-                except apsw.SQLError as error:
-                    raise damaged(f"it is not of the version that it names: {error}", self.path) from error
+                self._bring_up_to_date(version)
                 return
-            for statement in (*NATIVE_DDL, *DERIVED_DDL):
-                self.connection.execute(statement)
+            self._make(*TABLES)
             self._tell_the_planner()
             # Taken away with the restored rows, so that neither a crash nor a full disk in between loses them.
             self.set_meta("restore", "due")
             self.connection.execute(f"pragma application_id = {APPLICATION_ID}")
             self.connection.execute(f"pragma user_version = {VERSION}")
 
-    def _bring_up_to_date(self) -> None:
-        """Native rows stay; derived ones where no derived table has changed, else the next pass makes them anew."""
-        from signet_sync.index.migration import clear_the_way
-
-        today = Database(":memory:")
+    def _bring_up_to_date(self, version: int) -> None:
+        """Native rows stay; what is derived is dropped, and the next pass makes it anew."""
+        if version < FIRST:
+            raise damaged(f"no signet-sync that was released wrote schema {version}", self.path)
         try:
-            if clear_the_way(self, today):
-                self.reset_derived()
-        finally:
-            today.connection.close()
-        self._make_missing(NATIVE_DDL)
-        self._make_missing(DERIVED_DDL)
-        for statement in DERIVED_DDL:
-            if statement.startswith("insert"):  # an option of full text, which is kept in its own table
-                self.connection.execute(statement)
-        self._tell_the_planner()
+            for name in native_tables():
+                if TABLES[name].since > version:
+                    self._make(name)
+            self.reset_derived()
+        except apsw.SQLError as error:
+            raise damaged(f"it is not of the version that it names: {error}", self.path) from error
         self.connection.execute(f"pragma user_version = {VERSION}")
 
-    def _make_missing(self, statements: Sequence[str]) -> None:
-        present = {row[0] for row in self.execute("select name from sqlite_schema")}
-        for statement in statements:
-            made = _MADE.match(statement)
-            if made is not None and made[1] not in present:
-                self.connection.execute(statement)
+    def _make(self, *names: str) -> None:
+        for statement in statements(*names):
+            self.connection.execute(statement)
 
     def _tell_the_planner(self) -> None:
         """What an index is worth: the same in every vault, so that a plan that was tested is the plan that is run.
@@ -383,11 +370,15 @@ class Database:
         )
 
     def reset_derived(self) -> None:
-        """Drops and makes anew every derived table, inside the caller's transaction: readers keep the old rows."""
-        for name in derived_tables():
-            self.execute(f"drop table if exists {name}")
-        for statement in DERIVED_DDL:
-            self.execute(statement)
+        """Drops all but the native tables and makes the derived ones; readers keep the old rows meanwhile.
+
+        Tables of another version go, too: texts of sessions may be in them, and no removal would come there.
+        In the caller's transaction.
+        """
+        kept = native_tables()
+        for name in [name for (name,) in self.execute(_DROPPABLE) if name not in kept]:
+            self.execute(f"drop table {name}")
+        self._make(*derived_tables())
         self.execute("delete from meta where key = 'graph'")  # says by which rules the rows were made that are gone
         self._tell_the_planner()
 
@@ -448,7 +439,7 @@ class Database:
             return [str(error)]
         if self.readonly:
             return found
-        for table in FULL_TEXT:
+        for table in full_text():
             try:
                 self.execute(f"insert into {table}({table}, rank) values('integrity-check', 1)")
             except _OF_THE_MOMENT:
@@ -497,6 +488,10 @@ def worth(columns: Sequence[str | None], *, unique: bool) -> str:
 _SUSPECT = ".suspect"
 _COMPANIONS = ("-wal", "-shm", "-journal")
 _ROWS = 100_000
+_DROPPABLE = (
+    "select name from pragma_table_list where schema = 'main' and type in ('table', 'virtual')"
+    " and name not like 'sqlite_%'"
+)
 _COLUMNS = (
     "select t.name, c.name from sqlite_schema t, pragma_table_info(t.name) c where t.type = 'table'"
     " and t.name not like 'sqlite_%'"

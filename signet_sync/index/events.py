@@ -9,6 +9,7 @@ from signet_sync.contracts.timestamps import DAY
 from signet_sync.errors import DatabaseError
 from signet_sync.index.database import Database
 from signet_sync.recall.signals import Event, Totals
+from signet_sync.storage.database.tables import TABLES
 
 # What totals are made of; `recall.signals.totals` says the same of a list of events.
 _TOTALS = (
@@ -180,10 +181,14 @@ def forget_before(database: Database, agent_id: str, before_us: int) -> None:
 
 
 def queries(database: Database) -> list[str]:
-    """Every query that found a memory, of all agents, each once."""
-    return [row[0] for row in database.execute("select distinct query from recall_events")]
+    """Every query that found a memory, of all agents, and what else tables declare as anybody's words; each once."""
+    words = [f"select {column} from {table.name}" for table in TABLES.values() for column in table.texts]
+    return [text for (text,) in database.execute(" union ".join(words)) if text]
 
 
 def forget_queries(database: Database, told: Iterable[str]) -> None:
-    """Drops the events of some queries: they hold words of what was removed. In the caller's transaction."""
-    database.executemany("delete from recall_events where query = ?", [(query,) for query in told])
+    """Drops the rows of some of these: they hold words of what was removed. In the caller's transaction."""
+    rows = [(text,) for text in told]
+    for table in TABLES.values():
+        for column in table.texts:
+            database.executemany(f"delete from {table.name} where {column} = ?", rows)

@@ -12,7 +12,7 @@ from typing import NamedTuple
 from signet_sync.contracts.alike import alike
 from signet_sync.errors import UsageError
 from signet_sync.index.database import Database
-from signet_sync.index.schema import HANDED_OVER
+from signet_sync.storage.database.native import HANDED_OVER
 
 # Whoever looks for words wants the newest, and wants them soon: a running session rarely says more than this.
 MOST_FOUND = 50

@@ -10,8 +10,10 @@ from typing import Any, NamedTuple
 
 from signet_sync.contracts.segments import spaced
 from signet_sync.index import lines as recall_lines
+from signet_sync.index import removal
 from signet_sync.index.database import Database
 from signet_sync.index.lines import Line
+from signet_sync.storage.database.tables import of_memories
 
 Origin = tuple[str, str]  # token and id of a session
 OWN_WORD: Origin = ("", "")
@@ -146,15 +148,7 @@ def forget(database: Database, agent_id: str, ids: Sequence[str]) -> None:
     In the caller's transaction.
     """
     rows = [(agent_id, memory_id) for memory_id in ids]
-    for table, column in (
-        ("memories", "id"),
-        ("memory_sources", "memory_id"),
-        ("pins", "id"),
-        ("node_telemetry", "id"),
-        ("recall_events", "memory_id"),
-        ("memory_promotions", "memory_id"),
-    ):
-        database.executemany(f"delete from {table} where agent_id = ? and {column} = ?", rows)
+    removal.drop_ids(database, rows, *of_memories())
     recall_lines.drop(database, agent_id, ids)
     for memory_id in ids:
         database.set_meta(f"{_MARK}{agent_id}:{memory_id}", "due")
@@ -165,7 +159,7 @@ def forget_session(database: Database, agent_id: str, token: str, ids: Sequence[
 
     What another session or a person's own word stands behind, too, stays. In the caller's transaction.
     """
-    where, bindings = _of_sessions(agent_id, token, ids)
+    where, bindings = removal.within((agent_id, token, tuple(ids)))
     gone = from_these_alone(database, agent_id, token, ids)
     forget(database, agent_id, [memory.id for memory in gone])
     database.execute(f"delete from memory_sources where {where}", bindings)
@@ -174,18 +168,13 @@ def forget_session(database: Database, agent_id: str, token: str, ids: Sequence[
 
 def from_these_alone(database: Database, agent_id: str, token: str, ids: Sequence[str]) -> list[Memory]:
     """Memories that have no source but sessions of a token (no ids: all of them)."""
-    where, bindings = _of_sessions(agent_id, token, ids)
+    where, bindings = removal.within((agent_id, token, tuple(ids)))
     wanted = (
         f"(agent_id, id) in (select agent_id, memory_id from memory_sources where {where})"
         " and not exists(select 1 from memory_sources s where s.agent_id = memories.agent_id"
         f" and s.memory_id = memories.id and not ({where}))"
     )
     return list(_memories(database, wanted, [*bindings, *bindings]))
-
-
-def _of_sessions(agent_id: str, token: str, ids: Sequence[str]) -> tuple[str, list[Any]]:
-    some = f" and session_id in ({', '.join('?' * len(ids))})" if ids else ""
-    return f"agent_id = ? and session_token = ?{some}", [agent_id, token, *ids]
 
 
 def forgotten(database: Database) -> list[tuple[str, str]]:

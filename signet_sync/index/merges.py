@@ -10,7 +10,7 @@ import apsw
 
 from signet_sync.errors import DatabaseError
 from signet_sync.index.database import BUSY_MS, Database
-from signet_sync.index.schema import FULL_TEXT
+from signet_sync.storage.database.tables import full_text
 
 STEP = 64
 """Pages of full text that one step writes: some milliseconds."""
@@ -27,7 +27,7 @@ def step(database: Database, pages: int = STEP) -> bool:
     database.connection.set_busy_timeout(0)
     try:
         with database.transaction():
-            return any(_merge(database, table, pages) for table in FULL_TEXT)
+            return any(_merge(database, table, pages) for table in full_text())
     except DatabaseError as error:
         if isinstance(error.__cause__, (apsw.BusyError, apsw.FullError)):
             return False

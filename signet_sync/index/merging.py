@@ -8,7 +8,8 @@ from typing import Any
 from signet_sync.index import backup, live, memories
 from signet_sync.index import lines as recall_lines
 from signet_sync.index.database import Database
-from signet_sync.index.schema import BACKED_UP, kept_rows
+from signet_sync.storage.database.table import Table
+from signet_sync.storage.database.tables import backed_up
 
 # Not a table: seals that lost their bytes and got them back.
 BYTES = "sealed_bytes"
@@ -16,14 +17,14 @@ BYTES = "sealed_bytes"
 
 def counts(database: Database) -> dict[str, int]:
     """The number of rows by table, of those that are worth keeping."""
-    return {table: database.value(f"select count(*) from {kept_rows(table)}") for table in BACKED_UP}
+    return {table.name: database.value(f"select count(*) from {table.rows}") for table in backed_up()}
 
 
 def missing(database: Database, other: Database) -> dict[str, int]:
     """How many rows of the other database ours lacks, by table."""
     found = {
-        table: len(backup.news(database, table, columns, _rows(other, table, columns)))
-        for table, columns in BACKED_UP.items()
+        table.name: len(backup.news(database, table.name, table.columns, _rows(other, table, table.columns)))
+        for table in backed_up()
     }
     return {**found, BYTES: len(list(_bytes(database, other)))}
 
@@ -36,9 +37,9 @@ def merge(database: Database, other: Database) -> dict[str, int]:
     given = list(_bytes(database, other))
     database.executemany("update seals set packed = ? where path = ?", given)
     taken = {}
-    for table, columns in BACKED_UP.items():
-        names = (*columns, "packed") if table == "seals" else columns
-        taken[table] = backup.adopt(database, table, names, _rows(other, table, names))
+    for table in backed_up():
+        names = tuple(table.types)
+        taken[table.name] = backup.adopt(database, table.name, names, _rows(other, table, names))
     remembered = memories.marks_of_all(database)
     marks = other.execute(f"select key, value from meta where {backup.MARKED}")
     database.executemany(
@@ -51,10 +52,10 @@ def merge(database: Database, other: Database) -> dict[str, int]:
     return {**taken, BYTES: len(given)}
 
 
-def _rows(database: Database, table: str, columns: Sequence[str]) -> Iterator[tuple[Any, ...]]:
-    # Events, which have no key of their own, stay in the order in which they were written.
-    order = "rowid" if table in ("seals", "recall_events") else "1, 2"
-    return database.execute(f"select {', '.join(columns)} from {kept_rows(table)} order by {order}")
+def _rows(database: Database, table: Table, columns: Sequence[str]) -> Iterator[tuple[Any, ...]]:
+    # Where rows have a number they stay in the order in which they were written.
+    order = ", ".join(columns) if table.ddl[0].endswith("without rowid") else "rowid"
+    return database.execute(f"select {', '.join(columns)} from {table.rows} order by {order}")
 
 
 def _bytes(database: Database, other: Database) -> Iterator[tuple[bytes, str]]:

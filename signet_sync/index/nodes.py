@@ -10,6 +10,8 @@ from signet_sync.contracts.timestamps import parse_instant
 from signet_sync.facts.records import Item
 from signet_sync.index.database import Database
 from signet_sync.index.lines import Line, add, drop, put
+from signet_sync.index.removal import drop_ids, within
+from signet_sync.storage.database.tables import TABLES, distilled, of_ids
 from signet_sync.temporal.nodes import Edge, Node, Source
 from signet_sync.temporal.threads import (
     ThreadHead,
@@ -22,15 +24,6 @@ from signet_sync.temporal.threads import (
 
 Session = tuple[str, str, str]  # agent, token, session id
 
-# Tables of what may be pinned or counted, and their columns of ids.
-_WITH_IDS = {
-    "session_summaries": "id",
-    "memory_thread_heads": "thread_id",
-    "entity_attributes": "id",
-    "entities": "id",
-    "memories": "id",
-    "garden_files": "id",
-}
 GRAPH = ("session_summaries", "session_summary_children", "thread_sessions", "memory_thread_heads")
 _NODE = ", ".join(Node._fields)
 _CONTENT = "source_kind in ('summary', 'transcript', 'compaction')"
@@ -336,53 +329,36 @@ def forget_marks(database: Database, agent_id: str, token: str, session_ids: Seq
 
     Before its rows go, because only they tell the ids. Gives the condensations (agent, id) above it.
     """
-    some = f" and session_id in ({_marks(len(session_ids))})" if session_ids else ""
-    mine, scope = f"agent_id = ? and session_token = ?{some}", [agent_id, token, *session_ids]
+    mine, scope = within((agent_id, token, tuple(session_ids)))
     ids = {row[0] for row in database.execute(f"select id from session_summaries where {mine}", scope)}
     if not ids:
         return set()
     above = _condensations_above(database, agent_id, ids)
-    for table, column in (
-        ("attribute_sources", "attribute_id"),
-        ("entity_mentions", "entity_id"),
-        ("thread_sessions", "thread_id"),
-    ):
+    for name, column in ((table.name, table.handle) for table in distilled()):
         alone = (
-            f"select distinct {column} from {table} t where {mine} and not exists(select 1 from {table} o"
-            f" where o.agent_id = t.agent_id and o.{column} = t.{column} and not (o.session_token = ?{some}))"
+            f"select distinct {column} from {name} t where {mine} and not exists(select 1 from {name} o"
+            f" where o.agent_id = t.agent_id and o.{column} = t.{column} and not ({mine}))"
         )
-        ids |= {row[0] for row in database.execute(alone, [*scope, *scope[1:]])}
-    _drop_marks(database, {(agent_id, node_id) for node_id in ids})
+        ids |= {row[0] for row in database.execute(alone, [*scope, *scope])}
+    drop_ids(database, [(agent_id, node_id) for node_id in sorted(ids)], *of_ids())
     return above
 
 
 def forget_marks_of_gone(database: Database, above: Iterable[tuple[str, str]]) -> None:
     """Forgets accesses and pins of those condensations above removed sessions that the rest is too little for."""
-    _drop_marks(
-        database,
-        {
-            node
-            for node in above
-            if not database.value("select exists(select 1 from session_summaries where agent_id = ? and id = ?)", node)
-        },
-    )
+    there = "select exists(select 1 from session_summaries where agent_id = ? and id = ?)"
+    drop_ids(database, [node for node in sorted(above) if not database.value(there, node)], *of_ids())
 
 
 def forget_marks_of_nothing(database: Database, agent_id: str) -> None:
     """Forgets accesses and pins of an agent's ids that nothing stands behind."""
-    marked = list(
-        database.execute(
-            "select id from pins where agent_id = ?1 union select id from node_telemetry where agent_id = ?1",
-            (agent_id,),
-        )
-    )
-    there = " union all ".join(
-        f"select 1 from {table} where agent_id = ?1 and {column} = ?2" for table, column in _WITH_IDS.items()
-    )
-    _drop_marks(
-        database,
-        {(agent_id, one) for (one,) in marked if not database.value(f"select exists({there})", (agent_id, one))},
-    )
+    made = " union ".join(f"select {TABLES[name].handle} from {name} where agent_id = ?1" for name in of_ids())
+    behind = [
+        table for table in TABLES.values() if table.handle and (table.kind == "derived" or table.name == "memories")
+    ]
+    there = " union all ".join(f"select 1 from {one.name} where agent_id = ?1 and {one.handle} = ?2" for one in behind)
+    marked = [(agent_id, one) for (one,) in database.execute(made, (agent_id,))]
+    drop_ids(database, [one for one in marked if not database.value(f"select exists({there})", one)], *of_ids())
 
 
 def _condensations_above(database: Database, agent_id: str, ids: Iterable[str]) -> set[tuple[str, str]]:
@@ -402,8 +378,3 @@ def _condensations_above(database: Database, agent_id: str, ids: Iterable[str]) 
         } - found
         found |= below
     return {(agent_id, node_id) for node_id in found}
-
-
-def _drop_marks(database: Database, ids: Iterable[tuple[str, str]]) -> None:
-    for table in ("pins", "node_telemetry"):
-        database.executemany(f"delete from {table} where agent_id = ? and id = ?", sorted(ids))

@@ -12,20 +12,15 @@ from typing import Any, NamedTuple
 import apsw
 
 from signet_sync.index.database import Database, protect, without_log
-from signet_sync.index.schema import APPLICATION_ID, native_tables
 from signet_sync.index.tombstones import stone_of
 from signet_sync.reconcile import Seal, unpack
+from signet_sync.storage.database.table import is_json
+from signet_sync.storage.database.tables import APPLICATION_ID, TABLES, native_tables
 from signet_sync.temporal.memories import memory_id
 
 _WAIT_MS = 1000
 _COLUMNS = "select name, lower(type), pk from pragma_table_info(?)"
 _SHA256 = re.compile("[0-9a-f]{64}")
-# Columns that hold JSON: a flipped byte in there would stop whoever reads it.
-_JSON = {
-    "memories": ("tags", "concept_tags"),
-    "flow_results": ("answer",),
-    "extractions": ("items",),
-}
 # Marks of what was forgotten, accepted and redacted, and of what is told of running sessions.
 _MARKS = ("forgotten:", "gone:", "accepted:", "redacted:", "redaction:", "live:")
 _KINDS: dict[str, tuple[type, ...]] = {"integer": (int,), "real": (float, int), "text": (str,), "blob": (bytes,)}
@@ -79,12 +74,14 @@ def _opened(source: str) -> apsw.Connection:
 def doubtful(database: Database) -> list[str]:
     """Native rows that show of themselves that they are not as they were written; no check of SQLite's sees that."""
     found = []
-    for table in (*_BELIEVED, *_JSON):
+    for table in native_tables():
+        if table == "meta" or not (table in _BELIEVED or _json_columns(table)):
+            continue
         columns = [_Column(*row) for row in database.execute(_COLUMNS, (table,))]
         names = ", ".join(column.name for column in columns)
         for values in database.execute(f"select {names} from {table}"):
             row = dict(zip((column.name for column in columns), values, strict=True))
-            if table != "meta" and not is_believed(table, row):
+            if not is_believed(table, row):
                 found.append(f"a row of {table} is not as it was written")
                 break
     return found
@@ -157,12 +154,17 @@ def is_believed(table: str, row: Row) -> bool:
 
 def _is_json(table: str, row: Row) -> bool:
     try:
-        for column in _JSON.get(table, ()):
+        for column in _json_columns(table):
             if row.get(column) is not None:
                 json.loads(row[column])
     except ValueError:
         return False
     return True
+
+
+def _json_columns(table: str) -> list[str]:
+    """Columns that hold JSON: a flipped byte in there would stop whoever reads it."""
+    return [column for column, kind in TABLES[table].types.items() if is_json(kind)]
 
 
 # ── what a row shows of itself ──
@@ -201,6 +203,14 @@ def _memory(row: Row) -> bool:
     return bool(row["id"] == memory_id(row["agent_id"], row["type"], row["content"]))
 
 
+def _extraction(row: Row) -> bool:
+    try:
+        json.loads(row["items"])
+    except (ValueError, TypeError):
+        return False
+    return True
+
+
 def _mark(row: Row) -> bool:
     """The rest of `meta` says how rows stood that are lost."""
     return (row["key"] or "").startswith(_MARKS)
@@ -210,5 +220,6 @@ _BELIEVED: dict[str, Callable[[Row], bool]] = {
     "seals": _seal,
     "memory_artifact_tombstones": _tombstone,
     "memories": _memory,
+    "extractions": _extraction,
     "meta": _mark,
 }

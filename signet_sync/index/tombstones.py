@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from signet_sync.contracts.names import is_artifact_path, names_in
 from signet_sync.contracts.tokens import token_of
-from signet_sync.index import captures, live, memories, nodes, redactions, telemetry, wordings
+from signet_sync.index import captures, live, memories, nodes, redactions, telemetry
 from signet_sync.index.artifacts import delete_rows, forget_files
 from signet_sync.index.database import Database, damaged
-from signet_sync.index.traces import within
+from signet_sync.index.removal import Scope, drop_artifacts, drop_session, within
 
 if TYPE_CHECKING:
     from signet_sync.contracts.artifacts import Tombstone
@@ -107,28 +107,20 @@ def remove_covered(database: Database, stones: Sequence[Tombstone]) -> tuple[lis
         captures.hide(database, stone.agent_id, ids, None if stone.session_ids else stone.session_token)
         for one in list(_live(database, stone, ids, {key for _, key in known if key is not None})):
             live.forget(database, *one)
-        database.execute(f"delete from flow_results where {scope}", bindings)
         database.executemany(
             "delete from flow_results where agent_id = ? and session_id = ?", [(stone.agent_id, i) for i in sorted(ids)]
         )
         removed += _forget_memories(database, stone, known)
         # A manifest has no seal, and its row may have gone with its file.
         telemetry.forget(database, [(stone.agent_id, path) for path in gone_paths(database, stone)])
-        gone = _paths(database, scope, bindings)
-        if not gone:
-            continue
-        wordings.forget_paths(database, stone.agent_id, gone)
-        dropped = delete_rows(database, gone)
-        touched += dropped
-        removed += len(dropped)
-        touched += [
-            (a, t, s)
-            for a, t, s in database.execute(
-                f"select distinct agent_id, session_token, session_id from seals where {scope}", bindings
-            )
-        ]
-        _forget_paths(database, stone.agent_id, gone)
-        forget_files(database, gone)
+        if gone := _paths(database, scope, bindings):
+            dropped = delete_rows(database, gone)
+            removed += len(dropped)
+            sealed = f"select distinct agent_id, session_token, session_id from seals where {scope}"
+            touched += [*dropped, *((a, t, s) for a, t, s in database.execute(sealed, bindings))]
+            _forget_paths(database, stone.agent_id, gone)
+            forget_files(database, gone)
+        drop_session(database, _covered(stone), "native")
     removed += _forget_returned(database)
     return touched, removed
 
@@ -161,10 +153,14 @@ _VANISHED = "not exists(select 1 from memory_artifacts a where a.source_path = s
 
 
 class Loose(NamedTuple):
-    """What may have lost its ground by removals: condensations (agent, id), and agents whose vanished sessions went."""
+    """What may have lost its ground by removals: condensations (agent, id), and agents whose vanished sessions went.
+
+    `scopes` are sessions of removals that were not followed by their scrub yet.
+    """
 
     above: set[tuple[str, str]]
     agents: set[str]
+    scopes: Sequence[Scope] = ()
 
 
 def forget_marks(database: Database, stones: Sequence[Tombstone]) -> Loose:
@@ -172,7 +168,8 @@ def forget_marks(database: Database, stones: Sequence[Tombstone]) -> Loose:
 
     `forget_loose_marks` has to follow, once the graph has followed.
     """
-    loose = Loose(set(), set())
+    fresh = pending(database) if stones else ()
+    loose = Loose(set(), set(), [_covered(one) for one in stones if (one.agent_id, one.session_token) in fresh])
     for stone in stones:
         loose.above.update(nodes.forget_marks(database, stone.agent_id, stone.session_token, stone.session_ids))
         scope, bindings = _scope(stone)
@@ -185,7 +182,10 @@ def forget_loose_marks(database: Database, loose: Loose) -> None:
     """Forgets accesses and pins of condensations that the rest is too little for, and of what vanished sessions were.
 
     The ids of these stand nowhere. While another vanished session of the agent may come back, they may be its own.
+    Derived rows of removed sessions that nothing else has dropped go, too.
     """
+    for scope in loose.scopes:
+        drop_session(database, scope, "derived")
     nodes.forget_marks_of_gone(database, loose.above)
     for agent_id in loose.agents:
         waiting = f"select exists(select 1 from seals where agent_id = ? and {_VANISHED})"
@@ -194,7 +194,11 @@ def forget_loose_marks(database: Database, loose: Loose) -> None:
 
 
 def _scope(stone: Tombstone) -> tuple[str, list[str]]:
-    return within((stone.agent_id, stone.session_token, tuple(stone.session_ids)))
+    return within(_covered(stone))
+
+
+def _covered(stone: Tombstone) -> Scope:
+    return stone.agent_id, stone.session_token, tuple(stone.session_ids)
 
 
 def _sessions(database: Database, scope: str, bindings: Sequence[str]) -> list[tuple[str, str | None]]:
@@ -218,10 +222,8 @@ def _paths(database: Database, scope: str, bindings: Sequence[str]) -> list[str]
 
 
 def _forget_paths(database: Database, agent_id: str, paths: Sequence[str]) -> None:
+    drop_artifacts(database, agent_id, paths)
     for path in paths:
-        database.execute("delete from seals where path = ?", (path,))
-        database.execute("delete from artifact_telemetry where agent_id = ? and source_path = ?", (agent_id, path))
-        database.execute("delete from violations where path = ?", (path,))
         database.executemany("delete from meta where key = ?", [(f"accepted:{path}",), (redactions.key_of(path),)])
 
 
@@ -239,7 +241,6 @@ def _forget_returned(database: Database) -> int:
     )
     for agent_id, path in sealed:
         _forget_paths(database, agent_id, [path])
-        wordings.forget_paths(database, agent_id, [path])
     return len(delete_rows(database, [path for _, path in sealed]))
 
 

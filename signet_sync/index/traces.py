@@ -9,9 +9,9 @@ from typing import NamedTuple
 from signet_sync.contracts.frontmatter import FrontmatterProblem, parse
 from signet_sync.index import memories
 from signet_sync.index.database import Database
+from signet_sync.index.removal import Scope, within
 from signet_sync.reconcile import Seal, unpack
-
-Scope = tuple[str, str, tuple[str, ...]]  # agent, token, session ids; no ids: every session of the token
+from signet_sync.storage.database.tables import distilled
 
 
 class Said(NamedTuple):
@@ -21,13 +21,6 @@ class Said(NamedTuple):
     session: tuple[str, str]  # token and id
     captured_us: int
     text: str
-
-
-def within(scope: Scope) -> tuple[str, list[str]]:
-    """A scope as a condition of SQL, and what is bound in it."""
-    agent_id, token, ids = scope
-    some = f" and session_id in ({', '.join('?' * len(ids))})" if ids else ""
-    return f"agent_id = ? and session_token = ?{some}", [agent_id, token, *ids]
 
 
 def _outside(scopes: Sequence[Scope]) -> tuple[str, list[str]]:
@@ -137,23 +130,14 @@ def sealed_texts(database: Database, scopes: Sequence[Scope]) -> Iterator[str]:
         yield (unpack(Seal(*row)) or b"").decode("utf-8", "replace")
 
 
-# What is distilled of sessions and has an id that pages show: the id's column and the table.
-_SHOWN = (
-    ("attribute_id", "attribute_sources"),
-    ("entity_id", "entity_mentions"),
-    ("thread_id", "thread_sessions"),
-    ("id", "session_summaries"),
-)
-
-
 def handles(database: Database, scopes: Sequence[Scope]) -> set[str]:
     """Ids of facts, threads and the like that no session outside some scopes has a part in, and of their memories."""
     outside, bindings = _outside(scopes)
     found = {memory.id for scope in scopes for memory in memories.from_these_alone(database, *scope)}
-    for column, table in _SHOWN:
+    for table in distilled():
         rows = database.execute(
-            f"select agent_id, {column} from {table} where session_id is not null and not ({outside})"
-            f" except select agent_id, {column} from {table} where {outside}",
+            f"select agent_id, {table.handle} from {table.name} where session_id is not null and not ({outside})"
+            f" except select agent_id, {table.handle} from {table.name} where {outside}",
             [*bindings, *bindings],
         )
         found |= {row[1] for row in rows}

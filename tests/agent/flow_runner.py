@@ -181,7 +181,7 @@ def scenarios(told: dict[str, Any]) -> dict[str, Scenario]:
         "full": Scenario(passed("reindex", "--full", "--now", NOW), flow=False),
         **{
             name: Scenario(passed("reindex", "--now", NOW), flow=False)
-            for name in ("projection", "schema 1", "other rules")
+            for name in ("projection", "0.1.0", "other rules")
         },
     }
     by_hand = (

@@ -27,7 +27,6 @@ from signet_sync.contracts.turns import Turn
 from signet_sync.index import events, live, telemetry
 from signet_sync.index import memories as rows
 from signet_sync.index.database import Database
-from signet_sync.index.schema import LATER, TABLES
 from signet_sync.vault import files
 
 RUNNER = ROOT / "tests" / "agent" / "flow_runner.py"
@@ -54,7 +53,7 @@ FACTS = [
 ]
 PARAGRAPH = "The sessions of this week in lantern bounded the retry loop of src/queue.py so that it ends."
 BY_HAND = ["append", "remember", "pin", "forget", "distil"]
-PASSES = ["schema 1", "other rules"]
+PASSES = ["0.1.0", "other rules"]
 SCENARIOS = [*BY_HAND, "session end", "removal", *PASSES]
 
 
@@ -140,26 +139,16 @@ def vary(vault: Vault, scenario: str) -> None:
             database.execute("update entity_attributes set text = 'of other rules'")
             database.set_meta("graph", "0")
         database.close()
-    if scenario == "schema 1":
-        to_schema_1(vault)
+    if scenario == "0.1.0":
+        to_0_1_0(vault)
 
 
-def to_schema_1(vault: Vault) -> None:
-    """Takes the database back to what it was before there was a graph."""
+def to_0_1_0(vault: Vault) -> None:
+    """Takes the database back to what it was in version 0.1.0."""
     database = Database(str(vault.db))
-    names = list(TABLES)
-    derived = names[names.index("session_summaries") : names.index("seals")]
     with database.transaction():
-        for name in (*derived, *LATER):
-            kind = database.value("select type from sqlite_schema where name = ?", (name,))
-            database.execute(f"drop {kind} {name}")
-        database.execute(
-            "create table session_transcripts(agent_id text not null, session_key text not null, turn integer not null,"
-            " role text not null, content text not null, at text not null, primary key(agent_id, session_key, turn))"
-            " without rowid"
-        )
-        database.execute("delete from meta where key like 'live-%'")
-        database.execute("pragma user_version = 1")
+        database.execute("alter table thread_sessions drop column status")
+        database.execute("pragma user_version = 3")
     database.connection.close()
 
 
@@ -195,7 +184,7 @@ def test_what_was_asked_for_is_done_or_was_never_asked(tmp_path, scenario):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("scenario", ["remember", "forget", "schema 1", "other rules"])
+@pytest.mark.parametrize("scenario", ["remember", "forget", "0.1.0", "other rules"])
 def test_a_fault_inside_sqlite_is_no_different_for_what_stands_there_alone(tmp_path, scenario):
     for lines in swept(tmp_path, scenario, ["sqlite-kill", "sqlite-EIO", "sqlite-ENOSPC"], 1):
         assert len(lines) > 10
@@ -212,7 +201,7 @@ def test_a_recovery_that_is_killed_leaves_no_words_either(tmp_path, scenario):
     ("scenario", "fault", "every"),
     [
         ("forget", "kill", 149),
-        pytest.param("schema 1", "kill", 23, marks=pytest.mark.slow),
+        pytest.param("0.1.0", "kill", 23, marks=pytest.mark.slow),
         pytest.param("remember", "EIO", 17, marks=pytest.mark.slow),
     ],
 )
@@ -293,7 +282,7 @@ def test_a_first_index_that_dies_takes_nothing_with_it_that_stands_nowhere_else(
 def test_the_first_write_after_an_upgrade_hides_nothing_of_the_vault(tmp_path, monkeypatch, command):
     """A pass over the few paths of one ending would make a page of that session alone."""
     monkeypatch.chdir(tmp_path)
-    prepare(tmp_path, "schema 1")
+    prepare(tmp_path, "0.1.0")
     vault = Vault(tmp_path / "vault")
     assert command(vault.root) == 0
     assert "step number 1 bounded" in vault.page() and "3 sessions" in vault.page()

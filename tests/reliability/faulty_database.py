@@ -29,7 +29,7 @@ from workbench import NOW, Answer, Vault, numbered
 
 from signet_sync.agent.daemon import Daemon, Options
 from signet_sync.errors import DatabaseError
-from signet_sync.index import schema
+from signet_sync.storage.database import tables as schema
 
 MEMORY = "Lantern wicks are trimmed on Mondays by the keeper of src/queue.py."
 NEW = "Oil for the lantern is bought in the harbour before the first of May."
@@ -302,7 +302,7 @@ def native(place: Path) -> dict[str, set[tuple[Any, ...]]]:
         there = {name for (name,) in connection.execute("select name from sqlite_schema")}
         for table in schema.native_tables():
             if table not in PASSING:
-                columns = KEYS.get(table) or ", ".join(schema.BACKED_UP.get(table, ("*",)))
+                columns = KEYS.get(table) or ", ".join(schema.TABLES[table].columns or ("*",))
                 found[table] = set(connection.execute(f"select {columns} from {table}")) if table in there else set()
     finally:
         connection.close()

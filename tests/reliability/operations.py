@@ -264,7 +264,7 @@ _ALL = (
         _quoting,
         lambda told: Scenario(done(_remove_quoted(told)), piecemeal=True, tidies=True, gone=(QUOTED,), rewrites=True),
     ),
-    Operation("migration", "a database of the first schema as of today", _of_memory("schema 1"), _flow("schema 1")),
+    Operation("migration", "a database of version 0.1.0", _of_memory("0.1.0"), _flow("0.1.0")),
     Operation("rebuild", "the database is lost: files and the backup give it back", _of_flows("full"), _flow("full")),
     Operation(
         "repair",

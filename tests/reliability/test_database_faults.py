@@ -32,10 +32,11 @@ from signet_sync.agent.connection import Connection
 from signet_sync.agent.workspace import open_workspace
 from signet_sync.contracts.names import artifact_name
 from signet_sync.errors import DatabaseCorrupt
-from signet_sync.index import artifacts, lines, schema
+from signet_sync.index import artifacts, lines
 from signet_sync.index.database import Database, is_suspect
-from signet_sync.index.schema import VERSION
 from signet_sync.index.search import search
+from signet_sync.storage.database import tables as schema
+from signet_sync.storage.database.tables import VERSION
 
 PAGE = 4096
 Figure = Callable[..., None]

@@ -15,7 +15,7 @@ from signet_sync.contracts.sanitizer import sanitizer_stamp
 from signet_sync.errors import DatabaseCorrupt, DatabaseError
 from signet_sync.index import artifacts, gardens, lines, overview, salvage
 from signet_sync.index.database import LARGE_LOG, Database, is_odd, log_size, noted, set_aside_before, suspect
-from signet_sync.index.schema import TABLES
+from signet_sync.storage.database.tables import TABLES
 
 _SHOWN = 3  # paths of a finding
 

@@ -1,0 +1,391 @@
+"""Bundles: native rows as JSON Lines, for a person to read and for another tool; the shape of every line.
+
+The first line is a header, the last one counts the rows and holds the checksum of all lines before it, so that a file
+that was cut off or changed is noticed. In between stands one row a line. Equal rows make equal bytes: the lines of a
+table are sorted, events by their time, and nothing says when the file was written.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cache
+from hashlib import sha256
+from types import NoneType, UnionType
+from typing import Annotated, Any, Literal, NamedTuple, Union, get_args, get_origin
+
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError, create_model
+from pydantic.functional_validators import AfterValidator
+
+from signet_sync.contracts.identities import AGENT_ID
+from signet_sync.contracts.names import TOKEN, is_artifact_path
+from signet_sync.contracts.places import storable
+from signet_sync.contracts.sanitizer import sanitize_line, sanitize_transcript_v2
+from signet_sync.contracts.timestamps import iso, parse_instant
+from signet_sync.storage.database import table as types
+from signet_sync.storage.database.table import Escaped, Instant, Table, When, bare, is_json
+from signet_sync.storage.database.tables import TABLES, backed_up
+
+FORMAT = "signet-sync bundle"
+VERSION = 1
+# What is known of forgotten memories and accepted files, from the table `meta`.
+MARKS = "marks"
+LONGEST_LINE = 128 * 1024 * 1024  # bytes
+
+Stored = dict[str, Any]  # a row as SQLite holds it
+
+
+class BundleProblem(ValueError):
+    """A line is not what it should be; `line` counts from 1, `cut` says that the end of the file is missing.
+
+    `newer` says that a newer signet-sync wrote the file.
+    """
+
+    def __init__(self, line: int, message: str, *, cut: bool = False, newer: bool = False) -> None:
+        super().__init__(message)
+        self.line = line
+        self.message = message
+        self.cut = cut
+        self.newer = newer
+
+
+def _plain(text: str) -> str:
+    if "\0" in text or any("\ud800" <= letter <= "\udfff" for letter in text):
+        raise ValueError("holds a character that no text holds")
+    return text
+
+
+def _instant(text: str) -> str:
+    if parse_instant(text) is None:
+        raise ValueError("is not an ISO 8601 date and time")
+    return text
+
+
+def _artifact(path: str) -> str:
+    if not is_artifact_path(path):
+        raise ValueError("is not the path of an artifact")
+    return path
+
+
+def _texts(value: Any) -> Any:
+    """Every text in what JSON gave, sanitized."""
+    if isinstance(value, str):
+        return sanitize_transcript_v2(value)
+    if isinstance(value, list):
+        return [_texts(one) for one in value]
+    if isinstance(value, dict):
+        return {_plain(key): _texts(one) for key, one in value.items()}
+    return value
+
+
+def _matching(pattern: str) -> Any:
+    return Annotated[str, StringConstraints(pattern=pattern)]
+
+
+def _from(least: int, below: int) -> Any:
+    return Annotated[int, Field(ge=least, lt=below)]
+
+
+# What a value of each type of column must be. Words that somebody said pass the sanitizer before they reach a row,
+# wherever they come from.
+_Agent = Annotated[str, StringConstraints(pattern=rf"^(?:{AGENT_ID.pattern})$")]
+_Said = Annotated[str, AfterValidator(_plain), AfterValidator(sanitize_line)]
+_Text = Annotated[str, AfterValidator(_plain)]
+_When = Annotated[str, AfterValidator(_instant)]
+_CHECKS: dict[Any, Any] = {
+    str: _Text,
+    types.Text: _Text,
+    types.Agent: _Agent,
+    types.Artifact: Annotated[str, AfterValidator(_plain), AfterValidator(_artifact)],
+    types.Body: Annotated[str, AfterValidator(_plain), AfterValidator(sanitize_transcript_v2)],
+    types.Count: _from(0, 2**63),
+    types.Day: _matching(r"^[0-9]{4}-[0-9]{2}-[0-9]{2}$"),
+    types.Hash: _matching(r"^[0-9a-f]{64}$"),
+    types.Id: _matching(r"^[skcaetfmxupr]-[a-z2-7]{12}$"),
+    Instant: _from(0, 253_402_300_800_000_000),  # up to the year 9999
+    types.MemoryId: _matching(r"^m-[a-z2-7]{12}$"),
+    types.Micros: _from(0, 253_402_300_800_000_000),
+    types.Number: _from(-(2**63), 2**63),  # what SQLite holds
+    types.Outside: Annotated[str, AfterValidator(_plain), AfterValidator(storable)],
+    types.Said: _Said,
+    types.SweepId: _matching(r"^[0-9]{8}T[0-9]{9}Z$"),
+    types.Token: _matching(rf"^(?:{TOKEN.pattern})$"),
+    When: _When,
+    bytes: str,  # base64
+}
+
+
+def _checked(kind: Any) -> Any:
+    """A column's type as a line has it, with what a value must be."""
+    origin, inner = get_origin(kind), get_args(kind)
+    if origin in (Union, UnionType):
+        return Union[tuple(_checked(one) for one in inner)]  # noqa: UP007
+    if is_json(kind):
+        listed = issubclass(origin, list)
+        return list[_checked(inner[0])] if listed else Annotated[kind, AfterValidator(_texts)]  # type: ignore[misc]
+    return _CHECKS.get(kind, kind)
+
+
+class _Strict(BaseModel):
+    # What a newer version adds is told and left.
+    model_config = ConfigDict(extra="ignore", strict=True, allow_inf_nan=False)
+
+
+class Mark(_Strict):
+    """That a memory was forgotten (its hash), or why a changed file was accepted, or one redacted."""
+
+    key: Annotated[str, StringConstraints(pattern=r"^(?:gone:[0-9a-f]{32}|(?:accepted|redacted):memory/[^/]+)$")]
+    value: _Said
+
+
+def tables() -> tuple[str, ...]:
+    """What the lines of a bundle are rows of, in their order."""
+    return (*(one.name for one in backed_up()), MARKS)
+
+
+def model(name: str) -> type[BaseModel]:
+    """What a line of a table must be. Raises `KeyError` for one that is not backed up."""
+    if name == MARKS:
+        return Mark
+    if not TABLES[name].row:
+        raise KeyError(name)
+    return _model(TABLES[name])
+
+
+@cache
+def _model(declared: Table) -> type[BaseModel]:
+    columns: dict[str, Any] = {
+        column: (_checked(kind), None if NoneType in get_args(kind) else ...) for column, kind in declared.types.items()
+    }
+    return create_model(declared.name, __base__=_Strict, **columns)
+
+
+class Header(_Strict):
+    """The first line. `as_of` is the newest instant that a row tells of; `seals`: whether their bytes are there."""
+
+    format: Literal["signet-sync bundle"]
+    version: Annotated[int, Field(ge=1)]
+    workspace: _Text
+    agents: list[_Agent]
+    as_of: _When | None = None
+    seals: bool = True
+
+
+class Row(NamedTuple):
+    """A row of a bundle: the line it stands on, its table, its columns as SQLite holds them."""
+
+    line: int
+    table: str
+    values: Stored
+
+
+@dataclass(slots=True)
+class Bundle:
+    """What was read: `unknown` counts what this version does not know, by table or by table and field."""
+
+    header: Header
+    rows: list[Row] = field(default_factory=list)
+    unknown: dict[str, int] = field(default_factory=dict)
+
+
+# ── paths of one machine ──
+
+Places = Sequence[tuple[str, str]]  # what stands for a folder, and the folder
+
+
+def portable(path: str, places: Places) -> str:
+    """A path below one of the places by that place's name: the home of another machine has another one."""
+    for name, folder in places:
+        if path.startswith(folder.rstrip("/") + "/"):
+            return f"{name}/{path[len(folder.rstrip('/')) + 1 :]}"
+    return path
+
+
+def local(path: str, places: Places) -> str:
+    """The same path on this machine."""
+    for name, folder in places:
+        if path.startswith(f"{name}/"):
+            return f"{folder.rstrip('/')}/{path[len(name) + 1 :]}"
+    return path
+
+
+# ── writing ──
+
+
+def lines(rows: Iterable[tuple[str, Stored]], workspace: str, *, seals: bool) -> Iterator[bytes]:
+    """The lines of a bundle, each with its end; tables in their order, the lines of one sorted."""
+    by_table: dict[str, list[tuple[int, bytes]]] = {table: [] for table in tables()}
+    agents: set[str] = set()
+    newest = 0
+    for table, values in rows:
+        moments = _of_type(Instant, table, values)
+        by_table[table].append((max(moments, default=0), _line({"table": table, **_told(table, values)})))
+        agents.add(values.get("agent_id") or "")
+        moments += [parse_instant(text) or 0 for text in _of_type(When, table, values)]
+        newest = max([newest, *moments])
+    head = {
+        "format": FORMAT,
+        "version": VERSION,
+        "workspace": workspace,
+        "agents": sorted(agents - {""}),
+        "as_of": iso(newest) if newest else None,
+        "seals": seals,
+    }
+    checksum = sha256()
+    count = 0
+    for line in (_line(head), *(line for table in by_table.values() for _, line in sorted(table))):
+        checksum.update(line)
+        count += 1
+        yield line
+    yield _line({"end": {"rows": count - 1, "sha256": checksum.hexdigest()}})
+
+
+def _line(document: Mapping[str, Any]) -> bytes:
+    return json.dumps(document, ensure_ascii=False).encode("utf-8", "backslashreplace") + b"\n"
+
+
+def _types(name: str) -> dict[str, Any]:
+    return TABLES[name].types if name in TABLES else {}
+
+
+def _of_type(kind: Any, name: str, values: Stored) -> list[Any]:
+    """The values of the columns of a type, those that are there."""
+    return [values[column] for column, one in _types(name).items() if one is kind and values.get(column)]
+
+
+def _told(name: str, values: Stored) -> Stored:
+    """A row as a line tells it: lists as lists, bytes as base64."""
+    told = dict(values)
+    for column, kind in ((column, bare(kind)) for column, kind in _types(name).items()):
+        value = values.get(column)
+        if is_json(kind) and value is not None:
+            told[column] = json.loads(value)
+            if get_args(kind)[0] is types.Artifact:  # what an older version took in of others
+                told[column] = [one for one in told[column] if isinstance(one, str) and is_artifact_path(one)]
+        elif kind is bool and value is not None:
+            told[column] = bool(value)
+        elif kind is bytes and isinstance(value, bytes):
+            told[column] = base64.b64encode(value).decode("ascii")
+    return told
+
+
+# ── reading ──
+
+
+def read(raw_lines: Iterable[bytes]) -> Bundle:
+    """A bundle from its lines. Raises `BundleProblem`: nothing of one that is not whole is believed."""
+    checksum = sha256()
+    bundle: Bundle | None = None
+    number = 0
+    ended = False
+    for number, raw in enumerate(raw_lines, 1):
+        line = (raw.removeprefix(b"\xef\xbb\xbf") if number == 1 else raw).rstrip(b"\r\n")
+        if ended:
+            if line:
+                raise BundleProblem(number, "something stands behind the last line")
+            continue
+        document = _document(number, line)
+        if bundle is None:
+            bundle = Bundle(_header(document))
+        elif "end" in document:
+            _check_end(number, document["end"], checksum.hexdigest(), bundle)
+            ended = True
+        else:
+            _take(bundle, number, document)
+        checksum.update(line + b"\n")
+    if bundle is None:
+        raise BundleProblem(1, "it is empty", cut=True)
+    if not ended:
+        raise BundleProblem(number + 1, f"the last line is missing, {len(bundle.rows)} rows are there", cut=True)
+    return bundle
+
+
+def _document(number: int, line: bytes) -> dict[str, Any]:
+    try:
+        document = json.loads(line)
+    except (ValueError, RecursionError):
+        raise BundleProblem(number, "it is not JSON, or it was cut off", cut=number > 1) from None
+    if not isinstance(document, dict):
+        raise BundleProblem(number, "it is not a JSON object")
+    return document
+
+
+def _header(document: dict[str, Any]) -> Header:
+    if document.get("format") != FORMAT:
+        raise BundleProblem(1, "it is not the first line of a bundle")
+    version = document.get("version")
+    if isinstance(version, int) and version > VERSION:
+        message = f"a newer signet-sync wrote the bundle (version {version}, this one knows {VERSION})"
+        raise BundleProblem(1, message, newer=True)
+    try:
+        return Header.model_validate(document)
+    except ValidationError as error:
+        raise BundleProblem(1, _first_fault(error)) from None
+
+
+def _take(bundle: Bundle, number: int, document: dict[str, Any]) -> None:
+    name = document.pop("table", None)
+    if not isinstance(name, str):
+        raise BundleProblem(number, "it names no table")
+    if name not in tables():
+        bundle.unknown[name] = bundle.unknown.get(name, 0) + 1
+        return
+    wanted = model(name)
+    for column in document.keys() - wanted.model_fields.keys():
+        bundle.unknown[f"{name}.{column}"] = bundle.unknown.get(f"{name}.{column}", 0) + 1
+    try:
+        bundle.rows.append(Row(number, name, _stored(name, wanted.model_validate(document).model_dump())))
+    except ValidationError as error:
+        raise BundleProblem(number, f"{name}: {_first_fault(error)}") from None
+    except RecursionError:
+        raise BundleProblem(number, f"{name}: it is nested too deeply") from None
+    except ValueError as error:
+        raise BundleProblem(number, f"{name}.{error}") from None
+
+
+def _stored(name: str, values: Stored) -> Stored:
+    """A row as SQLite holds it. Raises `ValueError` for bytes that are none."""
+    for column, kind in ((column, bare(kind)) for column, kind in _types(name).items()):
+        value = values.get(column)
+        if value is None:
+            continue
+        if is_json(kind):
+            values[column] = json.dumps(value, ensure_ascii=get_origin(kind) is Escaped)
+        elif kind is bool:
+            values[column] = int(value)
+        elif kind is bytes:
+            try:
+                values[column] = base64.b64decode(value, validate=True)
+            except binascii.Error:
+                raise ValueError(f"{column}: it is not base64") from None
+    return values
+
+
+def sound(name: str, values: Stored) -> Stored | None:
+    """A row from elsewhere as a bundle would take it in, its words sanitized; None where no signet-sync writes such."""
+    kinds = _types(name)
+    texts = {column: value for column, value in values.items() if bare(kinds.get(column)) is not bytes}
+    try:
+        read_back = _stored(name, model(name).model_validate(_told(name, texts)).model_dump())
+    except (ValueError, TypeError, RecursionError):
+        return None
+    return {column: read_back[column] if column in texts else values[column] for column in values}
+
+
+def _check_end(number: int, end: object, checksum: str, bundle: Bundle) -> None:
+    told = end if isinstance(end, dict) else {}
+    count = len(bundle.rows) + sum(many for name, many in bundle.unknown.items() if "." not in name)
+    if told.get("rows") != count:
+        raise BundleProblem(number, f"it tells of {told.get('rows')} rows, {count} are there")
+    if told.get("sha256") != checksum:
+        raise BundleProblem(number, "the checksum is another one: a line before it was changed")
+
+
+def _first_fault(error: ValidationError) -> str:
+    """The first thing that is wrong, in words."""
+    first = error.errors()[0]
+    place = ".".join(str(part) for part in first["loc"]) or "the line"
+    return f"{place}: {first['msg'].removeprefix('Value error, ')}"

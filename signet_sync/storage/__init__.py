@@ -1,0 +1,1 @@
+"""Where rows and files are kept."""

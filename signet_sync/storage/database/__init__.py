@@ -1,0 +1,1 @@
+"""The database: what its tables are (`tables`); connection and statements are still in `index`."""

@@ -1,0 +1,54 @@
+"""docs/schema.md is generated from what the tables declare; this test holds it, and says how to bring it up to date."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from signet_sync.index.database import Database
+from signet_sync.storage.database.table import Table
+from signet_sync.storage.database.tables import TABLES, VERSION
+
+PAGE = Path(__file__).resolve().parents[1] / "docs" / "schema.md"
+
+HEAD = f"""\
+# The schema
+
+The tables of the index, generated from `storage/database/tables` (schema {VERSION}). All of it follows from one
+declaration of each table: how it is made, whether a rebuild drops it, what a backup and a bundle hold of it, what is
+read of it in a damaged database, and what a removal takes out of it.
+
+A rebuild leaves native tables alone. What is marked *backed up* is in every backup and every bundle; *elsewhere*: it is
+in files beside the database, so that only a backup of your own (`backup create FILE`) and a bundle hold it. Bytes are
+not in the daily backup either: the files have them.
+
+*Goes with*: a row is dropped with its session or artifact, with the memory or the node whose id it has, or because it
+holds a word that only a removed text had. `captures` and `session_transcripts` know sessions by other names: rows of a
+removed one are made unreadable there, or dropped, by rules of their own.
+"""
+
+
+def generated() -> str:
+    database = Database(":memory:")
+    page = HEAD
+    for kind, more in (("native", " backed up |"), ("derived", "")):
+        page += f"\n## {kind.capitalize()} tables\n\n| table | holds | columns | goes with |{more}\n"
+        page += f"|---|---|---|---|{'---|' if more else ''}\n"
+        page += "".join(row(database, table) for table in TABLES.values() if table.kind == kind)
+    database.close()
+    return page
+
+
+def row(database: Database, table: Table) -> str:
+    columns = [f"`{name}`" for (name,) in database.execute("select name from pragma_table_info(?)", (table.name,))]
+    goes = {"session": table.session, "artifact": table.artifact, "id": table.handle, "words": table.texts}
+    cells = [f"`{table.name}`", table.holds, ", ".join(columns), ", ".join(name for name in goes if goes[name]) or "–"]
+    if table.kind == "native":
+        cells.append("–" if table.row is None else "yes" if table.kept == "always" else table.kept)
+    return f"| {' | '.join(cells)} |\n"
+
+
+def test_the_page_of_the_schema_is_what_the_tables_declare() -> None:
+    if os.environ.get("WRITE_DOCS"):
+        PAGE.write_text(generated(), encoding="utf-8")
+    assert PAGE.read_text(encoding="utf-8") == generated(), "WRITE_DOCS=1 pytest brings it up to date"
