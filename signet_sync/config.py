@@ -94,7 +94,11 @@ class Settings:
     """
 
     debounce: float = _setting(
-        0.2, "watch.debounce", "Quiet time after the last change before a pass starts, in seconds.", (0.0, 60.0)
+        0.2,
+        "watch.debounce",
+        "Quiet time after the last change before a pass starts, in seconds; the first one after a quiet second waits"
+        " 0.02.",
+        (0.0, 60.0),
     )
     longest_wait: float = _setting(
         2.0,

@@ -12,7 +12,7 @@ import sys
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field, replace
-from functools import lru_cache
+from functools import cache, lru_cache
 from hashlib import sha256
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -463,7 +463,13 @@ def sealed_judgement(seal: Seal, bench: Bench) -> Judgement | None:
 
 def pack(raw: bytes) -> bytes:
     """Bytes as a seal keeps them."""
-    return zstd.compress(raw, 1)
+    return _packer().compress(raw, zstd.ZstdCompressor.FLUSH_FRAME)
+
+
+@cache
+def _packer() -> zstd.ZstdCompressor:
+    """One for all frames: to make it takes as long as to pack a small file."""
+    return zstd.ZstdCompressor(1)
 
 
 def unpack(seal: Seal) -> bytes | None:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import contextlib
 import errno
 import logging
+import math
 import os
 import queue
 import stat
@@ -18,7 +19,7 @@ import sys
 import threading
 import time
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -28,6 +29,12 @@ if TYPE_CHECKING:
     from watchdog.events import FileSystemEvent, FileSystemEventHandler
 
 MODES = ("auto", "polling", "off")
+
+# What comes after so long a quiet is not the middle of a burst.
+QUIET_BEFORE = 1.0
+
+# Above this many distinct paths nobody is asked which of them are news.
+MOST_ASKED = 512
 
 # Above this many distinct paths a sweep of names is cheaper than the hints.
 MOST_PATHS = 10_000
@@ -44,7 +51,12 @@ SPARE_DESCRIPTORS = 8
 
 JOIN_SECONDS = 1.0
 
+# watchdog keeps one half of a rename back for half a second, and all that comes behind it, to pair it with the other
+# half. We take names alone; only folders that move with what is watched below them need both halves.
+UNPAIRED, UNPAIRED_DEEP = 0.0, 0.02
+
 Identity = tuple[int, int]
+_Span = tuple[float, float]
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +90,9 @@ class Watcher:
     is one of `MODES` (else `ConfigError`); `poll_interval` is in seconds and counts from the end of one pass
     to the next tick.
 
+    `news` is given paths that were heard and gives those of them that say anything; the others count for nothing. It
+    is called in `gather`. What is heard below the folders `careful` is given the whole quiet always.
+
     `start`, `check`, `gather` and `stop` belong to one thread; `wake` may be called from any, and from a
     signal handler. Folders between the root and a watched one are watched too, only for the coming and going
     of the latter. Nothing tells when the root itself is renamed: `check` sees that, so it should be called on
@@ -91,6 +106,8 @@ class Watcher:
         *,
         mode: str = "auto",
         poll_interval: float = 2.0,
+        news: Callable[[frozenset[str]], Collection[str]] = lambda paths: paths,
+        careful: Sequence[str] = (),
     ) -> None:
         if mode not in MODES:
             raise ConfigError(f"watch.mode is {mode!r}", hint=f"Use one of: {', '.join(MODES)}.")
@@ -99,6 +116,8 @@ class Watcher:
         self._folders = folders
         self._mode = mode
         self._poll_interval = poll_interval
+        self._news = news
+        self._careful = tuple(f"{folder}/" for folder in careful)
         # A SimpleQueue and no pipe: its put is reentrant, and it needs no descriptor when there is none left.
         self._bell: queue.SimpleQueue[None] = queue.SimpleQueue()
         self._woken = False
@@ -132,10 +151,19 @@ class Watcher:
         self._set_watches(seen)
         return True
 
-    def gather(self, quiet: float, longest: float, timeout: float | None) -> Hint | None:
+    def gather(
+        self,
+        quiet: float,
+        longest: float,
+        timeout: float | None,
+        *,
+        lead: float | None = None,
+        sifted: bool = True,
+    ) -> Hint | None:
         """Block until something may have changed and it has been quiet for a while.
 
-        `quiet` seconds must pass since the last event, but no more than `longest` since the first. None after
+        `quiet` seconds must pass since the last event, but no more than `longest` since the first, and no more than
+        `lead` where that one came after a second without any. Without `sifted` all that is heard is news. None after
         `timeout` seconds without any event (None waits for ever), or at once after `wake`; what was gathered
         until then is kept for the next call. Without events, nothing runs.
         """
@@ -143,8 +171,10 @@ class Watcher:
         if self.kind == "polling" and self._tick_at is None:
             self._tick_at = time.monotonic() + self._poll_interval
         while not self._woken:
+            if sifted:
+                self._inbox.sift(self._news)
             now = time.monotonic()
-            until = self._inbox.due(quiet, longest)
+            until = self._inbox.due(quiet, longest, lead, self._careful)
             if until is not None:
                 if now >= until:
                     return self._collect()
@@ -223,52 +253,89 @@ class _Inbox:
     def __init__(self, ring: Callable[[], None]) -> None:
         self._ring = ring
         self._lock = threading.Lock()
+        self._before = -math.inf
         self._clear()
 
     def _clear(self) -> None:
-        self._paths: set[str] = set()
+        # When each was heard first and last; `_whole` is that of what is no single path.
+        self._paths: dict[str, _Span] = {}
+        self._whole: _Span | None = None
+        self._unasked: set[str] = set()
         self._too_many = False
-        self._everything = False
         self._set_anew = False
         self._grown = False
-        self._first: float | None = None
-        self._last = 0.0
 
     def add(self, paths: Iterable[str], *, grown: bool = False) -> None:
         """These paths may have changed; too many of them are everything. `grown`: one is a folder of a deep one."""
         with self._lock:
+            now, empty = time.monotonic(), self._is_empty()
             self._grown = self._grown or grown
-            if not self._too_many:
-                self._paths.update(paths)
-                self._too_many = len(self._paths) > MOST_PATHS
-                if self._too_many:
+            if self._too_many:
+                self._all(now)
+            else:
+                for path in paths:
+                    self._paths[path] = (self._paths.get(path, (now,))[0], now)
+                    self._unasked.add(path)
+                if len(self._paths) > MOST_PATHS:
+                    self._too_many = True
+                    self._all(min(first for first, _ in self._paths.values()))
+                    self._all(now)
                     self._paths.clear()
-                    self._everything = True
-            self._heard()
+            if empty:
+                self._ring()
 
     def add_everything(self) -> None:
         """Hints were lost, or a watched folder came, went or changed: the watches themselves are in doubt."""
         with self._lock:
-            self._everything = True
+            empty = self._is_empty()
+            self._all(time.monotonic())
             self._set_anew = True
-            self._heard()
+            if empty:
+                self._ring()
 
-    def _heard(self) -> None:
-        self._last = time.monotonic()
-        if self._first is None:
-            self._first = self._last
-            self._ring()
+    def _all(self, now: float) -> None:
+        self._whole = (self._whole or (now,))[0], now
 
-    def due(self, quiet: float, longest: float) -> float | None:
+    def _is_empty(self) -> bool:
+        return not self._paths and self._whole is None
+
+    def sift(self, news: Callable[[frozenset[str]], Collection[str]]) -> None:
+        """Drops paths that are no news, but for those that are heard again meanwhile."""
+        with self._lock:
+            asked = {path: self._paths[path] for path in self._unasked if path in self._paths}
+            self._unasked.clear()
+        if not asked or len(asked) > MOST_ASKED:
+            return
+        told = news(frozenset(asked))
+        with self._lock:
+            for path in asked.keys() - set(told):
+                if self._paths.get(path) == asked[path]:
+                    del self._paths[path]
+
+    def due(self, quiet: float, longest: float, lead: float | None, careful: tuple[str, ...]) -> float | None:
         """The monotonic time at which to take what is here; None when it is empty."""
         with self._lock:
-            return None if self._first is None else min(self._last + quiet, self._first + longest)
+            span = self._span()
+            if span is None:
+                return None
+            first, last = span
+            leads = lead is not None and first - self._before >= QUIET_BEFORE
+            if leads and not (careful and any(path.startswith(careful) for path in self._paths)):
+                longest = min(longest, lead or 0.0)
+            return min(last + quiet, first + longest)
+
+    def _span(self) -> _Span | None:
+        spans = [*self._paths.values(), *([self._whole] if self._whole is not None else [])]
+        return (min(first for first, _ in spans), max(last for _, last in spans)) if spans else None
 
     def take(self) -> tuple[Hint, bool, bool]:
         """All that was heard, whether the watches must be set anew, whether deep folders grew; empties the inbox."""
         with self._lock:
-            hint = Hint(frozenset(self._paths), self._everything)
+            hint = Hint(frozenset(self._paths), self._whole is not None)
             set_anew, grown = self._set_anew, self._grown
+            span = self._span()
+            if span is not None:
+                self._before = span[1]
             self._clear()
         return hint, set_anew, grown
 
@@ -362,9 +429,12 @@ class _Watches:
                 continue
             path = os.path.join(self.survey.base, folder) if folder else self.survey.base
             try:
-                self._observer.schedule(listener, path, recursive=folder in self.survey.deep, event_filter=accepted)
+                deep = folder in self.survey.deep
+                self._observer.schedule(listener, path, recursive=deep, event_filter=accepted)
             except (FileNotFoundError, NotADirectoryError):
                 self._missed = True
+        for emitter in self._observer.emitters:
+            _hurry(emitter, UNPAIRED_DEEP if emitter.watch.is_recursive else UNPAIRED)
 
     def alive(self) -> bool:
         """Whether every thread still runs and every folder of the survey got its watch."""
@@ -393,6 +463,16 @@ class _Watches:
         if self._observer.is_alive():
             self._observer.join(JOIN_SECONDS)
         self._lost.detach()
+
+
+def _hurry(emitter: object, delay: float) -> None:
+    """Has an emitter wait less for the other half of a rename; one of another version or system stays as it is."""
+    waiting: object = emitter
+    for name in ("_inotify", "_move_event_grouper", "_queue"):
+        waiting = getattr(waiting, name, None)
+    for name in ("delay", "delay_sec"):  # its name before 7.1
+        if name in getattr(waiting, "__dict__", ()):
+            setattr(waiting, name, delay)
 
 
 def _watched() -> set[int]:

@@ -21,6 +21,7 @@ from signet_sync.digest.cues import LABELS, cues, languages_of, table
 from signet_sync.digest.headline import headline, told
 from signet_sync.digest.session import Outcome, outcome
 from signet_sync.digest.statements import Said, kind_by_rules
+from signet_sync.digest.turns import Message, turns
 from signet_sync.harness import claude_code
 from signet_sync.harness.markdown import render
 
@@ -191,7 +192,7 @@ def reported(text: str, *, before: str = "", after: str = "") -> str:
         (DONE + "\n\n**Next**\n1. trim the wick\n2. buy rape oil", "next", ["trim the wick", "buy rape oil"]),
         ("Die Lampe brennt wieder und wir sind fertig.\n\n### Noch offen\n\n* Docht kürzen", "next", ["Docht kürzen"]),
         (DONE + "\n\n残作業:\n・芯を切る", "next", ["芯を切る"]),
-        (DONE + "\n\nOnce the key arrives:\n- open the tower", "next", ["open the tower"]),
+        (DONE + "\n\nOnce the key arrives:\n- open the tower", "next", ["Once the key arrives: open the tower"]),
         (DONE + "\n\n**Left** The tower has no door.", "next", ["The tower has no door."]),
         (DONE + "\n\n- [x] lamp\n- [ ] mirror of the lamp", "next", ["mirror of the lamp"]),
         (DONE + "\n\n| Task | Status |\n|---|---|\n| Lamp | done |\n| Door | open |", "next", ["Door: open"]),
@@ -420,9 +421,10 @@ OWN: list[tuple[str | None, str, Said]] = [
 
 
 def test_the_weights_have_their_shape():
-    scale, columns = classifier.weights()
-    assert 0 < scale < 1 and [len(column) for column in columns] == [classifier.ROWS] * len(classifier.KINDS)
-    assert max(max(map(abs, column)) for column in columns) == 127
+    assert 0 < classifier.weights().scale < 1
+    rows = [classifier.sums([row]) for row in range(classifier.ROWS)]
+    assert {len(row) for row in rows} == {len(classifier.KINDS)} and max(max(map(abs, row)) for row in rows) == 127
+    assert classifier.sums(range(2000)) == tuple(map(sum, zip(*rows[:2000], strict=True)))
 
 
 def test_the_training_sentences_are_well_formed():
@@ -693,6 +695,38 @@ def test_time_grows_with_the_text(unit):
 )
 def test_hostile_texts_are_bounded(text):
     assert len(made(text)) <= LIMIT and len(outcome(text).items) <= 24
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        user("x") + assistant("x" + " \n" * 30_000 + "x"),
+        user("почини") + assistant(("0" * 600 + "\n\n") * 60) * 12,
+        user("x") + f"## Assistant · {STAMP}\n\n" + "".join(f"- `A` x\n  {'`' * n}\n" for n in range(3, 1_500)),
+        ("\n" * 1_000 + user("x")) * 1_000,
+        "User: use tallow\nAssistant: fixed the lamp\n" * 5_000,
+    ],
+    ids=["blanks", "digits", "fences", "empty lines", "turns"],
+)
+def test_hostile_texts_take_no_longer(text):
+    assert seconds(text) < 3
+
+
+def test_a_sentence_is_held_against_a_giant_text_at_once():
+    text = "User: use tallow\nAssistant: fixed the lamp\n" * 50_000
+    began = time.process_time()
+    headline(outcome("User: x\nAssistant: fixed the lamp"), [SessionContext(text, "/p", "transcript", None, "", "")])
+    assert time.process_time() - began < 1
+
+
+@pytest.mark.parametrize(
+    "inside",
+    ["a\n````x\n## User\nb", "```\n        ```", "~~~\n         ````", "a ````\n  `````", "````", "", "\n\n````\n\n"],
+)
+def test_a_fence_ends_where_its_like_stands_alone(inside):
+    ends = [line for line in inside.split("\n") if re.fullmatch(r" {0,8}`{4,}", line)]
+    last = turns(user("x") + assistant(f"- `Bash` `x`\n  ````\n{inside}\nThe lamp burns again."))[-1]
+    assert isinstance(last, Message) == bool(ends)
 
 
 @pytest.mark.slow

@@ -675,3 +675,24 @@ def test_what_was_asked_for_today_moves_no_page_before_tomorrow(tmp_path):
     assert not vault.reindex("--full")["agents"]["default"]["changed"] and vault.page() == before
     assert vault.reindex("--full", now="2026-03-30T12:00:00.000Z")["agents"]["default"]["changed"]
     assert vault.page().index(kept[0]) < vault.page().index(kept[1])
+
+
+def test_a_blocker_of_which_a_later_session_speaks_is_left_out():
+    def fact(thing_id: str, text: str, project: str = "/code/lantern") -> head.FactView:
+        return head.FactView(thing_id, "blocker", text, project, NOW_US - 3 * DAY, "memory/one.md")
+
+    told = "The view of the harbour reads millimetres since Priya moved it"
+    thread = head.ThreadView(
+        "t-1", "/code/lantern", None, "codex", "done", 2, NOW_US - DAY, told, None, "memory/two.md"
+    )
+    facts = [
+        fact("f-stale", "The view of the harbour waits for Priya"),
+        fact("f-other", "The glass of the lamp has not been delivered"),
+        fact("f-elsewhere", "The view of the harbour waits for Priya", "/code/tidepool"),
+    ]
+    shown = {one.id for one in head.candidates(Seen([thread], facts), NOW_US, {})}
+    assert shown == {"t-1", "f-other", "f-elsewhere"}
+    earlier = thread._replace(latest_us=NOW_US - 5 * DAY)
+    assert "f-stale" in {one.id for one in head.candidates(Seen([earlier], facts), NOW_US, {})}
+    pinned = Seen([thread], facts, uses={"f-stale": Use(pinned=True)})
+    assert "f-stale" in {one.id for one in head.candidates(pinned, NOW_US, {})}

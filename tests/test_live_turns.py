@@ -11,7 +11,9 @@ from hypothesis import strategies as st
 from talks import at
 
 from signet_sync.contracts.bodies import normalize
-from signet_sync.digest.lines import is_ours, read
+from signet_sync.digest.lines import is_ours
+from signet_sync.digest.turns import Message
+from signet_sync.digest.turns import turns as turns_of
 from signet_sync.harness.live import (
     Said,
     beyond,
@@ -76,7 +78,7 @@ def test_what_a_transcript_lacks_is_put_in_at_its_place_and_can_be_taken_out(for
     assert without_live(whole) == text and lacking(whole, turns) == []
     assert len(list(cuts.turns(whole))) == 5, "whoever cuts at turns sees all of them"
     assert is_ours(whole) == is_ours(text)
-    speakers = [one.speaker for one in read(whole) if one.kind == "turn"]
+    speakers = [one.speaker for one in turns_of(whole) if isinstance(one, Message)]
     assert speakers == ["user", "assistant", "user", "assistant", "user"]
 
 

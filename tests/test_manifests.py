@@ -8,9 +8,11 @@ from contextlib import contextmanager
 from itertools import count
 from pathlib import Path
 
+import artifacts_fixture as made
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from workbench import Vault
 
 from signet_sync.contracts.artifacts import validate, validate_tombstone
 from signet_sync.contracts.bodies import body_sha256, normalize
@@ -451,3 +453,22 @@ def test_a_tombstone_never_goes_through_a_link(root):
     with pytest.raises(WorkspaceError):
         tombstones.put(str(root), stone())
     assert os.listdir(outside) == []
+
+
+def test_the_folder_of_many_manifests_is_synced_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """All of one page's: each has its own fsync, their names have one for all."""
+    vault = Vault(tmp_path / "vault")
+    for number in range(5):
+        vault.put(made.session(session_id=f"s{number}"))
+    synced: list[int] = []
+    sync = files.sync_descriptor
+
+    def counted(descriptor: int) -> None:
+        synced.append(os.fstat(descriptor).st_ino)
+        sync(descriptor)
+
+    monkeypatch.setattr(files, "sync_descriptor", counted)
+    vault.reindex()
+    assert len(list(vault.memory.glob("*--manifest.md"))) == 5
+    assert all("Session Ledger" in path.read_text() for path in vault.memory.glob("*--manifest.md"))
+    assert synced.count(vault.memory.stat().st_ino) == 1

@@ -953,3 +953,9 @@ def test_a_judgement_is_a_value():
     assert first == second
     assert replace(first, code="x") != first
     assert reconcile.judge.__module__ == "signet_sync.reconcile"
+
+
+def test_one_packer_makes_the_frames_that_new_ones_make():
+    for raw in (b"", b"x", GOOD[1], bytes(range(256)) * 9000, GOOD[1]):
+        assert pack(raw) == reconcile.zstd.compress(raw, 1)
+        assert unpack(sealed(GOOD)._replace(packed=pack(raw) or None)) == raw

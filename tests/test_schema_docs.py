@@ -7,14 +7,14 @@ from pathlib import Path
 
 from signet_sync.index.database import Database
 from signet_sync.storage.database.table import Table
-from signet_sync.storage.database.tables import TABLES, VERSION
+from signet_sync.storage.database.tables import TABLES
 
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "schema.md"
 
-HEAD = f"""\
+HEAD = """\
 # The schema
 
-The tables of the index, generated from `storage/database/tables` (schema {VERSION}). All of it follows from one
+The tables of the index, generated from `storage/database/tables`. All of it follows from one
 declaration of each table: how it is made, whether a rebuild drops it, what a backup and a bundle hold of it, what is
 read of it in a damaged database, and what a removal takes out of it.
 

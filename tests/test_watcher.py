@@ -735,3 +735,132 @@ def test_hints_add_up() -> None:
     one, other = Hint(frozenset({"a"}), everything=False), Hint(frozenset({"b"}), everything=True)
     assert one | other == Hint(frozenset({"a", "b"}), everything=True)
     assert one | one == one
+
+
+# ── halves of renames ──
+
+
+@linux_only
+@pytest.mark.parametrize("folder", FOLDERS)
+def test_what_is_moved_out_holds_nothing_back(root: Path, watch: Open, folder: str) -> None:
+    """The library waits half a second for the name to which a file was moved, and with it all that comes behind."""
+    (root / "agents" / "researcher").mkdir(parents=True)
+    place = root / folder
+    (place / "a.md").write_text("a")
+    watcher = watch()
+    began = time.monotonic()
+    (place / "a.md").rename(root.parent / "elsewhere.md")
+    (place / "b.md").write_text("b")
+    prefix = f"{folder}/" if folder else ""
+    heard(watcher, having(f"{prefix}a.md", f"{prefix}b.md"))
+    assert time.monotonic() - began < 0.4
+
+
+@linux_only
+def test_a_folder_deep_below_that_moves_goes_on_being_watched(root: Path, watch: Open) -> None:
+    (root / "entities" / "parts" / "old" / "below").mkdir(parents=True)
+    watcher = watch((*FOLDERS, "entities/"))
+    for number in range(10):
+        names = ("old", "new") if number % 2 == 0 else ("new", "old")
+        before, after = (root / "entities" / "parts" / name for name in names)
+        before.rename(after)
+        heard(watcher, having(f"entities/parts/{names[1]}"))
+        (after / "below" / f"{number}.md").write_text("here")
+        heard(watcher, having(f"entities/parts/{names[1]}/below/{number}.md"))
+
+
+def test_an_emitter_that_is_made_otherwise_stays_as_it_is() -> None:
+    class Queue:
+        delay = 0.5
+
+    class Other:
+        _inotify = None
+
+    for emitter in (object(), Other(), Queue()):
+        door._hurry(emitter, 0.0)
+    assert Queue.delay == 0.5
+
+
+# ── what is news, and what comes first ──
+
+
+def test_what_is_no_news_is_not_told_and_puts_off_nothing(root: Path, watch: Open) -> None:
+    asked: list[frozenset[str]] = []
+
+    def news(paths: frozenset[str]) -> frozenset[str]:
+        asked.append(paths)
+        return paths - {"MEMORY.md"}
+
+    watcher = watch(news=news)
+    (root / "MEMORY.md").write_text("ours")
+    assert watcher.gather(0.05, 1.0, 0.4) is None
+    assert frozenset({"MEMORY.md"}) in asked
+    ended = threading.Event()
+
+    def write() -> None:
+        (root / "memory" / "a.md").write_text("theirs")
+        while not ended.wait(0.05):
+            (root / "MEMORY.md").write_text("ours again")
+
+    writing = threading.Thread(target=write)
+    began = time.monotonic()
+    writing.start()
+    try:
+        assert watcher.gather(0.5, 60.0, None) == Hint(frozenset({"memory/a.md"}), everything=False)
+        assert 0.4 < time.monotonic() - began < 5.0
+    finally:
+        ended.set()
+        writing.join()
+
+
+def test_what_becomes_news_while_it_is_asked_for_is_told(root: Path, watch: Open) -> None:
+    asked: list[frozenset[str]] = []
+
+    def news(paths: frozenset[str]) -> frozenset[str]:
+        asked.append(paths)
+        if len(asked) == 1:
+            (root / "MEMORY.md").write_text("somebody else's")
+            time.sleep(0.2)  # until it was heard
+            return frozenset()
+        return paths
+
+    watcher = watch(news=news)
+    (root / "MEMORY.md").write_text("ours")
+    assert heard(watcher, having("MEMORY.md")).paths == {"MEMORY.md"}
+
+
+def test_all_that_is_heard_is_told_to_whoever_asks_for_it(root: Path, watch: Open) -> None:
+    watcher = watch(news=lambda _: frozenset())
+    (root / "MEMORY.md").write_text("ours")
+    assert watcher.gather(0.05, 1.0, None, sifted=False) == Hint(frozenset({"MEMORY.md"}), everything=False)
+    (root / "MEMORY.md").unlink()
+    assert watcher.gather(0.05, 1.0, 0.3) is None
+
+
+def test_of_a_great_many_paths_nobody_is_asked(root: Path, watch: Open, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(door, "MOST_ASKED", 3)
+    watcher = watch(news=lambda _: frozenset())
+    for number in range(4):
+        (root / f"{number}.md").write_text("x")
+    time.sleep(0.3)
+    assert watcher.gather(0.05, 1.0, None) == Hint(frozenset(f"{number}.md" for number in range(4)), everything=False)
+
+
+def test_the_first_change_after_a_quiet_waits_for_a_moment_only(
+    root: Path, watch: Open, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(door, "QUIET_BEFORE", 2.0)
+    watcher = watch(careful=["memory/tombstones"])
+
+    def waited(path: str) -> float:
+        began = time.monotonic()
+        (root / path).write_text("x")
+        assert watcher.gather(1.0, 60.0, None, lead=0.02) == Hint(frozenset({path}), everything=False)
+        return time.monotonic() - began
+
+    assert waited("memory/a.md") < 0.9
+    assert waited("memory/b.md") >= 0.9, "in the midst of others it may be one of many"
+    time.sleep(2.0)
+    assert waited("memory/tombstones/c.md") >= 0.9, "what takes a session away is never hurried"
+    time.sleep(2.0)
+    assert waited("memory/d.md") < 0.9

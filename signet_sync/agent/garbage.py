@@ -1,4 +1,4 @@
-"""Work that makes much and no cycles goes without the garbage collector."""
+"""The garbage collector stays away from work that makes no cycles, and from what lives as long as the process."""
 
 from __future__ import annotations
 
@@ -18,3 +18,10 @@ def uncollected(*, wanted: bool = True) -> Iterator[None]:
     finally:
         if collecting:
             gc.enable()
+
+
+def set_apart() -> None:
+    """Spares all that is there now from being looked through again: a look at all of it takes longer than a change."""
+    gc.unfreeze()
+    gc.collect()
+    gc.freeze()

@@ -127,10 +127,13 @@ def follow_page(
                 change,
                 lambda token=token: state.session_lock(workspace.state, token),  # type: ignore[misc]
                 limit=workspace.settings.max_file_bytes,
+                sync_folder=False,
             )
         except (OSError, WorkspaceError, RevisionConflict) as error:
             trouble.append(f"{path}: its references could not be written: {reason(error)}")
             continue
         if result is not None:
             changed.append(path)
+    if changed:
+        files.sync_folders(workspace.root, {MEMORY})
     return changed, trouble

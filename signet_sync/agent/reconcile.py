@@ -55,6 +55,7 @@ from signet_sync.index import (
     events,
     gardens,
     lines,
+    merges,
     nodes,
     overview,
     pages,
@@ -643,6 +644,8 @@ def _apply(
             artifacts.set_sanitizer_of_rows(database, _rules(workspace))
         elif artifacts.sanitizer_of_rows(database) != _rules(workspace):
             artifacts.set_sanitizer_of_rows(database, "several")  # as many as there were rules
+    if outcome.read > THREADED:
+        merges.step(database, merges.BULK_STEP)
     outcome.unsettled = frozenset(unsettled)
 
 

@@ -12,12 +12,14 @@ from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import replace
 
+import apsw
 from loguru import logger
 
 from signet_sync import journal, spool
 from signet_sync.agent import dreams, perils, projection, reconcile, signet, sweeps
 from signet_sync.agent.committing import Committing
 from signet_sync.agent.connection import Connection
+from signet_sync.agent.garbage import set_apart
 from signet_sync.agent.presence import Presence
 from signet_sync.agent.projection import now_us
 from signet_sync.agent.reconcile import Outcome, Request
@@ -27,10 +29,13 @@ from signet_sync.agent.workspace import Workspace
 from signet_sync.config import asks_anybody
 from signet_sync.contracts.places import DEFAULT_AGENT, MEMORY, TOMBSTONES, agent_folder, head_page
 from signet_sync.contracts.timestamps import SECOND, iso
-from signet_sync.index import artifacts, overview
+from signet_sync.errors import SignetSyncError
+from signet_sync.index import artifacts, merges, overview
 from signet_sync.vault.gardens import garden
 from signet_sync.watcher import Hint, Watcher
 
+# What comes after a quiet is answered so soon, in seconds; what is half-written then is looked at again.
+LEAD = 0.02
 # Above this many hinted paths one look at everything is cheaper.
 BIG_BATCH = 512
 # No event tells that the root was renamed, that the machine slept, that a Signet daemon came: looked for this often.
@@ -38,6 +43,8 @@ BEAT = 15.0
 # A sweep that failed is tried again after so many seconds; whether one is due is asked this often.
 DREAM_PATIENCE, DREAM_BEAT = 600.0, 60.0
 CHECKPOINT_AFTER = 2.0
+# Pieces of full text are merged when nothing has moved for so long, step by step, with a pause for what comes between.
+MERGE_AFTER, MERGE_PAUSE = 2.0, 0.05
 # A reader that stands in the way of a checkpoint is given this long before the next one.
 READER_PATIENCE = 60.0
 CLOCK_JUMP = 30.0
@@ -115,8 +122,23 @@ class Rounds:
     def _watcher(self) -> Watcher:
         settings = self.workspace.settings
         return Watcher(
-            self.workspace.root, self._folders, mode=settings.watch_mode, poll_interval=settings.poll_interval
+            self.workspace.root,
+            self._folders,
+            mode=settings.watch_mode,
+            poll_interval=settings.poll_interval,
+            news=self._news,
+            careful=[TOMBSTONES],
         )
+
+    def _news(self, heard: frozenset[str]) -> frozenset[str]:
+        """What was heard without what we wrote ourselves; all of it where nobody can tell now."""
+        try:
+            told = sweeps.news(self.workspace, heard)
+        except (OSError, SignetSyncError, apsw.Error):
+            return heard
+        if any(path.startswith(f"{MEMORY}/") for path in heard - told):
+            self.commits.hear()
+        return told
 
     def _folders(self) -> list[str]:
         pages = [agent_folder(agent).rstrip("/") for agent in self._agents]
@@ -132,7 +154,8 @@ class Rounds:
             return
         settings = self.workspace.settings
         due = min(*self._due.values(), *self._again.values(), self.commits.due) - time.monotonic()
-        hint = self.watcher.gather(settings.debounce, settings.longest_wait, max(min(due, longest), 0.0))
+        longest = max(min(due, longest), 0.0)
+        hint = self.watcher.gather(settings.debounce, settings.longest_wait, longest, lead=min(LEAD, settings.debounce))
         if hint is not None:
             self._hear(hint)
 
@@ -185,7 +208,13 @@ class Rounds:
         if hinted or confirmed:
             self._pass(hinted | confirmed, confirmed)
             self._plan_sweep()
-        for name, act in (("sweep", self._sweep), ("pages", self._turn_pages), ("checkpoint", self._checkpoint)):
+        timers = {
+            "sweep": self._sweep,
+            "pages": self._turn_pages,
+            "merge": self._merge,
+            "checkpoint": self._checkpoint,
+        }
+        for name, act in timers.items():
             if self._is_due(name):
                 del self._due[name]
                 act()
@@ -229,6 +258,7 @@ class Rounds:
 
     def _full(self, expected: frozenset[str] | None, confirmed: frozenset[str]) -> None:
         """A pass over everything; `expected` are the paths that may have moved, None: any of them."""
+        first = self.last_full is None
         self._follow_agents()  # so that all folders are watched before anything is looked at
         # Cleared before the pass, so that a change during it is not missed.
         self.everything = self._tick = False
@@ -250,6 +280,8 @@ class Rounds:
         self.presence.write()
         if outcome.read > BIG_BATCH:
             _give_memory_back()
+        if first:
+            set_apart()
         if expected is not None:
             self._doubt((outcome.change.paths | outcome.unsettled) - expected - reread)
 
@@ -257,7 +289,7 @@ class Rounds:
         """A full pass found what no event had told of: the watch may be deaf and is set anew."""
         if not silent or self.watcher.kind in (None, "polling"):
             return
-        late = self.watcher.gather(LATE_EVENTS, LATE_EVENTS, LATE_EVENTS)
+        late = self.watcher.gather(LATE_EVENTS, LATE_EVENTS, LATE_EVENTS, sifted=False)
         if late is not None:
             self._hear(late)
             silent = set() if late.everything else silent - late.paths
@@ -304,6 +336,7 @@ class Rounds:
         if outcome.change.paths or outcome.change.sessions:
             # Not put off by the next change: without an end to changes the log would grow without one.
             self._due.setdefault("checkpoint", time.monotonic() + CHECKPOINT_AFTER)
+            self._due["merge"] = time.monotonic() + MERGE_AFTER
             logger.debug("{} paths, {} sessions moved", len(outcome.change.paths), len(outcome.change.sessions))
         self._judge(outcome)
         if request.paths is None or any(path.startswith(f"{MEMORY}/") for path in request.paths):
@@ -386,6 +419,11 @@ class Rounds:
             self.everything = True
         elif found - self._again.keys():
             self._pass(found - self._again.keys())
+
+    def _merge(self) -> None:
+        if merges.step(self.workspace.database):
+            self._due["merge"] = time.monotonic() + MERGE_PAUSE
+            self._due.setdefault("checkpoint", time.monotonic() + CHECKPOINT_AFTER)
 
     def _checkpoint(self) -> None:
         if not self.workspace.database.checkpoint():

@@ -25,7 +25,7 @@ from signet_sync.contracts.tokens import token_of
 from signet_sync.durable import sync_folder
 from signet_sync.errors import WorkspaceError
 from signet_sync.harness.texts import UUID
-from signet_sync.index import artifacts, memories, redactions, slack, tombstones
+from signet_sync.index import artifacts, lines, memories, redactions, slack, tombstones
 from signet_sync.index.pages import page_states
 from signet_sync.index.traces import names, used_elsewhere
 from signet_sync.reconcile import unpack
@@ -42,7 +42,9 @@ _ARTIFACT = re.compile(r"\d{4}-\d\d-\d\dT[^/]*?--[a-z2-7]{16}--(?:summary|transc
 
 
 def scrub(workspace: Workspace, now_iso: str) -> None:
-    """Drops what was taken in and damaged databases, cleans diaries and kept copies, rewrites backups, empties the WAL.
+    """Drops what was taken in and damaged databases, cleans diaries, kept copies and full text, rewrites backups.
+
+    Then the WAL is emptied, and what SQLite has left between its rows overwritten.
 
     Where a reader stands in the way of the WAL, or a file cannot be deleted, the scrub stays pending: the next pass
     tries again.
@@ -68,6 +70,7 @@ def scrub(workspace: Workspace, now_iso: str) -> None:
         left = str(error)
     if left:
         workspace.events.append(f"not all that is left of what was removed could be deleted, a pass will: {left}")
+    lines.scour(workspace.database)
     if not workspace.database.checkpoint(truncate=True) or left:
         return
     with workspace.database.transaction():

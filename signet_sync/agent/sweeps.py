@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from signet_sync.agent.entities import tending
 from signet_sync.agent.workspace import Workspace
-from signet_sync.contracts.names import artifact_name, tombstone_name
+from signet_sync.contracts.names import ArtifactName, artifact_name, tombstone_name
 from signet_sync.contracts.observed import STRANGE_NAME, Signature, Snapshot
 from signet_sync.contracts.places import MEMORY, TOMBSTONES, dream_page, head_page, page_agent
 from signet_sync.index import artifacts, overview, pages
@@ -26,6 +26,24 @@ def worth(workspace: Workspace, hinted: frozenset[str]) -> frozenset[str]:
         path for path in hinted - vault if path == MEMORY or page_agent(path) is not None or tending.is_worth(path)
     }
     return (vault - dull) | others
+
+
+def news(workspace: Workspace, heard: frozenset[str]) -> frozenset[str]:
+    """What was heard but pages and manifests that are as we left them.
+
+    The same signature is the same bytes, as for every pass: one over such a path would write nothing.
+    """
+    database = workspace.database
+    known: dict[str, Signature | None] = {}
+    for path in heard:
+        if page_agent(path) is not None and (state := pages.page_state(database, path)) and state.inputs_sha256:
+            known[path] = state.signature
+    written = [path for path in heard if (name := _artifact(path)) is not None and name.kind == "manifest"]
+    for path, before in artifacts.known_files(database, written).items():
+        if before.verdict == "indexed":
+            known[path] = before.signature
+    found = files.signatures(workspace.root, known)
+    return frozenset(path for path in heard if known.get(path) is None or found.get(path) != known[path])
 
 
 def names(workspace: Workspace) -> frozenset[str] | None:
@@ -92,6 +110,11 @@ def _is_news(path: str, what: str, before: Known | None) -> bool:
 
 def _there(path: str, snapshot: Snapshot) -> bool:
     return path in snapshot.files or path in snapshot.odd
+
+
+def _artifact(path: str) -> ArtifactName | None:
+    where, _, name = path.rpartition("/")
+    return artifact_name(name) if where == MEMORY else None
 
 
 def _is_ours(path: str) -> bool:

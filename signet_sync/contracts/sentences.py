@@ -153,12 +153,19 @@ def _stands_in(words_of_content: Sequence[str], bodies: Sequence[str]) -> bool:
     count = 0
     texts = [body.casefold() for body in bodies]
     for word in words_of_content:
-        stem = re.escape(word[:5] if word.isalpha() else word)
-        edge = "" if _CJK.match(word) else r"(?<!\w)"
-        count += any(re.search(f"{edge}{stem}", text) is not None for text in texts)
+        stem = word[:5] if word.isalpha() else word
+        count += any(stem in text if _CJK.match(word) else _begins_word(stem, text) for text in texts)
         if count >= LEAST_CONTENT:
             return True
     return False
+
+
+def _begins_word(stem: str, text: str) -> bool:
+    """Whether a text holds a stem behind no letter, digit or underscore."""
+    at = text.find(stem)
+    while at > 0 and (text[at - 1].isalnum() or text[at - 1] == "_"):
+        at = text.find(stem, at + 1)
+    return at >= 0
 
 
 def signet_anchor(body: str, project: str | None) -> str:

@@ -25,6 +25,7 @@ _SIGNS: dict[str, Mark] = {
 _EMOJI = re.compile("[\u2600-\u27bf\u2b00-\u2bff\ufe0f\U0001f000-\U0001faff]+")
 # A whole answer in a tag: "<summary>…</summary>".
 _WRAPPED = re.compile(r"\A\s*<[a-z][\w-]{0,30}>|</[a-z][\w-]{0,30}>\s*\Z")
+_MARKDOWN = re.compile(r"[*_#`|~>\[]|^[^\S\n]*(?:[-+]|\d+[.)])\s", re.MULTILINE)
 _EAST_BULLET = re.compile(r"^[ \t]*[・•‣◦▪●○–—·][ \t]*(?=\S)", re.MULTILINE)
 # Lines that each begin with a mark are a list.
 _SIGNED = re.compile(r"^(?=[✅✔☑✓⛔🚫🔴🛑⏸⏳🔒❌✗✘⬜☐🔲🟡🟢][️]? .*\n)|(?<=\n)(?=[✅✔☑✓⛔🚫🔴🛑⏸⏳🔒❌✗✘⬜☐🔲🟡🟢][️]? )")
@@ -61,7 +62,7 @@ def _parser() -> MarkdownIt:
 def passages(text: str, cues: Cues) -> list[Passage]:
     """The passages of a message in order; code, quotes and HTML are left out. At most `PASSAGES`."""
     text = _SIGNED.sub("- ", _EAST_BULLET.sub("- ", _WRAPPED.sub("", text)))
-    if not re.search(r"[*_#`|~>\[]|^\s*(?:[-+]|\d+[.)])\s", text, re.MULTILINE):
+    if not _MARKDOWN.search(text):
         return _plain(text, cues)
     return _Reader(cues).read(_parser().parse(text))
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from array import array
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from functools import cache, lru_cache
 from importlib import resources
 from itertools import pairwise
@@ -42,10 +42,14 @@ Probabilities = tuple[float, float, float, float, float, float]
 
 
 class Weights(NamedTuple):
-    """What was learned: for each kind a weight for each feature, in units of `scale`."""
+    """What was learned: for each kind a weight for each feature, in units of `scale`.
+
+    Three kinds' weights make one number, each raised by `_ABOVE` so that none is negative: sums of such numbers are the
+    sums of the weights, as long as none comes to `1 << _BITS`.
+    """
 
     scale: float
-    columns: tuple[array[int], ...]
+    halves: tuple[array[int], array[int]]
 
 
 class Group(NamedTuple):
@@ -55,13 +59,28 @@ class Group(NamedTuple):
     hashes: frozenset[int]
 
 
+_BITS, _ABOVE = 24, 128
+_RAISED = bytes(one ^ _ABOVE for one in range(256))
+
+
 @cache
 def weights() -> Weights:
     """The packaged weights; read at the first use."""
     packed = (resources.files("signet_sync.digest") / "weights.bin").read_bytes()
     (scale,) = HEADER.unpack_from(packed)
-    starts = range(HEADER.size, len(packed), ROWS)
-    return Weights(scale, tuple(array("b", packed[start : start + ROWS]) for start in starts))
+    halves = (bytearray(8 * ROWS), bytearray(8 * ROWS))
+    for kind in range(len(KINDS)):
+        begun = HEADER.size + kind * ROWS
+        halves[kind // 3][kind % 3 * _BITS // 8 :: 8] = packed[begun : begun + ROWS].translate(_RAISED)
+    first, second = (Struct(f"<{ROWS}Q").unpack(half) for half in halves)
+    return Weights(scale, (array("Q", first), array("Q", second)))
+
+
+def sums(hashes: Collection[int]) -> tuple[int, ...]:
+    """What some features weigh for each of `KINDS`."""
+    above, lowest = _ABOVE * len(hashes), (1 << _BITS) - 1
+    wholes = (sum(map(half.__getitem__, hashes)) for half in weights().halves)
+    return tuple((whole >> shift & lowest) - above for whole in wholes for shift in (0, _BITS, 2 * _BITS))
 
 
 def kind_of(said: Said, cues: Cues) -> Kind | None:
@@ -77,11 +96,9 @@ def kind_of(said: Said, cues: Cues) -> Kind | None:
 
 def probabilities(said: Said, cues: Cues, ruled: Kind | None) -> Probabilities:
     """How likely a sentence is of each of `KINDS`."""
-    scale, columns = weights()
-    groups = features(said, cues, ruled or "none")
-    scores = [
-        scale * sum(value * sum(map(column.__getitem__, hashes)) for value, hashes in groups) for column in columns
-    ]
+    groups = [(value, sums(hashes)) for value, hashes in features(said, cues, ruled or "none")]
+    scale = weights().scale
+    scores = [scale * sum(value * weighed[kind] for value, weighed in groups) for kind in range(len(KINDS))]
     most = max(scores)
     none, decision, constraint, preference, step, blocker = (exp(score - most) for score in scores)
     whole = none + decision + constraint + preference + step + blocker
@@ -137,12 +154,16 @@ def _where(said: Said) -> str:
     return "first" if said.first else "after" if said.closing else "reply" if said.reply else "free"
 
 
+_OF_LETTERS = crc32(b"c ")
+
+
 @lru_cache(maxsize=4096)
 def _letters(word: str) -> frozenset[int]:
     """Runs of three to five letters of a word; of one to four in scripts without spaces."""
     lengths = (1, 2, 3, 4) if _EAST.search(word) else (3, 4, 5)
     whole = word if lengths[0] == 1 else f"<{word}>"
-    return frozenset(_hashed(f"c {whole[at : at + n]}") for n in lengths for at in range(len(whole) - n + 1))
+    runs = (whole[at : at + n] for n in lengths for at in range(len(whole) - n + 1))
+    return frozenset(crc32(run.encode("utf-8", "replace"), _OF_LETTERS) & (ROWS - 1) for run in runs)
 
 
 def _context(said: Said, text: str, where: str, cues: Cues) -> Iterator[str]:
@@ -167,11 +188,18 @@ def _context(said: Said, text: str, where: str, cues: Cues) -> Iterator[str]:
     if said.previous and not said.report:
         shared = len(own & stems(said.previous[-_COMPARED:]))
         yield f"sh {min(shared, 2)} {where}"
-        question = question_of(said.previous).lower()
-        yield f"asks {asks(said.previous)}"
         yield f"fact {said.facts} {said.whether} {where}"
-        yield f"either {EITHER_OR.search(question) is not None} {where}"
-        words = _TOKEN.findall(question)[:3]
-        for n in range(1, len(words) + 1):
-            yield f"qw {where} {' '.join(words[:n])}"
-        yield f"list {_LISTED.search(said.previous) is not None} {where}"
+        yield from _answered(said.previous, where)
+
+
+@lru_cache(maxsize=16)
+def _answered(previous: str, where: str) -> tuple[str, ...]:
+    """What the message before tells of a reply; the sentences of a turn ask for the same."""
+    question = question_of(previous).lower()
+    words = _TOKEN.findall(question)[:3]
+    return (
+        f"asks {asks(previous)}",
+        f"either {EITHER_OR.search(question) is not None} {where}",
+        *(f"qw {where} {' '.join(words[:n])}" for n in range(1, len(words) + 1)),
+        f"list {_LISTED.search(previous) is not None} {where}",
+    )

@@ -186,11 +186,8 @@ class Cues:
 
     def has(self, kind: str, text: str) -> bool:
         """Whether a text holds a cue of a kind."""
-        return self.somewhere(kind, text[:_SEARCHED])
-
-    def somewhere(self, kind: str, text: str) -> bool:
-        """Whether a cue of a kind stands anywhere in a text of any length."""
-        return any(pattern.search(text) is not None for pattern in self._patterns[kind])
+        told = text[:_SEARCHED]
+        return any(pattern.search(told) is not None for pattern in self._patterns[kind])
 
 
 @lru_cache(maxsize=16)

@@ -1,29 +1,14 @@
-"""A transcript's text line by line: who speaks, which lines are tools and which are what tools printed."""
+"""Tells a transcript's lines apart: which begin somebody's turn, call a tool, open a fence or note something."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
-from typing import Literal, NamedTuple
+from typing import Literal
 
 # Nothing that says something is longer, and rules are only run over this much of a line.
 LINE_LIMIT = 4_000
 
 Speaker = Literal["user", "assistant", "other"]
-
-
-class Line(NamedTuple):
-    """One line: `turn` begins somebody's turn, `words` are theirs, `output` stands in a fence, `tool` is a call.
-
-    `tool` is the name of the tool that ran (lower case; of `output`: whose it is, empty where it is the speaker's own
-    fence), `failed` says that it did.
-    """
-
-    kind: Literal["turn", "words", "tool", "output"]
-    speaker: Speaker
-    text: str = ""
-    tool: str = ""
-    failed: bool = False
 
 
 _STAMP = r"\d{4}-\d\d-\d\d(?:[T ][\d:.]+Z?)?"
@@ -37,7 +22,6 @@ _ROLES: dict[str, Speaker] = {
 _ROLE = "|".join(_ROLES)
 _LABEL = re.compile(rf"[ ]{{0,3}}(?:\*\*)?({_ROLE})(?:\*\*)?[ \t]*[:：](?:\*\*)?[ \t]*(.*)", re.IGNORECASE | re.DOTALL)
 _HEADING = re.compile(rf"(?:#{{1,6}}[ \t]+|\*\*)({_ROLE})(?:\*\*)?[ \t]*(?:[·(|—-].*)?:?[ \t]*", re.IGNORECASE)
-_SAYS_SOMETHING = re.compile(r"[^\W_]")
 # Backticks behind a fence of backticks make it code within a line.
 _FENCE = re.compile(r" {0,3}(?:(`{3,})[^`]*|(~{3,}).*)", re.DOTALL)
 _CALL = re.compile(r"- (sub-agent )?`([^`]{1,100})`(?: (.*))?", re.DOTALL)
@@ -64,47 +48,6 @@ _OTHERS = frozenset(
 _TOOLS = SHELLS | EDITORS | READERS | _OTHERS
 
 
-def read(text: str) -> Iterator[Line]:
-    """The lines that say something, in order; one walk, whatever the text.
-
-    Where the text has headings as we write them, only those begin a turn: everything else was said or printed.
-    """
-    ours = is_ours(text)
-    speaker: Speaker = "other"
-    fence = tool = ""
-    failed = False
-    for raw in _lines(text):
-        mark = _FENCE.fullmatch(raw)
-        # What was said or printed cannot hold a heading of ours: it is escaped or indented.
-        if fence and not (ours and _OURS.fullmatch(raw)):
-            if raw.strip().startswith(fence) and not raw.strip().strip(fence[0]):
-                fence = ""
-            elif _SAYS_SOMETHING.search(raw):
-                yield Line("output", speaker, raw, tool, failed)
-            continue
-        fence = ""
-        if mark:
-            fence = mark[1] or mark[2]
-            continue
-        if not _SAYS_SOMETHING.search(raw):
-            continue
-        turn = turn_of(raw, ours=ours)
-        if turn is not None:
-            speaker, words = turn
-            tool, failed = "", False
-            yield Line("turn", speaker)
-            if words.strip():
-                yield Line("words", speaker, words)
-            continue
-        call = call_of(raw) if ours else None
-        if call:
-            tool, detail, failed = call
-            yield Line("tool", speaker, detail, tool, failed)
-        elif not (ours and _EVENT.fullmatch(raw)):
-            tool, failed = "", False
-            yield Line("words", speaker, raw)
-
-
 def is_ours(text: str) -> bool:
     """Whether a text has headings of turns as we write them."""
     return _OURS.search(text) is not None
@@ -127,34 +70,13 @@ def call_of(line: str) -> tuple[str, str, bool] | None:
 
 def fence_of(line: str) -> str:
     """The fence that a line opens, empty where it opens none; one of a tool's output is indented."""
-    mark = _FENCE.fullmatch(line)
+    mark = _FENCE.fullmatch(line) if "```" in line or "~~~" in line else None
     return (mark[1] or mark[2]) if mark else ""
 
 
 def note_of(line: str) -> str | None:
     """What a line tells in the harness's name, None where it is somebody's words."""
     return line.strip("_*") if _EVENT.fullmatch(line) and not line.startswith(("**", "__")) else None
-
-
-def numbered(text: str) -> Iterator[tuple[int, str]]:
-    """The lines with their numbers from 1, blank ones included; no line is longer than `LINE_LIMIT`."""
-    at, number = 0, 0
-    while at < len(text):
-        end = text.find("\n", at)
-        end = len(text) if end < 0 else end
-        number += 1
-        yield number, text[at : min(end, at + LINE_LIMIT)]
-        at = end + 1
-
-
-def _lines(text: str) -> Iterator[str]:
-    at = 0
-    while at < len(text):
-        end = text.find("\n", at)
-        end = len(text) if end < 0 else end
-        if end > at:
-            yield text[at : min(end, at + LINE_LIMIT)]
-        at = end + 1
 
 
 def turn_of(line: str, *, ours: bool) -> tuple[Speaker, str] | None:

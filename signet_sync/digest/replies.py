@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 
 from signet_sync.digest.cues import gathered
 from signet_sync.digest.sentences import is_question, sentences, split, stems
@@ -42,7 +43,7 @@ _OPTION = re.compile(
     re.IGNORECASE,
 )
 _INLINE_OPTION = re.compile(
-    r"(?:(?<=\s)|(?<=^)|\()([1-4a-d])\)\s{0,3}([^()]{4,160}?)"
+    r"([1-4a-d])\)(?:(?<=[\s(]..)|(?<=^..))\s{0,3}([^()]{4,160}?)"
     r"(?=[,;]?\s{0,3}(?:(?:or|oder|and|ou|o|и|или)\s+)?\(?[1-4a-d]\)|[.?]|$)",
     re.MULTILINE,
 )
@@ -123,8 +124,13 @@ PLANS = re.compile(
 
 def asks(text: str) -> bool:
     """Whether a message ends by asking for a choice or proposing one."""
-    last = split(" ".join(text.rstrip()[-600:].split()))[-3:]
-    return any(is_question(one) or _PROPOSES.search(one) or _EITHER.search(one) for one in last)
+    return any(is_question(one) or _PROPOSES.search(one) or _EITHER.search(one) for one in _ending(text)[-3:])
+
+
+@lru_cache(maxsize=16)
+def _ending(text: str) -> tuple[str, ...]:
+    """The last sentences of a message."""
+    return tuple(split(" ".join(text.rstrip()[-600:].split())))
 
 
 def inquires(text: str) -> tuple[bool, bool]:
@@ -250,7 +256,7 @@ def _clause(sentence: str, asked: frozenset[str]) -> str:
 
 def question_of(text: str) -> str:
     """The last question of a message."""
-    return next((one for one in reversed(split(" ".join(text.rstrip()[-600:].split()))) if is_question(one)), "")
+    return next((one for one in reversed(_ending(text)) if is_question(one)), "")
 
 
 def _options(text: str) -> list[tuple[str, str]]:
@@ -267,7 +273,7 @@ def _options(text: str) -> list[tuple[str, str]]:
             latest = depth
         lists[depth].append((name, option[3].strip()))
     end = text[-1200:]
-    inline = [(name.lower(), said.strip(" ,;")) for name, said in _INLINE_OPTION.findall(end)] if ")" in end else []
+    inline = [(name.lower(), said.strip(" ,;")) for name, said in _INLINE_OPTION.findall(end)]
     if lists and len(lists[latest]) >= min(2, len(inline)):
         return lists[latest]
     if inline:

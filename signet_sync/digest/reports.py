@@ -139,7 +139,7 @@ def of_prose(talk: Talk, found: list[Report]) -> Iterator[Stated]:
     """Statements outside known sections: of the late reports, and choices of all that the assistant says."""
     late = frozenset(report.place for report in found if report.late)
     left = _READ
-    for place, _ in reversed(talk.assistants):
+    for place, _ in reversed(talk.assistants[-_WAY:]):
         for sentence, line in () if place in late or left < 0 else talk.heard(place)[:_SAID]:
             if (_SELF.match(sentence) or talk.cues.has("choice", sentence)) and not PLANS.search(sentence):
                 left -= 1
@@ -171,7 +171,7 @@ def of_prose(talk: Talk, found: list[Report]) -> Iterator[Stated]:
                 before = sentence
 
 
-_SAID = 20  # sentences of a message on the way
+_WAY, _SAID = 1_000, 20  # messages on the way, and sentences of each
 # On the way the assistant says what it does: choices are among it.
 _SELF = re.compile(
     r"(?:so )?(?:i|i['’]m|i['’]ve|i['’]d|we|ich|wir|je|j['’]\w+|on|lo|la|he|eu|ho|uso|я|мы)\b(?![.,])|我|我们",

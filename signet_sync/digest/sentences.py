@@ -15,7 +15,8 @@ _LOG_LINE = re.compile(
     r"|error(?:\[\w+\])?:|warning:|fatal:|panic:|make(?:\[\d+\])?:|\S+\.\w{1,5}:\d+[:,]|E\s{2,}|\w+Error:"
     r"|FAIL(?:ED)?\b|---|\{\"|//|/\*|\* @)"
 )
-_END = re.compile(r"(?<=[.!?…])[\"'”’»)]*\s+(?=\S)|(?<=[。！？])\s*(?=\S)")
+_END = re.compile(r"[.!?…。！？](?:(?<![。！？])[\"'”’»)]*\s+|(?<=[。！？])\s*)(?=\S)")
+_SAYS_SOMETHING = re.compile(r"[^\W_]")
 _FORM = 8  # characters of the longest short form
 _SHORT_FORMS = re.compile(
     r"(?:(?<!\d )\b(?:e\.g|i\.e|z\.B|d\.h|bzw|ca|vs|etc|approx|no|nr|p\.ex|ej|resp|incl|inkl|dr|mr|ms|st|usw|u\.a"
@@ -44,7 +45,8 @@ _COMMON = frozenset(_COMMON_WORDS.split())
 
 def sentences(text: str) -> Iterator[tuple[str, int]]:
     """The sentences of somebody's words with the line (from 0) on which each begins; code, quotes and logs left out."""
-    text = _FENCE.sub(lambda found: "\n" * found[0].count("\n"), text)
+    if "```" in text or "~~~" in text:
+        text = _FENCE.sub(lambda found: "\n" * found[0].count("\n"), text)
     for number, line in enumerate(text.split("\n")):
         if not line.strip() or _QUOTED_LINE.match(line) or _LOG_LINE.match(line):
             continue
@@ -116,9 +118,17 @@ def unquoted(sentence: str) -> str:
 
 def split(line: str) -> list[str]:
     """The sentences of a line; an abbreviation's point ends none."""
+    line = line.strip()
+    parts = []
+    at = 0
+    for end in _END.finditer(line):
+        parts.append(line[at : end.start() + 1])
+        at = end.end()
+    if not at:
+        return [line] if _SAYS_SOMETHING.search(line) else []
     found: list[str] = []
     begun = ""
-    for part in _END.split(line.strip()):
+    for part in (*parts, line[at:]):
         if begun and _GOES_ON.match(part) and _LETTER.search(begun):
             found.append(begun)
             begun = ""
@@ -128,7 +138,7 @@ def split(line: str) -> list[str]:
             begun = ""
     if begun:
         found.append(begun)
-    return [sentence for sentence in found if any(c.isalnum() for c in sentence)]
+    return [sentence for sentence in found if _SAYS_SOMETHING.search(sentence)]
 
 
 def stems(text: str) -> frozenset[str]:

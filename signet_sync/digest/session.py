@@ -33,13 +33,22 @@ def outcome(transcript: str) -> Outcome:
             stated = [*(item for item in stated if item.kind != "blocker"), *reported[:1]]
     if not any(item.kind == "next" and item.source == "section" for item in stated):
         stated += standing(talk, [item for item in prose if item.kind == "next"])
-    stated = distinct(stated)
+    stated = distinct(_summed_up(stated))
     status = status_of(talk, stated, found)
     trivial = is_trivial(talk)
     stated = [item for item in stated if not trivial and _fits(item, status)][:ITEMS]
     told = () if trivial else told_of(talk, found, stated, asked, status)
     parting = parting_of(talk) if status == "aborted" else ""
     return Outcome(told, tuple(stated), status, asked, talk.edited(), talk.commands(), talk.opening(), parting)
+
+
+def _summed_up(stated: list[Stated]) -> list[Stated]:
+    """Where a report lists the choices, that list is what was chosen; what was said on the way to it is not."""
+    listed = [item for item in stated if item.kind == "decision" and item.source == "section"]
+    if len(listed) < 2:
+        return stated
+    last = max(item.order for item in listed)
+    return [item for item in stated if item.kind != "decision" or item.source == "section" or item.order > last]
 
 
 def _fits(item: Stated, status: Status) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from bisect import bisect_right
 from collections.abc import Sequence
 
 from signet_sync.digest.sentences import overlap, stems
@@ -25,6 +26,7 @@ def standing(talk: Talk, stated: Sequence[Stated]) -> list[Stated]:
     lists = [item.order for item in left if _listed(item)]
     newest = max(lists, default=-1)
     later = _later(talk)
+    replacing = [item for item in left if item.kind == "decision" and _INSTEAD.search(item.text)]
     chosen = [item for item in left if item.kind in ("decision", "constraint") and item.source != "section"]
     return [
         item
@@ -33,7 +35,7 @@ def standing(talk: Talk, stated: Sequence[Stated]) -> list[Stated]:
         and not (item.kind == "next" and any(one.order > item.order and _shared(one.text, item.text) for one in chosen))
         and not (item.kind in ("next", "blocker") and _was_done(talk, item, later))
         and not (item.kind == "next" and _was_declined(talk, item, _place(item, left), later))
-        and not (item.kind == "decision" and _was_replaced(item, left))
+        and not (item.kind == "decision" and _was_replaced(item, replacing))
     ]
 
 
@@ -51,14 +53,15 @@ def _listed(item: Stated) -> bool:
 
 def _not_retracted(talk: Talk, left: list[Stated]) -> list[Stated]:
     """Without the decision that a "no wait" takes back."""
-    for at, (place, _) in enumerate(talk.users):
-        opening = next(iter(talk.heard(place)), ("", 0))[0]
-        if not talk.cues.has("retract", opening):
-            continue
-        last = max((item.order for item in left if item.kind == "decision" and item.order < place), default=-1)
-        if last >= 0 and at and last >= talk.users[at - 1][0]:
-            left = [item for item in left if not (item.kind == "decision" and item.order == last)]
-    return left
+    places = [place for place, _ in talk.users]
+    chosen: dict[int, int] = {}  # the last decision before a turn of the person and behind the one before that
+    for item in left:
+        at = bisect_right(places, item.order)
+        if item.kind == "decision" and 0 < at < len(places):
+            chosen[at] = max(item.order, chosen.get(at, 0))
+    opening = {at: next(iter(talk.heard(places[at])), ("", 0))[0] for at in chosen}
+    gone = {order for at, order in chosen.items() if talk.cues.has("retract", opening[at])}
+    return [item for item in left if item.kind != "decision" or item.order not in gone]
 
 
 def _later(talk: Talk) -> list[tuple[int, str, str]]:
@@ -111,15 +114,9 @@ def _shared(one: str, other: str) -> bool:
     return len(stems(one) & stems(other)) >= 2
 
 
-def _was_replaced(item: Stated, others: Sequence[Stated]) -> bool:
+def _was_replaced(item: Stated, replacing: Sequence[Stated]) -> bool:
     """Whether a later decision says the same about another value."""
-    return any(
-        other.kind == "decision"
-        and other.order > item.order
-        and overlap(item.text, other.text) >= 0.35
-        and _INSTEAD.search(other.text)
-        for other in others
-    )
+    return any(other.order > item.order and overlap(item.text, other.text) >= 0.35 for other in replacing)
 
 
 def distinct(stated: Sequence[Stated]) -> list[Stated]:

@@ -65,6 +65,7 @@ _FOR_NOW = re.compile(
     r"|завтра|明天|明日|내일",
     re.IGNORECASE,
 )
+_TURNS = 500  # from the beginning, and as many from the end
 _TOLD = 6  # stems of a message that reports
 _REPORTED = 16  # stems; an answer to "stop" with as many reports of work
 _LAST_TURNS, _ORDERED = 2, 400  # of the person; characters of a turn that stops the work
@@ -133,7 +134,7 @@ def _only_asked(talk: Talk) -> bool:
     if is_trivial(talk):
         return True
     questions = 0
-    for place, _ in talk.users:
+    for place, _ in [*talk.users[:_TURNS], *talk.users[_TURNS:][-_TURNS:]]:
         for sentence, _ in talk.heard(place):
             said = bare(sentence)
             if is_question(sentence) or _ASKING.match(said):

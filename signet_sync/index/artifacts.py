@@ -137,10 +137,9 @@ def index_text(database: Database, first_id: int, next_id: int) -> None:
 
 
 def tune_for_bulk(database: Database, *, bulk: bool) -> None:
-    """FTS5's memory for pending terms and its merging, set for many rows at once or back to the ordinary."""
-    hashsize, automerge = (16 * 1024 * 1024, 0) if bulk else (1024 * 1024, 4)
-    for option, value in (("hashsize", hashsize), ("automerge", automerge)):
-        database.execute("insert into memory_artifacts_fts(memory_artifacts_fts, rank) values(?, ?)", (option, value))
+    """FTS5's memory for pending terms, set for many rows at once or back to the ordinary."""
+    hashsize = (16 if bulk else 1) * 1024 * 1024
+    database.execute("insert into memory_artifacts_fts(memory_artifacts_fts, rank) values('hashsize', ?)", (hashsize,))
 
 
 def text_in_step(database: Database) -> bool:

@@ -1,4 +1,9 @@
-"""Short texts that `recall` finds besides artifacts: one line for each memory, fact, thread head and condensation."""
+"""Short texts that `recall` finds besides artifacts: one line for each memory, fact, thread head and condensation.
+
+A line is written anew with almost every change, so that its former words are only marked in full text, as FTS5 does by
+itself: taking each out of the list of all lines that hold it (`secure-delete`) costs forty times as much. `scour` makes
+full text anew, without any of them; whoever removes something for good has to call it.
+"""
 
 from __future__ import annotations
 
@@ -10,6 +15,7 @@ from signet_sync.index.database import Database
 
 _TEXTS = "select rowid, coalesce(search_text, text) from recall_lines"
 _CHUNK = 400
+_WORN = "full text of lines"
 
 
 class Line(NamedTuple):
@@ -42,7 +48,7 @@ def add(database: Database, lines: Sequence[Line]) -> None:
 
 
 def drop(database: Database, agent_id: str, ids: Sequence[str]) -> None:
-    """Forgets lines, to the last word of their full text. In the caller's transaction."""
+    """Forgets lines; their words are found no more, and go from the file with `scour`. In the caller's transaction."""
     for start in range(0, len(ids), _CHUNK):
         chunk = [agent_id, *ids[start : start + _CHUNK]]
         where = f"where agent_id = ? and id in ({', '.join('?' * (len(chunk) - 1))})"
@@ -51,6 +57,19 @@ def drop(database: Database, agent_id: str, ids: Sequence[str]) -> None:
             chunk,
         )
         database.execute(f"delete from recall_lines {where}", chunk)
+        if database.connection.changes():
+            database.set_meta(_WORN, "worn")
+
+
+def scour(database: Database) -> None:
+    """Takes every word of dropped and rewritten lines out of full text, in a transaction of its own.
+
+    Made anew and not merged (`optimize`): FTS5 keeps the marks of what went where it takes a merge for a partial one.
+    Where no line was dropped since the last time nothing is done.
+    """
+    if database.meta(_WORN) is not None:
+        with database.transaction():
+            rebuild(database)
 
 
 def in_step(database: Database) -> bool:
@@ -63,6 +82,7 @@ def rebuild(database: Database) -> None:
     """Full text from the lines, all of them. In the caller's transaction."""
     database.execute("insert into recall_lines_fts(recall_lines_fts) values('delete-all')")
     database.execute(f"insert into recall_lines_fts(rowid, text) {_TEXTS}")
+    database.execute("delete from meta where key = ?", (_WORN,))
 
 
 def _text(database: Database, agent_id: str, line_id: str) -> tuple[str, str] | None:

@@ -8,7 +8,7 @@ from functools import partial
 from typing import NamedTuple
 
 from signet_sync.contracts.names import artifact_name
-from signet_sync.contracts.sentences import basename, flatten, flatten_cell
+from signet_sync.contracts.sentences import basename, content_words, flatten, flatten_cell
 from signet_sync.contracts.timestamps import DAY, day_of
 from signet_sync.contracts.tokencount import estimate_tokens
 from signet_sync.contracts.wikilinks import wikilink
@@ -35,6 +35,7 @@ _PREFIXES = {"next": "next: ", "question": "question: ", "preference": "preferen
 # pin of ours.
 _BLOCK = re.compile(r"^(?:(?:#{1,6}|[-*+]|\d{1,9}[.)]|\[[ xX]\])(?:[ \t]+|$)|>[ \t]*|~{3,}[ \t]*|📌\ufe0f?[ \t]*)+")
 _HANDLE = re.compile(r"\^(?=[a-z]-)")
+_SPOKEN_OF = 3  # words of content that a session's sentence shares with a blocker
 
 
 class ThreadView(NamedTuple):
@@ -167,7 +168,7 @@ class Head(NamedTuple):
 def candidates(seen: Seen, now_us: int, half_lives: Mapping[str, float]) -> list[Candidate]:
     """Everything seen, with scores of the UTC day that holds `now_us`; half-lives are days by kind.
 
-    What blocked an earlier session of a thread is left out: its newest one says what blocks it now.
+    A blocker of which a later session of its project speaks is left out: that one says how it stands now.
     """
     today = day_start(now_us)
 
@@ -187,12 +188,7 @@ def candidates(seen: Seen, now_us: int, half_lives: Mapping[str, float]) -> list
         )
         return Candidate(section, thing_id, at_us, value, use.pinned, tell)
 
-    latest = {session_in(view.path) for view in seen.threads}
-    facts = [
-        v
-        for v in seen.facts
-        if v.aspect != "blocker" or session_in(v.path) in latest or seen.uses.get(v.id, UNUSED).pinned
-    ]
+    facts = [v for v in seen.facts if seen.uses.get(v.id, UNUSED).pinned or not _spoken_of_since(v, seen.threads)]
     return [
         *(valued("thread", "projects", v.id, v.latest_us, partial(_of_thread, v, today)) for v in seen.threads),
         *(valued(v.aspect, _section(v.aspect), v.id, v.latest_us, partial(_of_fact, v)) for v in facts),
@@ -206,10 +202,17 @@ def candidates(seen: Seen, now_us: int, half_lives: Mapping[str, float]) -> list
     ]
 
 
-def session_in(path: str) -> str:
-    """The session's token in an artifact's path; the path where it has none."""
-    parts = path.rsplit("--", 2)
-    return parts[1] if len(parts) == 3 else path
+def _spoken_of_since(view: FactView, threads: Iterable[ThreadView]) -> bool:
+    """Whether the newest session of a thread of the same project says what became of a blocker of an earlier one."""
+    if view.aspect != "blocker" or not view.project:
+        return False
+    own = set(content_words(view.text))
+    return any(
+        thread.latest_us > view.latest_us
+        and (thread.project or "").casefold() == view.project.casefold()
+        and len(own & set(content_words(thread.sample))) >= _SPOKEN_OF
+        for thread in threads
+    )
 
 
 def _memory(view: MemoryView, dreamed: DreamedView | None, valued: Callable[..., Candidate]) -> Candidate:

@@ -32,9 +32,11 @@ def swap(
     lock: Callable[[], AbstractContextManager[None]],
     *,
     limit: int,
+    sync_folder: bool = True,
 ) -> tuple[bytes, Signature] | None:
     """Changes a manifest under its session's lock: read, change, compare, write `revision + 1`.
 
+    Without `sync_folder` the caller syncs the folder, once for several (`files.sync_folders`).
     `change` gets the fields and the body and gives both back, or None where nothing is to be written. An unreadable
     manifest is left alone (None). Raises `RevisionConflict` after a bounded number of lost races.
     """
@@ -58,7 +60,7 @@ def swap(
                 return None  # a person's keys fill it: one that nobody could read any more is not written
             if files.read(root, path, limit) != found:
                 continue
-            replaced = files.replace(root, path, data, found.raw)
+            replaced = files.replace(root, path, data, found.raw, sync_folder=sync_folder)
             if replaced.displaced is None:
                 return data, replaced.signature
     raise RevisionConflict(

@@ -244,8 +244,6 @@ def patterns() -> Iterator[tuple[str, re.Pattern[Any]]]:
 
 # Only ever asked about texts that were cut before: headings of 60 characters, beginnings, a digest's lines, names.
 SHORT = {
-    "signet_sync.digest.findings._FILE",
-    "signet_sync.digest.findings._PATH_OF_TOOL",
     "signet_sync.facts.items._AND",
     "signet_sync.facts.names._NAME_END",
     "signet_sync.vault.files._TEMPORARY_NAME",

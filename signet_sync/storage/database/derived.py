@@ -2,6 +2,21 @@
 
 from signet_sync.storage.database.table import SESSION, Table, derived
 
+MOST_PIECES = 64
+
+
+def _options(table: str, **options: int | str) -> tuple[str, ...]:
+    """The statements that set the options of a table of full text.
+
+    Its pieces are merged when it is quiet (`merges`), and in a commit only where there are too many.
+    """
+    options |= {"automerge": 0, "usermerge": 8, "crisismerge": MOST_PIECES}
+    return tuple(
+        f"insert into {table}({table}, rank) values('{name.replace('_', '-')}', {value!r})"
+        for name, value in options.items()
+    )
+
+
 DERIVED: tuple[Table, ...] = (
     derived(
         "one row for each artifact, with its sanitized text",
@@ -30,8 +45,7 @@ DERIVED: tuple[Table, ...] = (
         "text are found",
         """create virtual table memory_artifacts_fts using fts5(
         content, memory_sentence, content='', tokenize="unicode61 remove_diacritics 2")""",
-        "insert into memory_artifacts_fts(memory_artifacts_fts, rank) values('secure-delete', 1)",
-        "insert into memory_artifacts_fts(memory_artifacts_fts, rank) values('rank', 'bm25(1.0, 4.0)')",
+        *_options("memory_artifacts_fts", secure_delete=1, rank="bm25(1.0, 4.0)"),
     ),
     derived(
         "signature and verdict of every path",
@@ -197,7 +211,8 @@ DERIVED: tuple[Table, ...] = (
         "their full text",
         """create virtual table recall_lines_fts using fts5(
         text, content='', tokenize="unicode61 remove_diacritics 2")""",
-        "insert into recall_lines_fts(recall_lines_fts, rank) values('secure-delete', 1)",
+        # Lines are written anew all the time: their former words are taken out together (`lines.scour`).
+        *_options("recall_lines_fts", secure_delete=0),
     ),
     derived(
         "entity files (`contracts.gardens`) as last seen: names, status, and in `text` the words by which "
