@@ -179,6 +179,7 @@ class Context:
         from signet_sync import config
 
         settings, remarks = config.load(self.root, anyway=anyway)
+        self.warnings += map(str, remarks)
         for remark in remarks:
             self.say(f"warning: {remark}")
         return settings

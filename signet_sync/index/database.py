@@ -13,7 +13,7 @@ from urllib.parse import quote
 
 import apsw
 
-from signet_sync.durable import private_folder
+from signet_sync.durable import private_folder, unlink
 from signet_sync.errors import DatabaseCorrupt, DatabaseError, DatabaseNewer, DatabaseUnfinished
 from signet_sync.index.schema import (
     APPLICATION_ID,
@@ -24,6 +24,7 @@ from signet_sync.index.schema import (
     derived_tables,
     native_tables,
 )
+from signet_sync.whereabouts import SNAPSHOT
 
 MINIMUM_SQLITE = (3, 51, 3)
 _MADE = re.compile(r"create (?:unique |virtual )?(?:table|index) (\w+)")
@@ -184,6 +185,7 @@ class Database:
             return
         connection = self.connection
         if not memory:
+            connection.set_commit_hook(self._drop_snapshot)
             self._keep_a_log(wait_ms)
         for pragma in (
             "synchronous = normal",
@@ -193,6 +195,12 @@ class Database:
             "journal_size_limit = 16777216",
         ):
             connection.execute(f"pragma {pragma}")
+
+    def _drop_snapshot(self) -> bool:
+        """Before a commit: what a pass has seen is no longer all that the next one has to look at."""
+        with suppress(OSError):  # a signature of the database tells, too
+            unlink(self.path + SNAPSHOT)
+        return False
 
     def _keep_a_log(self, wait_ms: int) -> None:
         """Switches to the write-ahead log; where two make one new file, SQLite refuses one of them without waiting."""
