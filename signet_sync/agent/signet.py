@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING
 from signet_sync.contracts.observed import Found
 from signet_sync.contracts.places import head_page
 from signet_sync.index import pages
-from signet_sync.projection import markers
 from signet_sync.vault import files
 
 if TYPE_CHECKING:
@@ -59,6 +58,8 @@ def replaced(root: str, database: Database, agents: Sequence[str]) -> tuple[str,
 
     Of several the one that was written last; an empty path where there is none.
     """
+    from signet_sync.projection import markers
+
     found: list[tuple[float, str]] = []
     for agent_id in agents:
         path = head_page(agent_id)

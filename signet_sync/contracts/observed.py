@@ -28,16 +28,14 @@ def storable(number: int) -> int:
     return number if -LARGEST <= number <= LARGEST else number & LARGEST
 
 
-@dataclass(frozen=True, slots=True)
-class Found:
+class Found(NamedTuple):
     """A file as it was read: its bytes and the signature they belong to."""
 
     raw: bytes
     signature: Signature
 
 
-@dataclass(frozen=True, slots=True)
-class Trouble:
+class Trouble(NamedTuple):
     """Why a file could not be read; `code` is a verdict's code, `gone`, or `unsettled` (it changed meanwhile)."""
 
     code: str

@@ -9,7 +9,6 @@ import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any
-from urllib.parse import quote
 
 import apsw
 
@@ -128,7 +127,7 @@ class Database:
         name = path
         if readonly and traceless and not log_size(path):
             flags |= apsw.SQLITE_OPEN_URI
-            name = f"file:{quote(path)}?immutable=1"
+            name = _immutable(path)
         try:
             self.connection = apsw.Connection(name, flags=flags)
         except apsw.Error as error:
@@ -579,10 +578,17 @@ def confide(path: str) -> None:
         os.unlink(path + _SUSPECT)
 
 
+def _immutable(path: str) -> str:
+    """The URI of a database as its file alone tells it."""
+    from urllib.parse import quote
+
+    return f"file:{quote(path)}?immutable=1"
+
+
 def without_log(path: str) -> apsw.Connection:
     """A database as its file alone tells it, opened to be read. Raises SQLite's errors."""
     flags = apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI
-    return apsw.Connection(f"file:{quote(path)}?immutable=1", flags=flags)
+    return apsw.Connection(_immutable(path), flags=flags)
 
 
 def _application_without_log(path: str) -> int:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from signet_sync.contracts.names import is_artifact_path, names_in
 from signet_sync.contracts.tokens import token_of
-from signet_sync.index import captures, live, memories, nodes, redactions, telemetry, wordings
+from signet_sync.index import captures, live, memories, redactions, telemetry, wordings
 from signet_sync.index.artifacts import delete_rows, forget_files
 from signet_sync.index.database import Database, damaged
 from signet_sync.index.traces import within
@@ -172,6 +172,8 @@ def forget_marks(database: Database, stones: Sequence[Tombstone]) -> Loose:
 
     `forget_loose_marks` has to follow, once the graph has followed.
     """
+    from signet_sync.index import nodes  # whoever only asks whether there are tombstones needs no graph
+
     loose = Loose(set(), set())
     for stone in stones:
         loose.above.update(nodes.forget_marks(database, stone.agent_id, stone.session_token, stone.session_ids))
@@ -186,6 +188,8 @@ def forget_loose_marks(database: Database, loose: Loose) -> None:
 
     The ids of these stand nowhere. While another vanished session of the agent may come back, they may be its own.
     """
+    from signet_sync.index import nodes
+
     nodes.forget_marks_of_gone(database, loose.above)
     for agent_id in loose.agents:
         waiting = f"select exists(select 1 from seals where agent_id = ? and {_VANISHED})"
@@ -338,16 +342,6 @@ def settle_lines(database: Database) -> bool:
     else:
         database.execute("delete from meta where key = ?", (_LINES,))
     return not known["new"]
-
-
-def half_enforced(database: Database) -> bool:
-    """Whether rows stand that a tombstone covers: somebody removes them now, or died before he came to them."""
-    found: int = database.value(
-        "select exists(select 1 from memory_artifact_tombstones t cross join memory_artifacts a"
-        " on a.agent_id = t.agent_id and a.session_token = t.session_token"
-        " where t.session_ids is null or a.session_id in (select value from json_each(t.session_ids)))"
-    )
-    return bool(found)
 
 
 def unscrubbed(database: Database) -> bool:
