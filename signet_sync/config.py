@@ -853,8 +853,7 @@ def _typed(expected: type, value: object) -> object:
 # --- who writes summaries and sentences -----------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Block:
+class Block(NamedTuple):
     """Who is asked for summaries and sentences, resolved: nobody (`kind` is "none", `why` tells), a server, a program.
 
     `timeout` is seconds; at most one of `api_key_env` and `api_key_file` is set.

@@ -58,8 +58,6 @@ def replaced(root: str, database: Database, agents: Sequence[str]) -> tuple[str,
 
     Of several the one that was written last; an empty path where there is none.
     """
-    from signet_sync.projection import markers
-
     found: list[tuple[float, str]] = []
     for agent_id in agents:
         path = head_page(agent_id)
@@ -69,6 +67,8 @@ def replaced(root: str, database: Database, agents: Sequence[str]) -> tuple[str,
         status = files.look(root, path)
         if status is None or (state is not None and state.signature == files.signature_of(status)):
             continue
+        from signet_sync.projection import markers
+
         read = files.read(root, path, 1 << 28)
         if isinstance(read, Found) and markers.is_signets(read.raw):
             # One that is dated ahead holds nothing for longer than any other.
