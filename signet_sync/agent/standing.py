@@ -153,7 +153,7 @@ def _index(path: str, root: str) -> _Index:
 
 
 def _count(database: Database, found: _Index) -> None:
-    from signet_sync.index import gardens, overview
+    from signet_sync.index import overview
 
     with database.connection:  # one moment for all numbers
         verdicts = overview.verdict_counts(database)
@@ -166,7 +166,7 @@ def _count(database: Database, found: _Index) -> None:
             "invalid": verdicts.get("invalid", 0),
         }
         found.violations = [row[0] for row in database.execute("select path from violations order by path limit 20")]
-        found.drifted = len(gardens.drift(database))
+        found.drifted = database.value("select count(*) from garden_drift")
         halt = database.meta("halted")
         found.halt = str(json.loads(halt)["message"]) if halt is not None else ""
         found.refused = database.value("select count(*) from flow_results where refused = 1")
