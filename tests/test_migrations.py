@@ -21,7 +21,7 @@ from workbench import NOW, Vault, numbered
 
 from signet_sync import reconcile
 from signet_sync.index.database import Database
-from signet_sync.storage.database.table import Table
+from signet_sync.storage.database.table import native as declared
 from signet_sync.storage.database.tables import TABLES, VERSION, native_tables, statements
 
 RELEASED = Path(__file__).parent / "old_schemas" / "0.1.0.sql"
@@ -119,8 +119,8 @@ def test_no_text_stays_in_a_table_that_nobody_knows_any_more(tmp_path: Path) -> 
 
 
 def test_a_table_that_came_later_is_made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    ddl = ("create table later(a integer primary key, b text) without rowid", "create index later_b on later(b)")
-    monkeypatch.setitem(TABLES, "later", Table("later", ddl, "native", "what came later", since=VERSION))
+    later = "create table later(a integer primary key, b text) without rowid", "create index later_b on later(b)"
+    monkeypatch.setitem(TABLES, "later", declared("what came later", *later, since=VERSION))
     path = tmp_path / "index.db"
     old(path).close()
     database = Database(str(path))
@@ -265,8 +265,8 @@ def test_bytes_of_a_seal_that_nobody_packed_are_none() -> None:
     assert reconcile.unpack(reconcile.Seal(*(["x"] * 8), packed=b"neither", sealed_at="x")) is None
 
 
-def test_an_ending_that_was_journalled_by_an_earlier_version_is_finished(tmp_path: Path) -> None:
-    """Before summaries had a heading of their own, a journalled ending did not name one."""
+def test_an_ending_that_was_journalled_by_0_1_0_is_finished(tmp_path: Path) -> None:
+    """It named no live turns."""
     vault = Vault(tmp_path / "vault")
     vault.reindex()
     given = numbered(2)
@@ -286,6 +286,7 @@ def test_an_ending_that_was_journalled_by_an_earlier_version_is_finished(tmp_pat
         "manifest": made.path_for("manifest", **{key: given[key] for key in ("session_id", "captured_at")}),
         "bodies": {"transcript": "User: Light the lamp.\n\nAssistant: It is lit.", "summary": given["body"].strip()},
         "proposal": None,
+        "headline": None,
         "now": NOW,
         "flow_key": "ab" * 16,
         "request": "cd" * 32,

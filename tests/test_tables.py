@@ -31,12 +31,13 @@ from signet_sync.storage.database.table import (
     Token,
     When,
     bare,
+    derived,
     is_json,
+    native,
 )
-from signet_sync.storage.database.tables import TABLES, VERSION, backed_up, dumped
+from signet_sync.storage.database.tables import TABLES, VERSION, backed_up, dumped, of_memories
 
 REAL = tuple(TABLES.values())
-NATIVE = tuple(table for table in REAL if table.kind == "native")
 FIRST, SECOND = (("default", token_of("default", one), one) for one in (kept.FIRST, kept.SECOND))
 WORD = "qxinvented"
 
@@ -65,46 +66,36 @@ class Saying:
 
 
 INVENTED = (
-    Table(
-        "inventions",
-        (
-            """create table inventions(
+    native(
+        "what nobody needs",
+        """create table inventions(
         agent_id text not null, session_token text not null, session_id text not null, number integer not null,
         said text not null, parts text not null, more text, weight real not null, is_new integer not null,
         mood text not null, digest text not null, raw blob, at text not null,
         primary key(agent_id, session_token, session_id, number)) without rowid""",
-            "create index inventions_at on inventions(at)",
-        ),
-        "native",
-        holds="what nobody needs",
+        "create index inventions_at on inventions(at)",
         row=Invention,
         session=SESSION,
     ),
-    Table(
-        "sayings",
-        ("create table sayings(agent_id text not null, id text not null, path text not null, said text not null)",),
-        "native",
-        holds="words of anybody",
+    native(
+        "words of anybody",
+        "create table sayings(agent_id text not null, id text not null, path text not null, said text not null)",
         row=Saying,
         artifact=("agent_id", "path"),
         handle="id",
         texts=("said",),
         since=VERSION,
     ),
-    Table(
-        "ripples",
-        (
-            """create table ripples(
+    derived(
+        "what follows from sessions",
+        """create table ripples(
         id integer primary key, agent_id text not null, session_token text not null, session_id text not null,
         text text not null)""",
-        ),
-        "derived",
-        holds="what follows from sessions",
         session=SESSION,
         key=SESSION,
         local=("id",),
     ),
-)  # fmt: skip
+)
 
 
 # ── what a declaration says ──
@@ -335,11 +326,10 @@ def test_a_removal_leaves_no_row_and_no_word(vault: Vault, tmp_path: Path) -> No
 
 def test_what_is_forgotten_leaves_no_row_of_its_id(vault: Vault) -> None:
     lamp = kept.memory(kept.LAMP, kind="preference").id
-    native = [table for table in TABLES.values() if table.kind == "native" and table.handle]
     kept.done(vault.call("forget", lamp, "--now", NOW))
     with vault.database() as database:
-        for table in native:
-            assert database.value(f"select count(*) from {table.name} where {table.handle} = ?", (lamp,)) == 0
+        for name in of_memories():
+            assert database.value(f"select count(*) from {name} where {TABLES[name].handle} = ?", (lamp,)) == 0
         assert database.value("select count(*) from sayings") == 4
 
 

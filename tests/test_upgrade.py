@@ -342,8 +342,9 @@ class Place:
     def newer_schema(self) -> None:
         """A version that has one more native table."""
         self.put("storage/database/tables.py", (f"\nVERSION = {VERSION}\n", f"\nVERSION = {VERSION + 1}\n"))
-        later = f'    Table("later", ("create table later(x)",), "native", "", since={VERSION + 1}),\n'
-        self.put("storage/database/native.py", ('    Table(\n        "meta",', f'{later}    Table(\n        "meta",'))
+        later = f'    native("", "create table later(x)", since={VERSION + 1}),\n'
+        meta = '    native(\n        "marks and stamps'
+        self.put("storage/database/native.py", (meta, later + meta))
 
 
 @contextmanager

@@ -144,8 +144,7 @@ def _fits(document: Mapping[str, Any]) -> bool:
     kinds = kinds_of(document["kind"], document["bodies"])
     captured_at, token, manifest = document["captured_at"], document["token"], document["manifest"]
     texts = (captured_at, token, manifest, *(document[name] for name in ("session_id", "now", "flow_key", "request")))
-    # Those of earlier versions had no headline.
-    nullable = [document.get("headline"), *(document[name] for name in _NULLABLE if name != "headline")]
+    nullable = [document[name] for name in _NULLABLE]
     if not all(isinstance(text, str) for text in (*texts, *(document["bodies"][kind] for kind in kinds))):
         return False
     named = [artifact_name(artifact_file_name(captured_at, token, kind)) for kind in kinds]
@@ -375,7 +374,7 @@ def _do(workspace: Workspace, flow: Flow, step: Step, seen: State) -> None:
 def sentence(flow: Flow) -> tuple[str, Quality]:
     """The flow's one sentence: the caller's or the model's if it passes the gate, else one made by rules."""
     contexts = [_context(flow, kind) for kind in flow.kinds]
-    offered = [said for said in (flow.document["proposal"], flow.wording, flow.document.get("headline")) if said]
+    offered = [said for said in (flow.document["proposal"], flow.wording, flow.document["headline"]) if said]
     passing = (said for said in offered if passes_strict(said, *contexts))
     said = next(passing, None) or fallback(contexts[-1])
     return said, "ok" if said in (flow.document["proposal"], flow.wording) else "fallback"

@@ -1,6 +1,6 @@
 """Tables that a rebuild drops and fills again. Instants ending in `_us` are microseconds since 1970 UTC."""
 
-from signet_sync.storage.database.table import SESSION, Table
+from signet_sync.storage.database.table import SESSION, Table, derived
 
 MOST_PIECES = 64
 
@@ -18,10 +18,9 @@ def _options(table: str, **options: int | str) -> tuple[str, ...]:
 
 
 DERIVED: tuple[Table, ...] = (
-    Table(
-        "memory_artifacts",
-        (
-            """create table memory_artifacts(
+    derived(
+        "one row for each artifact, with its sanitized text",
+        """create table memory_artifacts(
         id integer primary key,
         agent_id text not null, source_path text not null unique, source_sha256 text not null,
         source_kind text not null, session_id text not null, session_key text, session_token text not null,
@@ -31,287 +30,207 @@ DERIVED: tuple[Table, ...] = (
         captured_us integer not null, membership_us integer not null, noise integer not null,
         refs text, revision integer,
         search_content text, search_sentence text, updated_at text not null, source_mtime_ms real)""",
-            "create index memory_artifacts_session on memory_artifacts(agent_id, session_token, session_id)",
-            "create index memory_artifacts_time on memory_artifacts(agent_id, membership_us)",
-            "create index memory_artifacts_compactions on memory_artifacts(agent_id, membership_us)"
-            " where source_kind = 'compaction' and noise = 0",
-            "create index memory_artifacts_refs on memory_artifacts(agent_id) where refs is not null and refs <> ''",
-        ),
-        "derived",
-        holds="one row for each artifact, with its sanitized text",
+        "create index memory_artifacts_session on memory_artifacts(agent_id, session_token, session_id)",
+        "create index memory_artifacts_time on memory_artifacts(agent_id, membership_us)",
+        "create index memory_artifacts_compactions on memory_artifacts(agent_id, membership_us)"
+        " where source_kind = 'compaction' and noise = 0",
+        "create index memory_artifacts_refs on memory_artifacts(agent_id) where refs is not null and refs <> ''",
         session=SESSION,
         key=("source_path",),
         local=("id", "search_content", "search_sentence", "updated_at", "source_mtime_ms"),
     ),
-    Table(
-        "memory_artifacts_fts",
-        (
-            """create virtual table memory_artifacts_fts using fts5(
-        content, memory_sentence, content='', tokenize="unicode61 remove_diacritics 2")""",
-            *_options("memory_artifacts_fts", secure_delete=1, rank="bm25(1.0, 4.0)"),
-        ),
-        "derived",
-        holds="full text of their bodies and sentences. Contentless: the text is in `memory_artifacts`; "
+    derived(
+        "full text of their bodies and sentences. Contentless: the text is in `memory_artifacts`; "
         "`contentless_delete` would leak removed words. CJK characters are spaced, so that words inside running "
         "text are found",
+        """create virtual table memory_artifacts_fts using fts5(
+        content, memory_sentence, content='', tokenize="unicode61 remove_diacritics 2")""",
+        *_options("memory_artifacts_fts", secure_delete=1, rank="bm25(1.0, 4.0)"),
     ),
-    Table(
-        "files",
-        (
-            """create table files(
+    derived(
+        "signature and verdict of every path",
+        """create table files(
         path text primary key, size integer, mtime_ns integer, ctime_ns integer, inode integer,
         verdict text not null, code text not null, message text not null, notes text,
         agent_id text, found_sha256 text, read_us integer not null) without rowid""",
-            "create index files_verdict on files(verdict) where verdict <> 'indexed'",
-        ),
-        "derived",
-        holds="signature and verdict of every path",
+        "create index files_verdict on files(verdict) where verdict <> 'indexed'",
         key=("path",),
         local=("size", "mtime_ns", "ctime_ns", "inode", "agent_id", "found_sha256", "read_us"),
     ),
-    Table(
-        "links",
-        (
-            """create table links(
+    derived(
+        "link fields of manifests, and which of them lead nowhere",
+        """create table links(
         source_path text not null, field text not null, target_path text not null, broken integer not null default 0,
         primary key(source_path, field)) without rowid""",
-            "create index links_target on links(target_path)",
-            "create index links_broken on links(broken) where broken = 1",
-        ),
-        "derived",
-        holds="link fields of manifests, and which of them lead nowhere",
+        "create index links_target on links(target_path)",
+        "create index links_broken on links(broken) where broken = 1",
         key=("source_path", "field"),
     ),
-    Table(
-        "ledger_rows",
-        (
-            """create table ledger_rows(
+    derived(
+        "one finished line for each session; a page reads the newest that it needs",
+        """create table ledger_rows(
         agent_id text not null, session_token text not null, session_id text not null, membership_us integer not null,
         day text not null, line text not null, tokens integer not null, project text, sentence text not null,
         path text not null, kind text not null,
         primary key(agent_id, session_token, session_id)) without rowid""",
-            "create index ledger_time on ledger_rows(agent_id, membership_us, session_token, project)",
-            "create index ledger_day on ledger_rows(agent_id, day)",
-        ),
-        "derived",
-        holds="one finished line for each session; a page reads the newest that it needs",
+        "create index ledger_time on ledger_rows(agent_id, membership_us, session_token, project)",
+        "create index ledger_day on ledger_rows(agent_id, day)",
         session=SESSION,
         key=SESSION,
     ),
-    Table(
-        "ledger_days",
-        (
-            """create table ledger_days(
+    derived(
+        "how many sessions a day has",
+        """create table ledger_days(
         agent_id text not null, day text not null, sessions integer not null,
         primary key(agent_id, day)) without rowid""",
-        ),
-        "derived",
-        holds="how many sessions a day has",
     ),
-    Table(
-        "pages",
-        (
-            """create table pages(
+    derived(
+        "generated files as they were last written, and what they were made of",
+        """create table pages(
         path text primary key, agent_id text not null, size integer, mtime_ns integer, ctime_ns integer, inode integer,
         inputs_sha256 text not null, next_us integer) without rowid""",
-        ),
-        "derived",
-        holds="generated files as they were last written, and what they were made of",
     ),
-    Table(
-        "session_summaries",
-        (
-            """create table session_summaries(
+    derived(
+        "nodes of the temporal graph (`temporal.nodes.Node`)",
+        """create table session_summaries(
         agent_id text not null, id text not null, kind text not null, source_type text not null, depth integer not null,
         source_ref text, thread_id text, session_token text, session_id text, earliest_us integer not null,
         latest_us integer not null, token_count integer not null, start integer not null, end integer not null,
         label text not null, content text,
         primary key(agent_id, id)) without rowid""",
-            "create index session_summaries_session on session_summaries(agent_id, session_token, session_id)",
-            "create index session_summaries_thread on session_summaries(agent_id, thread_id, depth, latest_us)",
-            "create index session_summaries_time on session_summaries(agent_id, depth > 0, latest_us)"
-            " where source_type <> 'chunk' and thread_id is not null",
-            "create index session_summaries_source on session_summaries(source_ref) where source_ref is not null",
-        ),
-        "derived",
-        holds="nodes of the temporal graph (`temporal.nodes.Node`)",
+        "create index session_summaries_session on session_summaries(agent_id, session_token, session_id)",
+        "create index session_summaries_thread on session_summaries(agent_id, thread_id, depth, latest_us)",
+        "create index session_summaries_time on session_summaries(agent_id, depth > 0, latest_us)"
+        " where source_type <> 'chunk' and thread_id is not null",
+        "create index session_summaries_source on session_summaries(source_ref) where source_ref is not null",
         session=SESSION,
         handle="id",
         key=("agent_id", "id"),
     ),
-    Table(
-        "session_summary_children",
-        (
-            """create table session_summary_children(
+    derived(
+        "its edges",
+        """create table session_summary_children(
         agent_id text not null, parent_id text not null, child_id text not null,
         primary key(agent_id, parent_id, child_id)) without rowid""",
-            "create index session_summary_parents on session_summary_children(agent_id, child_id)",
-        ),
-        "derived",
-        holds="its edges",
+        "create index session_summary_parents on session_summary_children(agent_id, child_id)",
         key=("agent_id", "parent_id", "child_id"),
     ),
-    Table(
-        "thread_sessions",
-        (
-            """create table thread_sessions(
+    derived(
+        "which session goes on which thread (`temporal.threads`)",
+        """create table thread_sessions(
         agent_id text not null, session_token text not null, session_id text not null, thread_id text not null,
         earliest_us integer not null, latest_us integer not null, week text not null, node_id text not null,
         source_type text not null, source_ref text not null, sentence text not null, status text, told text not null,
         primary key(agent_id, session_token, session_id)) without rowid""",
-            "create index thread_sessions_time on thread_sessions(agent_id, thread_id, latest_us)",
-            "create index thread_sessions_week on thread_sessions(agent_id, thread_id, week)",
-        ),
-        "derived",
-        holds="which session goes on which thread (`temporal.threads`)",
+        "create index thread_sessions_time on thread_sessions(agent_id, thread_id, latest_us)",
+        "create index thread_sessions_week on thread_sessions(agent_id, thread_id, week)",
         session=SESSION,
         handle="thread_id",
         key=SESSION,
     ),
-    Table(
-        "memory_thread_heads",
-        (
-            """create table memory_thread_heads(
+    derived(
+        "the summary of each thread",
+        """create table memory_thread_heads(
         agent_id text not null, thread_id text not null, thread_key text not null, label text not null, project text,
         session_key text, harness text, status text not null, sessions integer not null, earliest_us integer not null,
         latest_us integer not null, node_id text not null, source_type text not null, source_ref text not null,
         sample text not null, next_action text, told text not null,
         primary key(agent_id, thread_id)) without rowid""",
-            "create index memory_thread_heads_time on memory_thread_heads(agent_id, latest_us)",
-        ),
-        "derived",
-        holds="the summary of each thread",
+        "create index memory_thread_heads_time on memory_thread_heads(agent_id, latest_us)",
         handle="thread_id",
         key=("agent_id", "thread_id"),
     ),
-    Table(
-        "entities",
-        (
-            """create table entities(
+    derived(
+        "what facts are about (`facts.records`)",
+        """create table entities(
         agent_id text not null, id text not null, kind text not null, norm text not null, name text not null,
         mentions integer not null, latest_us integer not null,
         primary key(agent_id, id)) without rowid""",
-        ),
-        "derived",
-        holds="what facts are about (`facts.records`)",
         handle="id",
         key=("agent_id", "id"),
     ),
-    Table(
-        "entity_mentions",
-        (
-            """create table entity_mentions(
+    derived(
+        "where each is named: the artifact, and the line in its body",
+        """create table entity_mentions(
         agent_id text not null, entity_id text not null, source_path text not null, line integer not null,
         name text not null, session_token text not null, session_id text not null, at_us integer not null,
         primary key(agent_id, entity_id, at_us, source_path)) without rowid""",
-            "create index entity_mentions_session on entity_mentions(agent_id, session_token, session_id)",
-        ),
-        "derived",
-        holds="where each is named: the artifact, and the line in its body",
+        "create index entity_mentions_session on entity_mentions(agent_id, session_token, session_id)",
         session=SESSION,
         handle="entity_id",
         key=("agent_id", "entity_id", "source_path"),
     ),
-    Table(
-        "entity_attributes",
-        (
-            """create table entity_attributes(
+    derived(
+        "facts, each from at least one source",
+        """create table entity_attributes(
         agent_id text not null, id text not null, entity_id text not null, aspect text not null, slot text,
         text text not null, status text not null, superseded_by text, sources integer not null,
         earliest_us integer not null, latest_us integer not null, source_path text not null, line integer not null,
         thread_id text,
         primary key(agent_id, id)) without rowid""",
-            "create index entity_attributes_time on entity_attributes(agent_id, aspect, latest_us)"
-            " where status = 'active'",
-            "create index entity_attributes_slot on entity_attributes(agent_id, entity_id, aspect, slot)",
-        ),
-        "derived",
-        holds="facts, each from at least one source",
+        "create index entity_attributes_time on entity_attributes(agent_id, aspect, latest_us) where status = 'active'",
+        "create index entity_attributes_slot on entity_attributes(agent_id, entity_id, aspect, slot)",
         handle="id",
         key=("agent_id", "id"),
     ),
-    Table(
-        "attribute_sources",
-        (
-            """create table attribute_sources(
+    derived(
+        "where each fact is said, and its words there",
+        """create table attribute_sources(
         agent_id text not null, attribute_id text not null, source_path text not null, line integer not null,
         text text not null, done integer not null, thread_id text, session_token text not null,
         session_id text not null, at_us integer not null, entity_id text not null, aspect text not null, slot text,
         primary key(agent_id, attribute_id, at_us, source_path)) without rowid""",
-            "create index attribute_sources_session on attribute_sources(agent_id, session_token, session_id)",
-        ),
-        "derived",
-        holds="where each fact is said, and its words there",
+        "create index attribute_sources_session on attribute_sources(agent_id, session_token, session_id)",
         session=SESSION,
         handle="attribute_id",
         key=("agent_id", "attribute_id", "source_path"),
     ),
-    Table(
-        "relations",
-        (
-            """create table relations(
+    derived(
+        "what is said of two of them together",
+        """create table relations(
         agent_id text not null, from_id text not null, kind text not null, to_id text not null,
         source_path text not null, line integer not null, session_token text not null, session_id text not null,
         primary key(agent_id, from_id, kind, to_id, source_path)) without rowid""",
-            "create index relations_to on relations(agent_id, to_id)",
-            "create index relations_session on relations(agent_id, session_token, session_id)",
-        ),
-        "derived",
-        holds="what is said of two of them together",
+        "create index relations_to on relations(agent_id, to_id)",
+        "create index relations_session on relations(agent_id, session_token, session_id)",
         session=SESSION,
         key=("agent_id", "from_id", "kind", "to_id", "source_path"),
     ),
-    Table(
-        "recall_lines",
-        (
-            """create table recall_lines(
+    derived(
+        "a short text for each thing that `recall` finds besides artifacts: memories, facts, thread summaries, "
+        "condensations, profiles of entities",
+        """create table recall_lines(
         rowid integer primary key, agent_id text not null, tier text not null, id text not null, text text not null,
         search_text text)""",
-            "create unique index recall_lines_id on recall_lines(agent_id, id)",
-        ),
-        "derived",
-        holds="a short text for each thing that `recall` finds besides artifacts: memories, facts, thread summaries, "
-        "condensations, profiles of entities",
+        "create unique index recall_lines_id on recall_lines(agent_id, id)",
         key=("agent_id", "id"),
         local=("rowid", "search_text"),
         only="tier <> 'memory'",
     ),
-    Table(
-        "recall_lines_fts",
-        (
-            """create virtual table recall_lines_fts using fts5(
+    derived(
+        "their full text",
+        """create virtual table recall_lines_fts using fts5(
         text, content='', tokenize="unicode61 remove_diacritics 2")""",
-            # Lines are written anew all the time: their former words are taken out together (`lines.scour`).
-            *_options("recall_lines_fts", secure_delete=0),
-        ),
-        "derived",
-        holds="their full text",
+        # Lines are written anew all the time: their former words are taken out together (`lines.scour`).
+        *_options("recall_lines_fts", secure_delete=0),
     ),
-    Table(
-        "garden_files",
-        (
-            """create table garden_files(
+    derived(
+        "entity files (`contracts.gardens`) as last seen: names, status, and in `text` the words by which "
+        "`recall` finds a profile. One without a signature is to be read again",
+        """create table garden_files(
         path text primary key, agent_id text not null, kind text not null, id text not null, slug text not null,
         file text not null, title text not null, status text not null, type text, line text not null,
         participants text not null, text text not null, sha256 text not null, updated_us integer not null,
         size integer, mtime_ns integer, ctime_ns integer, inode integer) without rowid""",
-            "create index garden_files_id on garden_files(agent_id, file, id)",
-        ),
-        "derived",
-        holds="entity files (`contracts.gardens`) as last seen: names, status, and in `text` the words by which "
-        "`recall` finds a profile. One without a signature is to be read again",
+        "create index garden_files_id on garden_files(agent_id, file, id)",
         handle="id",
         key=("path",),
         local=("size", "mtime_ns", "ctime_ns", "inode"),
     ),
-    Table(
-        "history_files",
-        (
-            """create table history_files(
+    derived(
+        "what the git history took of each file when it last looked: only what moved is read again",
+        """create table history_files(
         path text primary key, size integer not null, mtime_ns integer not null, ctime_ns integer not null,
         inode integer not null, oid text, skipped text) without rowid""",
-        ),
-        "derived",
-        holds="what the git history took of each file when it last looked: only what moved is read again",
     ),
 )

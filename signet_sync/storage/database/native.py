@@ -23,6 +23,7 @@ from signet_sync.storage.database.table import (
     Text,
     Token,
     When,
+    native,
 )
 
 # Of live turns those that were handed over: the others are read from a transcript of a harness again.
@@ -167,270 +168,192 @@ class Chain:
 
 
 NATIVE: tuple[Table, ...] = (
-    Table(
-        "seals",
-        (
-            """create table seals(
+    native(
+        "what each immutable artifact was when it was first seen, and its bytes",
+        """create table seals(
         path text primary key, agent_id text not null, session_token text not null, session_id text not null,
         kind text not null, digest text not null, body_sha256 text not null, file_sha256 text not null,
         packed blob, sealed_at text not null)""",
-            "create index seals_session on seals(agent_id, session_token, session_id)",
-        ),
-        "native",
-        holds="what each immutable artifact was when it was first seen, and its bytes",
+        "create index seals_session on seals(agent_id, session_token, session_id)",
         row=Seal,
         session=SESSION,
         artifact=("path",),
         # A seal that is written again gets a new rowid.
         mark="count(*) || ':' || coalesce(max(rowid), 0)",
     ),
-    Table(
-        "violations",
-        (
-            """create table violations(
+    native(
+        "sealed files that changed or went, until a person settles them",
+        """create table violations(
         path text primary key, code text not null, message text not null, found_at text not null,
         found_sha256 text not null, batch text not null) without rowid""",
-        ),
-        "native",
-        holds="sealed files that changed or went, until a person settles them",
         artifact=("path",),
     ),
-    Table(
-        "memory_artifact_tombstones",
-        (
-            """create table memory_artifact_tombstones(
+    native(
+        "the mirror of the tombstone files",
+        """create table memory_artifact_tombstones(
         agent_id text not null, session_token text not null, removed_at text not null, reason text not null,
         removed_paths text not null, session_ids text, scrubbed integer not null default 0,
         primary key(agent_id, session_token)) without rowid""",
-        ),
-        "native",
-        holds="the mirror of the tombstone files",
         row=Removal,
         mark="count(*) || ':' || coalesce(max(removed_at), '') || ':' || coalesce(sum(length(removed_paths)), 0)",
     ),
-    Table(
-        "artifact_telemetry",
-        (
-            """create table artifact_telemetry(
+    native(
+        "how often an artifact was asked for",
+        """create table artifact_telemetry(
         agent_id text not null, source_path text not null, accesses integer not null, last_accessed_at text not null,
         primary key(agent_id, source_path)) without rowid""",
-        ),
-        "native",
-        holds="how often an artifact was asked for",
         row=Accesses,
         artifact=("agent_id", "source_path"),
         mark="count(*) || ':' || coalesce(sum(accesses), 0) || ':' || coalesce(max(last_accessed_at), '')",
     ),
-    Table(
-        "memory_md_heads",
-        (
-            """create table memory_md_heads(
+    native(
+        "the lease of each agent's MEMORY.md, and its last revision",
+        """create table memory_md_heads(
         agent_id text primary key, content_hash text, revision integer not null default 0, updated_at text,
         lease_token text, lease_owner text, lease_expires_at text, fence integer not null default 0) without rowid""",
-        ),
-        "native",
-        holds="the lease of each agent's MEMORY.md, and its last revision",
     ),
-    Table(
-        "flow_results",
-        (
-            """create table flow_results(
+    native(
+        "the first answer to every end of a session, as JSON: a replay gets it again. `flow_key` is a hash",
+        """create table flow_results(
         agent_id text not null, flow_key text not null, kind text not null, request_sha256 text not null,
         session_token text not null, session_id text not null, answer text not null,
         refused integer not null default 0, at text not null,
         primary key(agent_id, flow_key)) without rowid""",
-            "create index flow_results_session on flow_results(agent_id, session_token, session_id)",
-            "create index flow_results_id on flow_results(agent_id, session_id)",
-        ),
-        "native",
-        holds="the first answer to every end of a session, as JSON: a replay gets it again. `flow_key` is a hash",
+        "create index flow_results_session on flow_results(agent_id, session_token, session_id)",
+        "create index flow_results_id on flow_results(agent_id, session_id)",
         row=Answer,
         session=SESSION,
         mark="count(*) || ':' || coalesce(max(at), '')",
     ),
-    Table(
-        "captures",
-        (
-            """create table captures(
+    native(
+        "which transcripts of harnesses were read, and as they were then: what did not move is not read again",
+        """create table captures(
         harness text not null, path text not null, session_id text not null, size integer not null,
         mtime_ns integer not null, agent_id text not null, outcome text not null, conversation text not null,
         at text not null,
         primary key(harness, path, session_id)) without rowid""",
-        ),
-        "native",
-        holds="which transcripts of harnesses were read, and as they were then: what did not move is not read again",
         row=Capture,
         mark="count(*) || ':' || coalesce(max(at), '')",
     ),
-    Table(
-        "session_transcripts",
-        (
-            """create table session_transcripts(
+    native(
+        "turns of running sessions, sanitized, until their artifacts are written (seed 000). `session_id` is "
+        "empty where only the key is known",
+        """create table session_transcripts(
         agent_id text not null, session_key text not null, session_id text not null default '', turn integer not null,
         role text not null, content text not null, at text not null,
         primary key(agent_id, session_key, session_id, turn)) without rowid""",
-        ),
-        "native",
-        holds="turns of running sessions, sanitized, until their artifacts are written (seed 000). `session_id` is "
-        "empty where only the key is known",
         row=HandedTurn,
         only=HANDED_OVER,
         kept="elsewhere",
     ),
-    Table(
-        "memories",
-        (
-            """create table memories(
+    native(
+        "what a person or an agent asked to be remembered, sanitized; it is in no file. `concept_tags` are made "
+        "of it (null: not yet)",
+        """create table memories(
         agent_id text not null, id text not null, type text not null, content text not null, tags text not null,
         private integer not null, created_at text not null, concept_tags text,
         primary key(agent_id, id)) without rowid""",
-            "create index memories_time on memories(agent_id, type, created_at)",
-        ),
-        "native",
-        holds="what a person or an agent asked to be remembered, sanitized; it is in no file. `concept_tags` are made "
-        "of it (null: not yet)",
+        "create index memories_time on memories(agent_id, type, created_at)",
         row=Memory,
         handle="id",
     ),
-    Table(
-        "memory_sources",
-        (
-            """create table memory_sources(
+    native(
+        "where a memory comes from: sessions, or (token and id empty) a person's own word",
+        """create table memory_sources(
         agent_id text not null, memory_id text not null, session_token text not null, session_id text not null,
         at text not null,
         primary key(agent_id, memory_id, session_token, session_id)) without rowid""",
-            "create index memory_sources_session on memory_sources(agent_id, session_token, session_id)",
-        ),
-        "native",
-        holds="where a memory comes from: sessions, or (token and id empty) a person's own word",
+        "create index memory_sources_session on memory_sources(agent_id, session_token, session_id)",
         row=Source,
         session=SESSION,
         handle="memory_id",
     ),
-    Table(
-        "pins",
-        (
-            """create table pins(
+    native(
+        "what is pinned",
+        """create table pins(
         agent_id text not null, id text not null, pinned_at text not null,
         primary key(agent_id, id)) without rowid""",
-        ),
-        "native",
-        holds="what is pinned",
         row=Pin,
         handle="id",
     ),
-    Table(
-        "node_telemetry",
-        (
-            """create table node_telemetry(
+    native(
+        "how often a node, fact, thread or memory was asked for, up to the UTC day `last_day`, and up to the day "
+        "before it (`before_day`): a page shows what counted when its day began",
+        """create table node_telemetry(
         agent_id text not null, id text not null, accesses integer not null, last_day text not null,
         before integer not null, before_day text,
         primary key(agent_id, id)) without rowid""",
-            "create index node_telemetry_time on node_telemetry(agent_id, last_day)",
-        ),
-        "native",
-        holds="how often a node, fact, thread or memory was asked for, up to the UTC day `last_day`, and up to the day "
-        "before it (`before_day`): a page shows what counted when its day began",
+        "create index node_telemetry_time on node_telemetry(agent_id, last_day)",
         row=NodeAccesses,
         handle="id",
     ),
-    Table(
-        "node_wordings",
-        (
-            """create table node_wordings(
+    native(
+        "a model's words for a condensation, beside those of the rules, as long as `content_sha256` is that of "
+        "these; asked for again where they are lost",
+        """create table node_wordings(
         agent_id text not null, id text not null, content_sha256 text not null, text text not null, model text not null,
         at text not null,
         primary key(agent_id, id)) without rowid""",
-        ),
-        "native",
-        holds="a model's words for a condensation, beside those of the rules, as long as `content_sha256` is that of "
-        "these; asked for again where they are lost",
         handle="id",
     ),
-    Table(
-        "extractions",
-        (
-            """create table extractions(
+    native(
+        "what a model distilled from an artifact, as JSON, as long as the artifact's body is the same; asked for "
+        "again where it is lost",
+        """create table extractions(
         agent_id text not null, source_path text not null, source_sha256 text not null, items text not null,
         model text not null, at text not null,
         primary key(agent_id, source_path)) without rowid""",
-        ),
-        "native",
-        holds="what a model distilled from an artifact, as JSON, as long as the artifact's body is the same; asked for "
-        "again where it is lost",
         artifact=("agent_id", "source_path"),
     ),
-    Table(
-        "recall_events",
-        (
-            """create table recall_events(
+    native(
+        "every hit of `recall` on a memory (seed 004): the query, sanitized, and 1/rank",
+        """create table recall_events(
         id integer primary key, agent_id text not null, memory_id text not null, query text not null,
         score real not null, at_us integer not null)""",
-            "create index recall_events_memory on recall_events(agent_id, memory_id, at_us)",
-            "create index recall_events_time on recall_events(agent_id, at_us)",
-        ),
-        "native",
-        holds="every hit of `recall` on a memory (seed 004): the query, sanitized, and 1/rank",
+        "create index recall_events_memory on recall_events(agent_id, memory_id, at_us)",
+        "create index recall_events_time on recall_events(agent_id, at_us)",
         row=RecallEvent,
         handle="memory_id",
         texts=("query",),
         mark="count(*) || ':' || coalesce(max(id), 0)",
     ),
-    Table(
-        "dream_sweeps",
-        (
-            """create table dream_sweeps(
+    native(
+        "every sweep of dreams",
+        """create table dream_sweeps(
         agent_id text not null, sweep_id text not null, at_us integer not null, candidates integer not null,
         promoted integer not null, skipped integer not null,
         primary key(agent_id, sweep_id)) without rowid""",
-        ),
-        "native",
-        holds="every sweep of dreams",
         row=Sweep,
         mark="count(*) || ':' || coalesce(max(sweep_id), '')",
     ),
-    Table(
-        "memory_promotions",
-        (
-            """create table memory_promotions(
+    native(
+        "what rose into MEMORY.md, in which sweep and why: its section and the diary are made of these rows",
+        """create table memory_promotions(
         agent_id text not null, memory_id text not null, sweep_id text not null, score real not null,
         recall_count integer not null, frequency real not null, relevance real not null, recency real not null,
         diversity real not null, consolidation real not null, unique_days integer not null, queries integer not null,
         last_us integer not null,
         primary key(agent_id, memory_id)) without rowid""",
-            "create index memory_promotions_sweep on memory_promotions(agent_id, sweep_id)",
-        ),
-        "native",
-        holds="what rose into MEMORY.md, in which sweep and why: its section and the diary are made of these rows",
+        "create index memory_promotions_sweep on memory_promotions(agent_id, sweep_id)",
         row=Promotion,
         handle="memory_id",
     ),
-    Table(
-        "garden_chain",
-        (
-            """create table garden_chain(
+    native(
+        "the end of each event log of entities as last known: a log that lost its end does not say so itself",
+        """create table garden_chain(
         agent_id text primary key, last_hash text not null, last_id text not null,
         events integer not null) without rowid""",
-        ),
-        "native",
-        holds="the end of each event log of entities as last known: a log that lost its end does not say so itself",
         row=Chain,
     ),
-    Table(
-        "garden_drift",
-        (
-            """create table garden_drift(
+    native(
+        "entity files that are not what their events say, for a maintainer to look at; found again by every look",
+        """create table garden_drift(
         path text primary key, agent_id text not null, entity_id text not null, file text not null, code text not null,
         message text not null, hint text not null, found_at text not null, found_sha256 text not null) without rowid""",
-            "create index garden_drift_agent on garden_drift(agent_id, found_at)",
-        ),
-        "native",
-        holds="entity files that are not what their events say, for a maintainer to look at; found again by every look",
+        "create index garden_drift_agent on garden_drift(agent_id, found_at)",
     ),
-    Table(
-        "meta",
-        ("create table meta(key text primary key, value text not null) without rowid",),
-        "native",
-        holds="marks and stamps by their key; `gone:`, `accepted:` and `redacted:` are backed up",
+    native(
+        "marks and stamps by their key; `gone:`, `accepted:` and `redacted:` are backed up",
+        "create table meta(key text primary key, value text not null) without rowid",
     ),
 )

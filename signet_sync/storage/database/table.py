@@ -3,6 +3,7 @@
 Creation and rebuild, backup, bundle and salvage, privacy removal, the canonical dump and docs/schema.md follow from it.
 """
 
+import re
 from functools import cache
 from types import NoneType
 from typing import Any, Generic, Literal, NamedTuple, NewType, TypeVar, get_args, get_origin, get_type_hints
@@ -90,6 +91,20 @@ class Table(NamedTuple):
     def is_full_text(self) -> bool:
         """Whether it holds words of the rows of another table."""
         return self.ddl[0].startswith("create virtual table")
+
+
+def native(holds: str, *ddl: str, **declared: Any) -> Table:
+    """A table that a rebuild leaves alone, named by the first statement."""
+    return Table(_named(ddl[0]), ddl, "native", holds, **declared)
+
+
+def derived(holds: str, *ddl: str, **declared: Any) -> Table:
+    """A table that a rebuild drops, named by the first statement."""
+    return Table(_named(ddl[0]), ddl, "derived", holds, **declared)
+
+
+def _named(statement: str) -> str:
+    return re.split(r"\W", statement.partition("table ")[2])[0]
 
 
 @cache
