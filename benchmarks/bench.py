@@ -259,7 +259,7 @@ def _cold(ground: Ground, sessions: int, rounds: int) -> Iterator[Row]:
 def nochange(ground: Ground, sizes: Sequence[int], rounds: int) -> Iterator[Row]:
     """`reindex` when nothing changed against a bare scandir + stat, the start of the process taken off both.
 
-    The start of ours is a `reindex` of an empty workspace, with all its imports; the bare one's is
+    The start of ours is a `reindex` of an empty workspace; the bare one's is
     `python -c pass`.
     """
     for sessions in sizes:

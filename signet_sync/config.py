@@ -86,7 +86,7 @@ def _weight(default: float, key: str, why: str) -> Any:
     return _setting(default, key, f"What it counts for a memory's score {why}", (0.0, 1.0))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)  # of 80 fields each takes a millisecond to make
 class Settings:
     """Every setting with its default; `metadata` holds TOML key, meaning, limits and whether a workspace may set it.
 
@@ -394,6 +394,14 @@ class Settings:
     synthesis_api_key_file: str = _of_provider(
         "", "synthesis.api_key_file", "File that holds nothing but the key, readable by you alone (mode 0600)."
     )
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Settings) and all(
+            getattr(self, f.name) == getattr(other, f.name) for f in fields(self)
+        )
+
+    def __hash__(self) -> int:
+        return hash(tuple(getattr(self, f.name) for f in fields(self)))
 
 
 def spec(f: Field[Any]) -> tuple[str, Any, str, bool]:
@@ -849,8 +857,7 @@ def _typed(expected: type, value: object) -> object:
 # --- who writes summaries and sentences -----------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Block:
+class Block(NamedTuple):
     """Who is asked for summaries and sentences, resolved: nobody (`kind` is "none", `why` tells), a server, a program.
 
     `timeout` is seconds; at most one of `api_key_env` and `api_key_file` is set.

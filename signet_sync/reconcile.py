@@ -31,6 +31,10 @@ from signet_sync.contracts.sanitizer import sanitize_line, sanitize_normalized
 from signet_sync.contracts.sentences import SessionContext, acceptable, fallback
 from signet_sync.contracts.timestamps import day_of, parse_name_stamp
 from signet_sync.contracts.tokens import token_matches, token_of
+from signet_sync.contracts.verdicts import Known as Known
+from signet_sync.contracts.verdicts import Note as Note
+from signet_sync.contracts.verdicts import Row as Row
+from signet_sync.contracts.verdicts import Seal as Seal
 
 if sys.version_info >= (3, 14):
     from compression import zstd
@@ -66,67 +70,6 @@ HINTS: dict[str, str] = {
     "temporary": "a temporary file of another program; it is left alone",
     "tombstoned": "delete it, or let signet-sync reindex or the running agent do so",
 }
-
-
-class Known(NamedTuple):
-    """What the index knew of a path before the pass."""
-
-    signature: Signature | None
-    verdict: str
-    code: str
-
-
-class Seal(NamedTuple):
-    """What an immutable artifact was at first valid sight.
-
-    `packed` is None where a lost database took the bytes, and empty where they were let go.
-    """
-
-    path: str
-    agent_id: str
-    session_token: str
-    session_id: str
-    kind: str
-    digest: str
-    body_sha256: str
-    file_sha256: str
-    packed: bytes | None
-    sealed_at: str
-
-
-class Row(NamedTuple):
-    """One row of `memory_artifacts`, in column order without the id. Instants in microseconds since 1970 UTC."""
-
-    agent_id: str
-    source_path: str
-    source_sha256: str
-    source_kind: str
-    session_id: str
-    session_key: str | None
-    session_token: str
-    project: str | None
-    harness: str | None
-    captured_at: str
-    started_at: str | None
-    ended_at: str | None
-    manifest_path: str | None
-    source_node_id: str | None
-    memory_sentence: str | None
-    memory_sentence_quality: str | None
-    ledger_sentence: str | None
-    content: str
-    captured_us: int
-    membership_us: int
-    noise: int
-    refs: str | None
-    revision: int | None
-
-
-class Note(NamedTuple):
-    """Something worth telling about an indexed file."""
-
-    code: str
-    message: str
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,10 +6,7 @@ import fcntl
 import json
 import os
 import re
-import shutil
-import socket
 import time
-import uuid
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 
@@ -62,6 +59,8 @@ def _adopt(where: str, real: str, write_id: Callable[[str, str | None], None]) -
     found = whereabouts.read_id(real)
     keyed = whereabouts.by_path(where, real)
     remembered = whereabouts.remembered(where, real) if found is None else None
+    import uuid
+
     fresh = remembered.key if remembered is not None else str(uuid.uuid4())
     try:
         write_id(fresh, found)
@@ -104,6 +103,8 @@ def discard(folder: StateFolder, real: str, environ: Mapping[str, str] = os.envi
             _refuse_that_of_others(place, real)
             os.rename(place, begun)
             sync_folder(os.path.dirname(place))
+        import shutil
+
         shutil.rmtree(begun)
         found = True
     if found:
@@ -150,6 +151,8 @@ def settle(folder: StateFolder) -> None:
 
 def beat(folder: StateFolder, value: Mapping[str, object]) -> None:
     """Writes the heartbeat: pid, host, boot, time, and what the agent says of itself."""
+    import socket
+
     status = {
         "pid": os.getpid(),
         "host": socket.gethostname(),

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 DEFAULT_WORKSPACE = "~/.agents"
 # An agent that gave no sign of life for so many seconds hangs; a healthy one gives one four times a minute.
 SILENCE = 120.0
+# Beside the database: what a full pass that found nothing to do has seen (`agent.unchanged`).
+SNAPSHOT = ".snapshot"
 _ID = frozenset("0123456789abcdef-")
 _NAME = "signet-sync"
 

@@ -168,7 +168,7 @@ def everything(root: Path, folder: Path) -> dict[str, tuple[object, ...]]:
     for place in (root, folder):
         for where, _, names in os.walk(place):
             for name in names:
-                if name not in ("last-pass.json", "killed-at"):
+                if name not in ("last-pass.json", "signet-sync.db.snapshot", "killed-at"):
                     path = os.path.join(where, name)
                     status = os.stat(path)
                     found[path] = (status.st_ino, status.st_mtime_ns, sha256(Path(path).read_bytes()).hexdigest())

@@ -494,6 +494,22 @@ def test_quick_commands_import_nothing_heavy(vault, words):
     assert done.returncode == 0 and done.stderr.splitlines()[-1] == "[]", done.stderr
 
 
+@pytest.mark.parametrize("words", [("status",), ("search", "lantern")], ids=" ".join)
+def test_who_only_asks_loads_nothing_of_a_pass(vault, words):
+    """Rules of the sanitizer, sentences and pages are hundreds of patterns, each compiled when its module is loaded."""
+    code = (
+        "import sys; from signet_sync.cli import run; code = run(sys.argv[1:]);"
+        " print(*sys.modules, file=sys.stderr); sys.exit(code)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code, "--workspace", vault.root, *words],
+        env=os.environ | {"PYTHONPATH": str(ROOT)}, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    rules = ("reconcile", "contracts.sanitizer", "contracts.sentences", "projection.render", "agent.workspace")
+    assert not {f"signet_sync.{name}" for name in rules}.intersection(done.stderr.split())
+
+
 # ── setting up ──
 
 

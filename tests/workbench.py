@@ -105,6 +105,10 @@ def sampled(cases: Iterable[Any], every: int = 3) -> list[Any]:
     ]
 
 
+# What every pass may write, though nothing changed: when it was, and what it has seen.
+SIGNS = ("last-pass.json", "signet-sync.db.snapshot")
+
+
 def entry(path: Path) -> tuple[Any, ...]:
     """What a name stands for: its kind and mode, time of change, inode and content."""
     status = path.lstat()

@@ -7,8 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
     from contextlib import AbstractContextManager
@@ -24,8 +23,7 @@ _MOST_READ = 64 * 1024 * 1024  # bytes
 _MOMENT_MS = 500
 
 
-@dataclass(frozen=True, slots=True)
-class Place:
+class Place(NamedTuple):
     """A workspace root (absolute) and the database chosen for it, None for the usual place in the state folder.
 
     `settings` reads the settings anew; `command_line` words a command of ours as it can be pasted.
@@ -63,12 +61,12 @@ def reading(place: Place) -> Iterator[Database]:
     import apsw
 
     from signet_sync.errors import DatabaseError
-    from signet_sync.index import tombstones
+    from signet_sync.index import overview
     from signet_sync.index.database import noted
 
     database = _readable(place)
     try:
-        if tombstones.half_enforced(database):
+        if overview.half_enforced(database):
             database.connection.close()
             _finish_removal(place)
             database = _readable(place)
@@ -87,7 +85,7 @@ def _readable(place: Place) -> Database:
     try:
         return Database(path, readonly=True)
     except FileNotFoundError:
-        from signet_sync.agent.workspace import require_root
+        from signet_sync.vault.layout import require_root
 
         if place.chosen is None:
             require_root(place.root)
@@ -103,11 +101,11 @@ def _finish_removal(place: Place) -> None:
     from signet_sync.agent import reconcile
     from signet_sync.agent.projection import now_us
     from signet_sync.errors import WorkspaceError
-    from signet_sync.index import tombstones
+    from signet_sync.index import overview
 
     with place.opened() as workspace:
         reconcile.run_pass(workspace, reconcile.Request(now_us=now_us(), patience=_PATIENCE))
-        if tombstones.half_enforced(workspace.database):
+        if overview.half_enforced(workspace.database):
             raise WorkspaceError(
                 "a removal was cut off and cannot be finished now", path=place.root, hint="status says what is halted"
             )
@@ -115,7 +113,7 @@ def _finish_removal(place: Place) -> None:
 
 def require_index(place: Place) -> None:
     """Raises `DatabaseError` where there is no index yet, so that who only looks makes none."""
-    from signet_sync.agent.workspace import require_root
+    from signet_sync.vault.layout import require_root
 
     require_root(place.root)
     with reading(place):

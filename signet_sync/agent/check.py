@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -278,7 +278,7 @@ def _light(judgement: Judgement) -> Judgement:
 
 
 def _stones(
-    root: str, present: dict[str, Any], database: Database | None, checked: Checked
+    root: str, present: Mapping[str, Any], database: Database | None, checked: Checked
 ) -> tuple[Tombstones, list[Judgement]]:
     found = {(s.agent_id, s.session_token): s for s in tombstones.mirrored(database)} if database is not None else {}
     judged = []

@@ -142,6 +142,7 @@ class Outcome:
     deferred: bool = False
     trouble: list[str] = field(default_factory=list)
     elapsed_ms: float = 0.0
+    seen: Snapshot | None = None
 
 
 def run_pass(workspace: Workspace, request: Request) -> Outcome:
@@ -323,7 +324,7 @@ def _index(workspace: Workspace, request: Request) -> Outcome:
     if strays and not workspace.touch_nothing and files.sweep(workspace.root, beside=(MEMORY,)):
         # A second link of a published file went: its signature is another one now.
         snapshot = scan.scan(workspace.root) if request.paths is None else scan.glance(workspace.root, request.paths)
-    outcome = Outcome(full=snapshot.everything)
+    outcome = Outcome(full=snapshot.everything, seen=snapshot)
     known = artifacts.known_files(database, None if snapshot.everything else snapshot.asked)
     if request.rebuild:
         # What is ignored for its name is not read again, so that nothing but the survey tells of it.

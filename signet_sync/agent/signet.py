@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING
 from signet_sync.contracts.observed import Found
 from signet_sync.contracts.places import head_page
 from signet_sync.index import pages
-from signet_sync.projection import markers
 from signet_sync.vault import files
 
 if TYPE_CHECKING:
@@ -68,6 +67,8 @@ def replaced(root: str, database: Database, agents: Sequence[str]) -> tuple[str,
         status = files.look(root, path)
         if status is None or (state is not None and state.signature == files.signature_of(status)):
             continue
+        from signet_sync.projection import markers
+
         read = files.read(root, path, 1 << 28)
         if isinstance(read, Found) and markers.is_signets(read.raw):
             # One that is dated ahead holds nothing for longer than any other.

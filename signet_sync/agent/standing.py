@@ -9,7 +9,6 @@ import json
 import os
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from signet_sync.agent import sizes
@@ -111,23 +110,19 @@ def _settings_trouble(root: str) -> str:
     return config.told(config.load(root, anyway=True)[1])
 
 
-@dataclass(slots=True)
 class _Index:
-    counts: dict[str, int] = field(
-        default_factory=lambda: dict.fromkeys(
-            ("artifacts", "sessions", "agents", "tombstones", "violations", "invalid"), 0
-        )
-    )
-    violations: list[str] = field(default_factory=list)
-    drifted: int = 0
-    sizes: dict[str, int] = field(default_factory=lambda: dict.fromkeys(("seals", "recall_events", "unused"), 0))
-    rows: dict[str, int] = field(
-        default_factory=lambda: dict.fromkeys(("seals", "recall_events", "memories", "pins"), 0)
-    )
-    halt: str = ""
-    held: str = ""
-    refused: int = 0
-    trouble: str = ""
+    """What the database says; without one, nothing."""
+
+    def __init__(self) -> None:
+        self.counts = dict.fromkeys(("artifacts", "sessions", "agents", "tombstones", "violations", "invalid"), 0)
+        self.violations: list[str] = []
+        self.drifted = 0
+        self.sizes = dict.fromkeys(("seals", "recall_events", "unused"), 0)
+        self.rows = dict.fromkeys(("seals", "recall_events", "memories", "pins"), 0)
+        self.halt = ""
+        self.held = ""
+        self.refused = 0
+        self.trouble = ""
 
 
 def _index(path: str, root: str) -> _Index:
@@ -158,7 +153,7 @@ def _index(path: str, root: str) -> _Index:
 
 
 def _count(database: Database, found: _Index) -> None:
-    from signet_sync.index import gardens, overview
+    from signet_sync.index import overview
 
     with database.connection:  # one moment for all numbers
         verdicts = overview.verdict_counts(database)
@@ -171,7 +166,7 @@ def _count(database: Database, found: _Index) -> None:
             "invalid": verdicts.get("invalid", 0),
         }
         found.violations = [row[0] for row in database.execute("select path from violations order by path limit 20")]
-        found.drifted = len(gardens.drift(database))
+        found.drifted = database.value("select count(*) from garden_drift")
         halt = database.meta("halted")
         found.halt = str(json.loads(halt)["message"]) if halt is not None else ""
         found.refused = database.value("select count(*) from flow_results where refused = 1")

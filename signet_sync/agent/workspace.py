@@ -31,6 +31,7 @@ from signet_sync.index.database import (
 )
 from signet_sync.storage.database.tables import TABLES
 from signet_sync.vault import files
+from signet_sync.vault.layout import require_root as require_root
 
 
 @dataclass(slots=True)
@@ -116,19 +117,6 @@ def open_workspace(
     own = place == folder.database
     opened_database = open_database(place, folder, own, events)
     return Workspace(root, settings, folder, opened_database, touch_nothing, own, events)
-
-
-def require_root(root: str) -> None:
-    """Raises `WorkspaceError` unless the root is a folder that can be listed."""
-    if not os.path.isdir(root):
-        what = "is not a folder" if os.path.exists(root) else "does not exist"
-        raise WorkspaceError(
-            f"the workspace {what}",
-            path=root,
-            hint="give another one with --workspace, or make it with: signet-sync init",
-        )
-    if not os.access(root, os.R_OK | os.X_OK):
-        raise WorkspaceError("the workspace cannot be read", path=root, hint="check its permissions")
 
 
 def refuse_inside(root: str, place: str) -> None:

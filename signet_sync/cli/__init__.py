@@ -7,7 +7,6 @@ import os
 import re
 import sys
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -114,20 +113,26 @@ class LazyGroup(click.Group):
             formatter.write_dl([(name, text) for name, (_, text) in COMMANDS.items()])
 
 
-@dataclass(slots=True)
 class Context:
     """What the options before the command's name say; the rest is worked out when it is asked for."""
 
-    workspace_flag: str | None = None
-    database_flag: str | None = None
-    verbose: int = 0
-    quiet: bool = False
-    warnings: list[str] = field(default_factory=list)
+    def __init__(
+        self,
+        workspace_flag: str | None = None,
+        database_flag: str | None = None,
+        verbose: int = 0,
+        quiet: bool = False,
+    ) -> None:
+        self.workspace_flag = workspace_flag
+        self.database_flag = database_flag
+        self.verbose = verbose
+        self.quiet = quiet
+        self.warnings: list[str] = []
 
     @property
     def root(self) -> str:
         """The workspace root, absolute."""
-        from signet_sync.config import locate_workspace
+        from signet_sync.whereabouts import locate_workspace
 
         return locate_workspace(self.workspace_flag)
 
@@ -135,7 +140,7 @@ class Context:
         """A command line that can be pasted into a shell; it names the workspace only where it has to."""
         import shlex
 
-        from signet_sync.config import locate_workspace
+        from signet_sync.whereabouts import locate_workspace
 
         root = root or self.root
         place = "" if root == locate_workspace(None) else f"--workspace {shlex.quote(root)} "
@@ -179,6 +184,7 @@ class Context:
         from signet_sync import config
 
         settings, remarks = config.load(self.root, anyway=anyway)
+        self.warnings += map(str, remarks)
         for remark in remarks:
             self.say(f"warning: {remark}")
         return settings

@@ -13,6 +13,7 @@ from signet_sync.cli import Context, counted, emit, json_option, now_option, pas
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+    from signet_sync.agent.unchanged import Look
     from signet_sync.agent.workspace import Workspace
 
 
@@ -36,19 +37,14 @@ def reindex(
     as_json: bool,
 ) -> int:
     """One full pass: validate every artifact, bring the index up to date, write MEMORY.md and the ledger."""
-    from signet_sync.agent import report
-    from signet_sync.agent.reconcile import Request, run_pass_mending
-    from signet_sync.agent.workspace import opened
+    from signet_sync.agent import unchanged
 
     instant = resolve_now(now)
-    settings = context.settings()
-    with opened(context.root, settings, database=context.chosen_database, touch_nothing=index_only) as workspace:
-        with progress_bar("indexing", show=not as_json and not context.quiet) as advance:
-            request = Request(now_us=instant, rebuild=full, accept_removals=accept_removals, progress=advance)
-            outcome = run_pass_mending(workspace, request)
-        if not index_only and outcome.cliff is None and _take_spool(context, workspace):
-            outcome = run_pass_mending(workspace, Request(now_us=instant))
-        document = report.reindexed(workspace, outcome, instant, agent=agent, rebuild=full)
+    plain = not (full or index_only or agent or accept_removals)
+    look = unchanged.Look(context.root, context.chosen_database) if plain else None
+    document = unchanged.answer(look, instant) if look is not None else None
+    if document is None:
+        document = _pass(context, look, instant, full, index_only, agent, accept_removals, show_progress=not as_json)
     if as_json:
         emit(document)
     elif not context.quiet:
@@ -58,6 +54,40 @@ def reindex(
     counts = document["counts"]
     wrong = counts["invalid"] or counts["violation"] or counts["tombstoned"] or document["entity_drift"]
     return 1 if strict and wrong else 0
+
+
+def _pass(
+    context: Context,
+    look: Look | None,
+    instant: int,
+    full: bool,
+    index_only: bool,
+    agent: str | None,
+    accept_removals: bool,
+    *,
+    show_progress: bool,
+) -> dict[str, Any]:
+    """The pass itself; gives its document, and leaves what tells the next one that nothing changed."""
+    from signet_sync.agent import report, unchanged
+    from signet_sync.agent.reconcile import Request, run_pass_mending
+    from signet_sync.agent.workspace import opened
+
+    if look is not None:
+        unchanged.drop(look)
+    settings = context.settings()
+    until = None
+    with opened(context.root, settings, database=context.chosen_database, touch_nothing=index_only) as workspace:
+        with progress_bar("indexing", show=show_progress and not context.quiet) as advance:
+            request = Request(now_us=instant, rebuild=full, accept_removals=accept_removals, progress=advance)
+            outcome = run_pass_mending(workspace, request)
+        if not index_only and outcome.cliff is None and _take_spool(context, workspace):
+            outcome = run_pass_mending(workspace, Request(now_us=instant))
+        document = report.reindexed(workspace, outcome, instant, agent=agent, rebuild=full)
+        if look is not None and not outcome.read:
+            until = unchanged.lasts_until(workspace, instant)
+    if look is not None and not context.warnings:
+        unchanged.keep(look, outcome, document, instant, until)
+    return document
 
 
 def _take_spool(context: Context, workspace: Workspace) -> bool:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import click
 
 from signet_sync.agent.standing import healthy, standing
-from signet_sync.agent.workspace import require_root
 from signet_sync.cli import Context, emit, json_option, pass_context, status_formats
 from signet_sync.errors import WorkspaceError
+from signet_sync.vault.layout import require_root
 
 
 @click.command()

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from signet_sync.contracts.places import MEMORY
 
@@ -42,8 +41,7 @@ _TEMPORARY = re.compile(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class ArtifactName:
+class ArtifactName(NamedTuple):
     """An artifact's name taken apart: its stamp as written, the token, the kind."""
 
     stamp: str

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from signet_sync.contracts.bodies import js_trim
 
@@ -20,8 +20,7 @@ def weight(kind: str, noise: int) -> float:
     return min(KINDS[kind], 1.5) if noise == NOTHING else KINDS[kind]
 
 
-@dataclass(frozen=True, slots=True)
-class NoiseRule:
+class NoiseRule(NamedTuple):
     """The built-in prefixes plus those of the settings."""
 
     projects: tuple[str, ...] = TEMP_PROJECTS

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Literal, NamedTuple
 
 Ground = Literal["present", "missing", "refused"]
@@ -28,16 +29,14 @@ def storable(number: int) -> int:
     return number if -LARGEST <= number <= LARGEST else number & LARGEST
 
 
-@dataclass(frozen=True, slots=True)
-class Found:
+class Found(NamedTuple):
     """A file as it was read: its bytes and the signature they belong to."""
 
     raw: bytes
     signature: Signature
 
 
-@dataclass(frozen=True, slots=True)
-class Trouble:
+class Trouble(NamedTuple):
     """Why a file could not be read; `code` is a verdict's code, `gone`, or `unsettled` (it changed meanwhile)."""
 
     code: str
@@ -45,8 +44,7 @@ class Trouble:
     signature: Signature | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Snapshot:
+class Snapshot(NamedTuple):
     """Names found in `memory/` and `memory/tombstones/`, or the state of the hinted paths alone.
 
     `files` holds regular files by path, `odd` what stands under a name without being one, with the reason. `ground`
@@ -56,6 +54,6 @@ class Snapshot:
     everything: bool
     ground: Ground
     ground_message: str = ""
-    files: dict[str, Signature] = field(default_factory=dict)
-    odd: dict[str, str] = field(default_factory=dict)
+    files: Mapping[str, Signature] = MappingProxyType({})
+    odd: Mapping[str, str] = MappingProxyType({})
     asked: frozenset[str] = frozenset()

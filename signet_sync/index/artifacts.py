@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from signet_sync.contracts.observed import Signature
 from signet_sync.contracts.segments import indexed
+from signet_sync.contracts.verdicts import Known, Row, Seal
 from signet_sync.index.database import Database
-from signet_sync.projection.ledger import LedgerRow, Part
-from signet_sync.reconcile import Judgement, Known, Row, Seal
+from signet_sync.projection.rows import LedgerRow, Part
 from signet_sync.storage.database.tables import dumped
+
+if TYPE_CHECKING:
+    from signet_sync.reconcile import Judgement
 
 _COLUMNS = ", ".join(Row._fields)
 _ROW_SQL = (

@@ -8,11 +8,10 @@ import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any
-from urllib.parse import quote
 
 import apsw
 
-from signet_sync.durable import private_folder
+from signet_sync.durable import private_folder, unlink
 from signet_sync.errors import DatabaseCorrupt, DatabaseError, DatabaseNewer, DatabaseUnfinished
 from signet_sync.storage.database.table import FIRST
 from signet_sync.storage.database.tables import (
@@ -25,6 +24,7 @@ from signet_sync.storage.database.tables import (
     native_tables,
     statements,
 )
+from signet_sync.whereabouts import SNAPSHOT
 
 MINIMUM_SQLITE = (3, 51, 3)
 BUSY_MS = 5000
@@ -127,7 +127,7 @@ class Database:
         name = path
         if readonly and traceless and not log_size(path):
             flags |= apsw.SQLITE_OPEN_URI
-            name = f"file:{quote(path)}?immutable=1"
+            name = _immutable(path)
         try:
             self.connection = apsw.Connection(name, flags=flags)
         except apsw.Error as error:
@@ -184,6 +184,7 @@ class Database:
             return
         connection = self.connection
         if not memory:
+            connection.set_commit_hook(self._drop_snapshot)
             self._keep_a_log(wait_ms)
         for pragma in (
             "synchronous = normal",
@@ -193,6 +194,12 @@ class Database:
             "journal_size_limit = 16777216",
         ):
             connection.execute(f"pragma {pragma}")
+
+    def _drop_snapshot(self) -> bool:
+        """Before a commit: what a pass has seen is no longer all that the next one has to look at."""
+        with suppress(OSError):  # a signature of the database tells, too
+            unlink(self.path + SNAPSHOT)
+        return False
 
     def _keep_a_log(self, wait_ms: int) -> None:
         """Switches to the write-ahead log; where two make one new file, SQLite refuses one of them without waiting."""
@@ -570,10 +577,17 @@ def confide(path: str) -> None:
         os.unlink(path + _SUSPECT)
 
 
+def _immutable(path: str) -> str:
+    """The URI of a database as its file alone tells it."""
+    from urllib.parse import quote
+
+    return f"file:{quote(path)}?immutable=1"
+
+
 def without_log(path: str) -> apsw.Connection:
     """A database as its file alone tells it, opened to be read. Raises SQLite's errors."""
     flags = apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI
-    return apsw.Connection(f"file:{quote(path)}?immutable=1", flags=flags)
+    return apsw.Connection(_immutable(path), flags=flags)
 
 
 def _application_without_log(path: str) -> int:

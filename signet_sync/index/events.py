@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from signet_sync.contracts.timestamps import DAY
 from signet_sync.errors import DatabaseError
 from signet_sync.index.database import Database
-from signet_sync.recall.signals import Event, Totals
 from signet_sync.storage.database.tables import TABLES
+
+if TYPE_CHECKING:
+    from signet_sync.recall.signals import Event, Totals
 
 # What totals are made of; `recall.signals.totals` says the same of a list of events.
 _TOTALS = (
@@ -64,6 +66,8 @@ def record(database: Database, agent_id: str, query: str, hits: Iterable[tuple[s
 
 def of_memory(database: Database, agent_id: str, memory_id: str) -> list[Event]:
     """The events of a memory, oldest first."""
+    from signet_sync.recall.signals import Event
+
     rows = database.execute(
         "select query, score, at_us from recall_events where agent_id = ? and memory_id = ? order by at_us, id",
         (agent_id, memory_id),
@@ -107,12 +111,16 @@ def days_of(database: Database, agent_id: str, memory_id: str) -> dict[int, int]
 
 def totals_of(database: Database, agent_id: str, memory_id: str) -> Totals | None:
     """The totals of all events of a memory; None where nothing has found it."""
+    from signet_sync.recall.signals import Totals
+
     row = next(database.execute(f"select {_TOTALS} where agent_id = ? and memory_id = ?", (agent_id, memory_id)))
     return Totals(*row) if row[0] else None
 
 
 def found_since(database: Database, agent_id: str, since_us: int, memory_id: str | None = None) -> list[Found]:
     """The memories of an agent (or one) that were found at `since_us` or later, with the totals of those; by id."""
+    from signet_sync.recall.signals import Totals
+
     one, bindings = ("", ()) if memory_id is None else (" and e.memory_id = ?", (memory_id,))
     return [
         Found(found, Totals(*totals), bool(promoted))

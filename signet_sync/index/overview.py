@@ -102,6 +102,16 @@ def dated_after(database: Database, instant_us: int) -> tuple[str, str] | None:
     return None
 
 
+def half_enforced(database: Database) -> bool:
+    """Whether rows stand that a tombstone covers: somebody removes them now, or died before he came to them."""
+    found: int = database.value(
+        "select exists(select 1 from memory_artifact_tombstones t cross join memory_artifacts a"
+        " on a.agent_id = t.agent_id and a.session_token = t.session_token"
+        " where t.session_ids is null or a.session_id in (select value from json_each(t.session_ids)))"
+    )
+    return bool(found)
+
+
 def agents(database: Database) -> list[str]:
     """Every agent with an artifact, a memory or an entity, `default` first."""
     found: list[str] = []

@@ -10,7 +10,7 @@ from signet_sync.contracts.places import day_page, month_page
 from signet_sync.contracts.timestamps import day_of, parse_instant
 from signet_sync.errors import LeaseBusy
 from signet_sync.index.database import Database
-from signet_sync.projection.render import MonthView
+from signet_sync.projection.rows import MonthView
 
 _LATER = "~"  # behind every digit and hyphen
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from signet_sync.contracts.names import is_artifact_path, names_in
 from signet_sync.contracts.tokens import token_of
-from signet_sync.index import captures, live, memories, nodes, redactions, telemetry
+from signet_sync.index import captures, live, memories, redactions, telemetry
 from signet_sync.index.artifacts import delete_rows, forget_files
 from signet_sync.index.database import Database, damaged
 from signet_sync.index.removal import Scope, drop_artifacts, drop_session, within
@@ -168,6 +168,8 @@ def forget_marks(database: Database, stones: Sequence[Tombstone]) -> Loose:
 
     `forget_loose_marks` has to follow, once the graph has followed.
     """
+    from signet_sync.index import nodes  # whoever only asks whether there are tombstones needs no graph
+
     fresh = pending(database) if stones else ()
     loose = Loose(set(), set(), [_covered(one) for one in stones if (one.agent_id, one.session_token) in fresh])
     for stone in stones:
@@ -184,6 +186,8 @@ def forget_loose_marks(database: Database, loose: Loose) -> None:
     The ids of these stand nowhere. While another vanished session of the agent may come back, they may be its own.
     Derived rows of removed sessions that nothing else has dropped go, too.
     """
+    from signet_sync.index import nodes
+
     for scope in loose.scopes:
         drop_session(database, scope, "derived")
     nodes.forget_marks_of_gone(database, loose.above)
@@ -339,16 +343,6 @@ def settle_lines(database: Database) -> bool:
     else:
         database.execute("delete from meta where key = ?", (_LINES,))
     return not known["new"]
-
-
-def half_enforced(database: Database) -> bool:
-    """Whether rows stand that a tombstone covers: somebody removes them now, or died before he came to them."""
-    found: int = database.value(
-        "select exists(select 1 from memory_artifact_tombstones t cross join memory_artifacts a"
-        " on a.agent_id = t.agent_id and a.session_token = t.session_token"
-        " where t.session_ids is null or a.session_id in (select value from json_each(t.session_ids)))"
-    )
-    return bool(found)
 
 
 def unscrubbed(database: Database) -> bool:

@@ -7,10 +7,10 @@ from collections.abc import Collection, Iterator, Sequence
 from typing import NamedTuple
 
 from signet_sync.contracts.frontmatter import FrontmatterProblem, parse
+from signet_sync.contracts.verdicts import Seal
 from signet_sync.index import memories
 from signet_sync.index.database import Database
 from signet_sync.index.removal import Scope, within
-from signet_sync.reconcile import Seal, unpack
 from signet_sync.storage.database.tables import distilled
 
 
@@ -34,6 +34,8 @@ def texts(database: Database, scope: Scope) -> Iterator[str]:
 
     Of files that have vanished, what was sealed of them.
     """
+    from signet_sync.reconcile import unpack
+
     where, bindings = within(scope)
     for content, sentence in database.execute(
         f"select content, memory_sentence from memory_artifacts where {where}", bindings
@@ -125,6 +127,8 @@ def other_texts(database: Database, scopes: Sequence[Scope], but: Collection[tup
 
 def sealed_texts(database: Database, scopes: Sequence[Scope]) -> Iterator[str]:
     """What was sealed of every session outside some scopes, whole files: where seals are all that tells of sessions."""
+    from signet_sync.reconcile import unpack
+
     outside, bindings = _outside(scopes)
     for row in database.execute(f"select * from seals where packed is not null and {outside}", bindings):
         yield (unpack(Seal(*row)) or b"").decode("utf-8", "replace")

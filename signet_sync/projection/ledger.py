@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import NamedTuple
 
 from signet_sync.contracts.noise import KINDS, weight
 from signet_sync.contracts.places import day_page, month_page
@@ -11,38 +10,10 @@ from signet_sync.contracts.sentences import flatten, flatten_cell
 from signet_sync.contracts.timestamps import day_of, iso
 from signet_sync.contracts.tokencount import estimate_tokens
 from signet_sync.contracts.wikilinks import wikilink
+from signet_sync.projection.rows import LedgerRow as LedgerRow
+from signet_sync.projection.rows import Part as Part
 
 _LINKS = ("summary", "transcript", "compaction", "manifest")
-
-
-class Part(NamedTuple):
-    """What the ledger needs of one artifact of a session. Instants in microseconds since 1970 UTC."""
-
-    source_path: str
-    source_kind: str
-    session_id: str
-    session_key: str | None
-    project: str | None
-    sentence: str | None
-    captured_us: int
-    membership_us: int
-    noise: int
-
-
-class LedgerRow(NamedTuple):
-    """One session as every page shows it; `tokens` is the estimate of `line`."""
-
-    agent_id: str
-    session_token: str
-    session_id: str
-    membership_us: int
-    day: str
-    line: str
-    tokens: int
-    project: str | None
-    sentence: str
-    path: str
-    kind: str
 
 
 def compose(agent_id: str, token: str, parts: Sequence[Part], told: str | None = None) -> LedgerRow | None:

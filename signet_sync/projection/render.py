@@ -16,20 +16,12 @@ from signet_sync.contracts.wikilinks import wikilink
 from signet_sync.projection.budget import Shares
 from signet_sync.projection.head import SECTIONS, Candidate, fill, inert, link_to
 from signet_sync.projection.ledger import clipping_notice
+from signet_sync.projection.rows import MonthView as MonthView
 from signet_sync.temporal.ids import handle
 
 TITLE = "# Working Memory"
 # Whoever meets a handle for the first time reads here what to do with it.
 HINT = "Each ^handle on this page opens with: signet-sync expand HANDLE"
-
-
-@dataclass(frozen=True, slots=True)
-class MonthView:
-    """A month of the temporal index."""
-
-    month: str
-    sessions: int
-    compactions: int
 
 
 class NodeView(NamedTuple):

@@ -5,9 +5,7 @@ from __future__ import annotations
 import re
 
 from signet_sync.contracts.segments import word_phrases
-from signet_sync.contracts.sentences import flatten
 from signet_sync.recall.forms import folded
-from signet_sync.temporal.cuts import turns
 
 SNIPPET = 200  # characters
 MOST_WORDS = 64
@@ -41,6 +39,8 @@ def around(text: str, place: int) -> str:
 
 def told(label: str, content: str, place: int | None) -> str:
     """The one line that tells a node from others, and around a place what its content says there."""
+    from signet_sync.contracts.sentences import flatten
+
     piece = "" if place is None else _HEADING.sub("", flatten(around(content, place))).removeprefix("…")
     if not piece or folded(piece.strip("…. ")) in folded(label):
         return label
@@ -49,6 +49,8 @@ def told(label: str, content: str, place: int | None) -> str:
 
 def speaker(text: str, place: int) -> str:
     """Whose turn of a transcript a place belongs to (`User`); "" where no heading tells."""
+    from signet_sync.temporal.cuts import turns
+
     begin = max(0, place - _LOOKED_BACK)
     end = text.find("\n", place)
     before = text[begin : end if end >= 0 else None]

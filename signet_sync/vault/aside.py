@@ -8,7 +8,6 @@ import re
 import sys
 from hashlib import sha256
 from typing import NamedTuple
-from urllib.parse import quote, unquote_to_bytes
 
 _NAME = re.compile(r"(?:\.signet-)?(\d+)-[0-9a-f]{32}-([0-9a-f]{16})-([0-9a-f]{16})-([\w.~%-]*)\.tmp", re.ASCII)
 _ANYTHING = "0" * 16
@@ -33,6 +32,8 @@ def name_of(temporary: str, path: str, *, ours: bytes, expected: bytes | None) -
 
     A path that is too long for it is left out.
     """
+    from urllib.parse import quote
+
     start = f"{temporary.removesuffix('.tmp')}-{_digest(ours)}-{_ANYTHING if expected is None else _digest(expected)}-"
     told = quote(os.fsencode(path), safe="")
     return f"{start}{told if len(start) + len(told) + len('.tmp') <= _LONGEST else ''}.tmp"
@@ -40,6 +41,8 @@ def name_of(temporary: str, path: str, *, ours: bytes, expected: bytes | None) -
 
 def parse(name: str) -> Aside | None:
     """What such a name says; None for any other."""
+    from urllib.parse import unquote_to_bytes
+
     match = _NAME.fullmatch(name)
     return Aside(int(match[1]), match[2], match[3], os.fsdecode(unquote_to_bytes(match[4]))) if match else None
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
 import errno
 import os
 import re
@@ -13,7 +12,7 @@ import uuid
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import dataclass
-from typing import NamedTuple, TypeVar
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from signet_sync.contracts.observed import LARGEST, Found, Signature, Trouble, storable
 from signet_sync.contracts.places import OWN, TEMPORARY
@@ -21,6 +20,9 @@ from signet_sync.errors import PathEscape, WorkspaceError
 from signet_sync.vault import aside
 from signet_sync.vault.layout import folder, split_path
 from signet_sync.whereabouts import process_alive
+
+if TYPE_CHECKING:
+    import ctypes
 
 _READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 _CREATE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -678,6 +680,8 @@ _NO_LINKS = frozenset({errno.EPERM, errno.EOPNOTSUPP, errno.ENOTSUP, errno.ENOSY
 
 def _rename(source_fd: int, source: str, target_fd: int, target: str, flag: int) -> bool:
     """renameat2 (Linux) or renameatx_np (macOS); False where the system or the file system cannot do it."""
+    import ctypes
+
     function = _renameat2()
     if function is None:
         return False
@@ -693,6 +697,8 @@ def _rename(source_fd: int, source: str, target_fd: int, target: str, flag: int)
 
 
 def _renameat2() -> ctypes._NamedFuncPointer | None:
+    import ctypes
+
     try:
         library = ctypes.CDLL(None, use_errno=True)
         function = library.renameatx_np if sys.platform == "darwin" else library.renameat2

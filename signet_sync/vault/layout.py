@@ -13,6 +13,19 @@ from signet_sync.errors import PathEscape, WorkspaceError
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 
 
+def require_root(root: str) -> None:
+    """Raises `WorkspaceError` unless the root is a folder that can be listed."""
+    if not os.path.isdir(root):
+        what = "is not a folder" if os.path.exists(root) else "does not exist"
+        raise WorkspaceError(
+            f"the workspace {what}",
+            path=root,
+            hint="give another one with --workspace, or make it with: signet-sync init",
+        )
+    if not os.access(root, os.R_OK | os.X_OK):
+        raise WorkspaceError("the workspace cannot be read", path=root, hint="check its permissions")
+
+
 def checked_parts(path: str) -> list[str]:
     """The parts of a workspace-relative path. Raises `PathEscape` for anything that could leave the workspace."""
     parts = path.split("/")

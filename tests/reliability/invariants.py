@@ -19,7 +19,7 @@ from signet_sync.index.artifacts import text_in_step
 from signet_sync.projection import markers
 
 # What says when and where, and nothing else; it changes with every pass.
-SIGNS_OF_LIFE = ("last-pass.json", "heartbeat.json", "logs")
+SIGNS_OF_LIFE = ("last-pass.json", "signet-sync.db.snapshot", "heartbeat.json", "logs")
 TEMPORARY = ".signet/tmp"
 
 

@@ -1,0 +1,43 @@
+"""What pages are made of, as the index holds and counts it."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+
+class Part(NamedTuple):
+    """What the ledger needs of one artifact of a session. Instants in microseconds since 1970 UTC."""
+
+    source_path: str
+    source_kind: str
+    session_id: str
+    session_key: str | None
+    project: str | None
+    sentence: str | None
+    captured_us: int
+    membership_us: int
+    noise: int
+
+
+class LedgerRow(NamedTuple):
+    """One session as every page shows it; `tokens` is the estimate of `line`."""
+
+    agent_id: str
+    session_token: str
+    session_id: str
+    membership_us: int
+    day: str
+    line: str
+    tokens: int
+    project: str | None
+    sentence: str
+    path: str
+    kind: str
+
+
+class MonthView(NamedTuple):
+    """A month of the temporal index."""
+
+    month: str
+    sessions: int
+    compactions: int
