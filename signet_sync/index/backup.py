@@ -19,7 +19,7 @@ from signet_sync.durable import sync_folder
 from signet_sync.errors import DatabaseCorrupt, DatabaseNewer
 from signet_sync.index import memories
 from signet_sync.index.database import Database, protect, translate, without_log
-from signet_sync.storage.database.table import Table
+from signet_sync.storage.database.table import all_of
 from signet_sync.storage.database.tables import APPLICATION_ID, VERSION, backed_up
 
 MARKS = "marks"
@@ -47,16 +47,11 @@ def fingerprint(database: Database) -> str:
     found = sha256()
     for table in backed_up():
         if table.kept == "always":
-            sql = f"select {table.mark or _all_of(table)} from {table.name}"
+            sql = f"select {table.mark or all_of(*table.columns)} from {table.name}"
             found.update(f"{table.name}:{database.value(sql)}\n".encode("utf-8", "surrogatepass"))
     acts = f"select count(*) || ':' || coalesce(max(value), '') from meta where {_ACTS}"
     found.update(database.value(acts).encode("utf-8", "surrogatepass"))
     return found.hexdigest()
-
-
-def _all_of(table: Table) -> str:
-    row = " || ',' || ".join(f"quote({column})" for column in table.columns)
-    return f"group_concat({row}, ';' order by {', '.join(table.columns)})"
 
 
 def write(

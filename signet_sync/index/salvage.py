@@ -14,7 +14,6 @@ import apsw
 from signet_sync.index.database import Database, protect, without_log
 from signet_sync.index.tombstones import stone_of
 from signet_sync.reconcile import Seal, unpack
-from signet_sync.storage.database.table import is_json
 from signet_sync.storage.database.tables import APPLICATION_ID, TABLES, native_tables
 from signet_sync.temporal.memories import memory_id
 
@@ -75,7 +74,7 @@ def doubtful(database: Database) -> list[str]:
     """Native rows that show of themselves that they are not as they were written; no check of SQLite's sees that."""
     found = []
     for table in native_tables():
-        if table == "meta" or not (table in _BELIEVED or _json_columns(table)):
+        if table == "meta" or not (table in _BELIEVED or TABLES[table].json_columns):
             continue
         columns = [_Column(*row) for row in database.execute(_COLUMNS, (table,))]
         names = ", ".join(column.name for column in columns)
@@ -153,18 +152,14 @@ def is_believed(table: str, row: Row) -> bool:
 
 
 def _is_json(table: str, row: Row) -> bool:
+    # A flipped byte in there would stop whoever reads it.
     try:
-        for column in _json_columns(table):
+        for column in TABLES[table].json_columns:
             if row.get(column) is not None:
                 json.loads(row[column])
     except ValueError:
         return False
     return True
-
-
-def _json_columns(table: str) -> list[str]:
-    """Columns that hold JSON: a flipped byte in there would stop whoever reads it."""
-    return [column for column, kind in TABLES[table].types.items() if is_json(kind)]
 
 
 # ── what a row shows of itself ──

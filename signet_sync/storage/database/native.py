@@ -23,6 +23,7 @@ from signet_sync.storage.database.table import (
     Text,
     Token,
     When,
+    all_of,
     native,
 )
 
@@ -256,6 +257,8 @@ NATIVE: tuple[Table, ...] = (
         "create index memories_time on memories(agent_id, type, created_at)",
         row=Memory,
         handle="id",
+        # An id is made of the words.
+        mark=all_of("agent_id", "id", "type", "tags", "private", "created_at", "concept_tags"),
     ),
     native(
         "where a memory comes from: sessions, or (token and id empty) a person's own word",

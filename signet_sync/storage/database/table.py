@@ -83,6 +83,11 @@ class Table(NamedTuple):
         return tuple(name for name, kind in self.types.items() if bare(kind) is not bytes)
 
     @property
+    def json_columns(self) -> tuple[str, ...]:
+        """Those of them that hold JSON."""
+        return _json(self.row) if self.row else ()
+
+    @property
     def rows(self) -> str:
         """What `only` leaves of it, to be selected from."""
         return f"(select * from {self.name} where {self.only})" if self.only else self.name
@@ -103,6 +108,12 @@ def derived(holds: str, *ddl: str, **declared: Any) -> Table:
     return Table(_named(ddl[0]), ddl, "derived", holds, **declared)
 
 
+def all_of(*columns: str) -> str:
+    """An aggregate of some columns of all rows."""
+    row = " || ',' || ".join(f"quote({column})" for column in columns)
+    return f"group_concat({row}, ';')"
+
+
 def _named(statement: str) -> str:
     return re.split(r"\W", statement.partition("table ")[2])[0]
 
@@ -110,6 +121,11 @@ def _named(statement: str) -> str:
 @cache
 def _types(row: type) -> dict[str, Any]:
     return get_type_hints(row)
+
+
+@cache
+def _json(row: type) -> tuple[str, ...]:
+    return tuple(name for name, kind in _types(row).items() if is_json(kind))
 
 
 def bare(kind: Any) -> Any:
