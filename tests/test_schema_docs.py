@@ -19,8 +19,8 @@ declaration of each table: how it is made, whether a rebuild drops it, what a ba
 read of it in a damaged database, and what a removal takes out of it.
 
 A rebuild leaves native tables alone. What is marked *backed up* is in every backup and every bundle; *elsewhere*: it is
-in files beside the database, so that only a backup of your own (`backup create FILE`) and a bundle hold it. Bytes are
-not in the daily backup either: the files have them.
+in files beside the database, so that only a backup of your own (`backup create FILE`) and a bundle hold it. The
+bytes of seals are not in the daily backup either: the files have them.
 
 *Goes with*: a row is dropped with its session or artifact, with the memory or the node whose id it has, or because it
 holds a word that only a removed text had. `captures` and `session_transcripts` know sessions by other names: rows of a

@@ -23,6 +23,7 @@ from signet_sync.storage.database.table import (
     SESSION,
     Agent,
     Count,
+    FileBytes,
     Hash,
     Id,
     Said,
@@ -55,6 +56,7 @@ class Invention:
     mood: Literal["glad", "sad"]
     digest: Hash
     raw: bytes | None
+    copied: FileBytes | None
     at: When
 
 
@@ -71,7 +73,7 @@ INVENTED = (
         """create table inventions(
         agent_id text not null, session_token text not null, session_id text not null, number integer not null,
         said text not null, parts text not null, more text, weight real not null, is_new integer not null,
-        mood text not null, digest text not null, raw blob, at text not null,
+        mood text not null, digest text not null, raw blob, copied blob, at text not null,
         primary key(agent_id, session_token, session_id, number)) without rowid""",
         "create index inventions_at on inventions(at)",
         row=Invention,
@@ -166,8 +168,9 @@ def vault(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Vault:
     with made.database(readonly=False) as database, database.transaction():
         for session in (FIRST, SECOND):
             put(database, "inventions", *session, 1, f"{WORD} of {session[2]}", '["ä", "b"]', '{"c": [1, "ö"]}',
-                0.5, 1, "sad", "a" * 64, b"\x00\xff", NOW)  # fmt: skip
-            put(database, "inventions", *session, 2, "x", "[]", None, 1.0, 0, "glad", "b" * 64, None, NOW)
+                0.5, 1, "sad", "a" * 64, b"\x00\xff",
+                b"\xff", NOW)  # fmt: skip
+            put(database, "inventions", *session, 2, "x", "[]", None, 1.0, 0, "glad", "b" * 64, None, None, NOW)
             put(database, "ripples", None, *session, f"{WORD} of {session[2]}")
             for table in TABLES.values():
                 if table.session and table.kind == "derived" and not of_session(database, table, session):
@@ -235,7 +238,7 @@ def test_the_backup_beside_the_database_lacks_bytes_and_what_is_in_files(vault: 
     fresh = Database(":memory:")
     backup.restore(fresh, str(tmp_path / "daily.db"))
     for table in backed_up():
-        bytes_at = [place for place, kind in enumerate(table.types.values()) if bare(kind) is bytes]
+        bytes_at = [place for place, kind in enumerate(table.types.values()) if bare(kind) is FileBytes]
         wanted = [
             tuple(None if place in bytes_at else value for place, value in enumerate(row)) for row in before[table.name]
         ]
@@ -278,7 +281,8 @@ def test_a_line_of_a_made_up_table_is_held_to_its_types(vault: Vault, tmp_path: 
     file = tmp_path / "rows.jsonl"
     kept.done(vault.call("export", str(file), "--now", NOW))
     line = next(one for one in map(json.loads, file.read_bytes().splitlines()) if one.get("table") == "inventions")
-    assert (line["parts"], line["more"], line["is_new"], line["raw"]) == (["ä", "b"], {"c": [1, "ö"]}, True, "AP8=")
+    assert (line["parts"], line["more"], line["is_new"]) == (["ä", "b"], {"c": [1, "ö"]}, True)
+    assert (line["raw"], line["copied"]) == ("AP8=", "/w==")
     for column, value in {"number": -1, "mood": "odd", "digest": "x", "is_new": 2, "at": "soon", "parts": "x"}.items():
         with pytest.raises(ValueError, match=column):
             bundle_format.model("inventions").model_validate(line | {column: value})
@@ -293,7 +297,7 @@ def test_what_can_be_read_of_a_damaged_database_is_every_native_row(vault: Vault
                 given = ["[]" if name == "items" else value for name, value in zip(columns, values, strict=True)]
                 database.execute(f"delete from {table.name}")
                 put(database, table.name, *given)
-        put(database, "inventions", *SECOND, 3, "x", "no JSON", None, 1.0, 0, "glad", "b" * 64, None, NOW)
+        put(database, "inventions", *SECOND, 3, "x", "no JSON", None, 1.0, 0, "glad", "b" * 64, None, None, NOW)
         before = rows(database, every=True)
         before["inventions"] = [row for row in before["inventions"] if "no JSON" not in row]
     assert all(before.values())

@@ -26,7 +26,7 @@ from signet_sync.contracts.places import storable
 from signet_sync.contracts.sanitizer import sanitize_line, sanitize_transcript_v2
 from signet_sync.contracts.timestamps import iso, parse_instant
 from signet_sync.storage.database import table as types
-from signet_sync.storage.database.table import Escaped, Instant, Table, When, bare, is_json
+from signet_sync.storage.database.table import Escaped, Instant, Table, When, bare, is_bytes, is_json
 from signet_sync.storage.database.tables import TABLES, backed_up
 
 FORMAT = "signet-sync bundle"
@@ -114,7 +114,7 @@ _CHECKS: dict[Any, Any] = {
     types.SweepId: _matching(r"^[0-9]{8}T[0-9]{9}Z$"),
     types.Token: _matching(rf"^(?:{TOKEN.pattern})$"),
     When: _When,
-    bytes: str,  # base64
+    **dict.fromkeys((bytes, types.FileBytes), str),  # base64
 }
 
 
@@ -267,7 +267,7 @@ def _told(name: str, values: Stored) -> Stored:
                 told[column] = [one for one in told[column] if isinstance(one, str) and is_artifact_path(one)]
         elif kind is bool and value is not None:
             told[column] = bool(value)
-        elif kind is bytes and isinstance(value, bytes):
+        elif is_bytes(kind) and isinstance(value, bytes):
             told[column] = base64.b64encode(value).decode("ascii")
     return told
 
@@ -356,7 +356,7 @@ def _stored(name: str, values: Stored) -> Stored:
             values[column] = json.dumps(value, ensure_ascii=get_origin(kind) is Escaped)
         elif kind is bool:
             values[column] = int(value)
-        elif kind is bytes:
+        elif is_bytes(kind):
             try:
                 values[column] = base64.b64decode(value, validate=True)
             except binascii.Error:
@@ -367,7 +367,7 @@ def _stored(name: str, values: Stored) -> Stored:
 def sound(name: str, values: Stored) -> Stored | None:
     """A row from elsewhere as a bundle would take it in, its words sanitized; None where no signet-sync writes such."""
     kinds = _types(name)
-    texts = {column: value for column, value in values.items() if bare(kinds.get(column)) is not bytes}
+    texts = {column: value for column, value in values.items() if not is_bytes(kinds.get(column))}
     try:
         read_back = _stored(name, model(name).model_validate(_told(name, texts)).model_dump())
     except (ValueError, TypeError, RecursionError):

@@ -10,6 +10,7 @@ from signet_sync.storage.database.table import (
     Count,
     Day,
     Escaped,
+    FileBytes,
     Hash,
     Id,
     Instant,
@@ -41,7 +42,7 @@ class Seal:
     body_sha256: Hash
     file_sha256: Hash
     sealed_at: When
-    packed: bytes | None  # zstd
+    packed: FileBytes | None  # zstd
 
 
 class Removal:

@@ -17,6 +17,7 @@ Artifact = NewType("Artifact", str)  # a path
 Body = NewType("Body", str)  # sanitized, of several lines
 Count = NewType("Count", int)
 Day = NewType("Day", str)
+FileBytes = NewType("FileBytes", bytes)  # that a file holds, too
 Hash = NewType("Hash", str)  # SHA-256, hexadecimal
 Id = NewType("Id", str)  # of a node, fact, thread, entity or memory
 Instant = NewType("Instant", int)  # microseconds since 1970 UTC at which the row was made
@@ -79,8 +80,8 @@ class Table(NamedTuple):
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """The same but for bytes, which are made again of a file."""
-        return tuple(name for name, kind in self.types.items() if bare(kind) is not bytes)
+        """The same but for bytes that a file holds, too."""
+        return tuple(name for name, kind in self.types.items() if bare(kind) is not FileBytes)
 
     @property
     def json_columns(self) -> tuple[str, ...]:
@@ -132,6 +133,11 @@ def bare(kind: Any) -> Any:
     """A column's type without `| None`."""
     others = [one for one in get_args(kind) if one is not NoneType]
     return others[0] if NoneType in get_args(kind) and len(others) == 1 else kind
+
+
+def is_bytes(kind: Any) -> bool:
+    """Whether a column of this type holds bytes."""
+    return bare(kind) in (bytes, FileBytes)
 
 
 def is_json(kind: Any) -> bool:
