@@ -13,6 +13,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field, replace
+from functools import partial
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 
@@ -25,7 +26,6 @@ from signet_sync.agent import (
     copied_tombstones,
     copies,
     flows,
-    graph,
     live,
     projection,
     purge,
@@ -55,17 +55,16 @@ from signet_sync.index import (
     events,
     gardens,
     lines,
-    nodes,
     overview,
-    pages,
     redactions,
     tombstones,
     violations,
 )
 from signet_sync.index.database import is_odd, translate
 from signet_sync.index.schema import native_tables
-from signet_sync.projection.ledger import LedgerRow, compose
-from signet_sync.reconcile import Bench, Cliff, CliffRule, Judgement, Known, Seal, Survey, Tombstones
+from signet_sync.reconcile import Bench, Cliff, CliffRule, Judgement, Known, Row, Seal, Survey, Tombstones
+from signet_sync.sync import deriving
+from signet_sync.sync.stages import MANIFEST, SESSION, Change, Source
 from signet_sync.vault import files, scan
 from signet_sync.vault import tombstones as tombstone_files
 from signet_sync.vault.layout import folder
@@ -77,8 +76,6 @@ BATCH = 1024
 _STRAY = f"{MEMORY}/.signet-"
 FUTURE_NS = 3600 * 10**9
 THREADED = 400
-
-Session = tuple[str, str, str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,20 +101,6 @@ class Request:
     patience: float = 60.0
     resume: bool = True
     wary: bool = False
-
-
-@dataclass(slots=True)
-class Change:
-    """What moved in the index: sessions, agents, (agent, day) pairs whose pages may have to follow, paths.
-
-    `told` are the sessions of which something else than the manifest moved.
-    """
-
-    sessions: set[Session] = field(default_factory=set)
-    told: set[Session] = field(default_factory=set)
-    agents: set[str] = field(default_factory=set)
-    days: set[tuple[str, str]] = field(default_factory=set)
-    paths: set[str] = field(default_factory=set)
 
 
 @dataclass(slots=True)
@@ -155,7 +138,7 @@ def run_pass(workspace: Workspace, request: Request) -> Outcome:
 def run_locked(workspace: Workspace, request: Request) -> Outcome:
     """A pass by somebody who holds the workspace's lock already."""
     started = time.perf_counter()
-    if request.paths is not None and graph.is_stale(workspace.database):
+    if request.paths is not None and deriving.is_stale(workspace.database, workspace.pipeline):
         # Nobody has looked at all of it since the database was made or an upgrade emptied its tables: pages of what a
         # few paths tell would hide all the rest.
         request = replace(request, paths=None)
@@ -566,7 +549,7 @@ def _apply(
     named = [j for j in (*plan.judged, *stone_judgements) if known.get(j.path) != Known(j.signature, j.verdict, j.code)]
     pending = bench.tombstones and tombstones.unscrubbed(database)
     over = outcome.full and database.meta("halted") is not None
-    stale = outcome.full and graph.is_stale(database)
+    stale = deriving.stale(database, workspace.pipeline) if outcome.full else []
     if not (plan.read or named or gone or request.rebuild or pending or over or stale):
         return
     change = outcome.change
@@ -604,8 +587,7 @@ def _apply(
         named += vanished
         touched = artifacts.delete_rows(database, [*dropped, *(j.path for j in named if j.path in known)])
         outcome.removed_rows += len(touched)
-        change.sessions.update(touched)
-        change.told.update(touched)
+        change.sources.update(Source(SESSION, *session) for session in touched)
         change.agents.update(agent for agent, _, _ in touched)
         change.paths.update(dropped, (j.path for j in named))
         artifacts.forget_files(database, dropped)
@@ -615,16 +597,17 @@ def _apply(
         missed = {judgement.path for judgement in vanished}
         artifacts.forget_files(database, [one.path for one in outcome.tombstoned if one.path not in missed])
         outcome.removed_rows += rows
-        change.sessions.update(removed)
-        change.told.update(removed)
+        change.sources.update(Source(SESSION, *session) for session in removed)
         change.agents.update(agent for agent, _, _ in removed)
         whole = request.rebuild or (not known and outcome.full)
         if whole:
             artifacts.store_files(database, _vanished_seals(workspace, bench), request.now_us)
         _go_on(request)
-        graph.update(database, change.told, whole=whole or stale, alive=lambda: _alive(request, len(plan.read)))
-        # Behind the graph, which tells the sentence of each session.
-        _ledger(workspace, change, whole=whole, stale=stale)
+        rebuilt = workspace.pipeline.derivers if whole else stale
+        deriving.rebuild(database, rebuilt)
+        with uncollected(wanted=bool(rebuilt)):
+            alive = partial(_alive, request, len(plan.read))
+            change.add(deriving.follow(database, workspace.pipeline, change.sources, alive=alive))
         tombstones.forget_loose_marks(database, loose)
         _links(workspace, change, outcome, whole=whole)
         if request.accept_removals:
@@ -808,21 +791,18 @@ class _Writer:
             if j.row != before.get(j.path) or (j.row is not None and j.row.source_kind == "manifest" and self._moved(j))
         ]
         stale = [j.path for j in changed if j.path in before]
-        for agent, token, session in artifacts.delete_rows(database, stale):
-            self._touch(agent, token, session)
-        for former in (before[path] for path in stale):
-            if former.source_kind != "manifest":
-                self._change.told.add((former.agent_id, former.session_token, former.session_id))
+        artifacts.delete_rows(database, stale)
+        for path in stale:
+            self._touch(before[path])
         first = self._next_id
         self._next_id = artifacts.insert_rows(database, changed, first, iso(self._request.now_us))
         for judgement in changed:
             self._change.paths.add(judgement.path)
             row = judgement.row
             if row is not None:
-                self._touch(row.agent_id, row.session_token, row.session_id)
+                self._touch(row)
                 if row.source_kind != "manifest":
                     self._change.agents.add(row.agent_id)
-                    self._change.told.add((row.agent_id, row.session_token, row.session_id))
         changed_paths = {j.path for j in changed}
         artifacts.store_files(
             database,
@@ -869,8 +849,9 @@ class _Writer:
         before = self._known.get(judgement.path)
         return before is None or before.signature != judgement.signature
 
-    def _touch(self, agent_id: str, token: str, session_id: str) -> None:
-        self._change.sessions.add((agent_id, token, session_id))
+    def _touch(self, row: Row) -> None:
+        kind = MANIFEST if row.source_kind == "manifest" else SESSION
+        self._change.sources.add(Source(kind, row.agent_id, row.session_token, row.session_id))
 
     def _beside(self, first: int, following: int) -> None:
         try:
@@ -895,37 +876,6 @@ def _vanished_seals(workspace: Workspace, bench: Bench) -> list[Judgement]:
         if judgement is not None:
             found.append(judgement)
     return found
-
-
-def _ledger(workspace: Workspace, change: Change, *, whole: bool, stale: bool) -> None:
-    """Ledger rows of the sessions that moved, of all where they are `stale`; days and agents whose pages follow."""
-    database = workspace.database
-    everyone = whole or stale
-    parts = (
-        artifacts.all_session_parts(database)
-        if everyone
-        else artifacts.session_parts(database, sorted(change.sessions))
-    )
-    told = nodes.sentences(database, None if everyone else change.sessions)
-    rows: list[LedgerRow] = []
-    gone: list[Session] = []
-    for agent_id, token, session_id, session_parts in parts:
-        said = told.get((agent_id, token, session_id))
-        row = compose(agent_id, token, session_parts, said) if said is not None else None
-        before = None if whole else artifacts.ledger_row(database, (agent_id, token, session_id))
-        if row == before:
-            continue
-        if row is not None:
-            rows.append(row)
-        if before is not None:
-            change.days.add((agent_id, before.day))
-            if row is None:
-                gone.append((agent_id, token, session_id))
-        change.agents.add(agent_id)
-    artifacts.store_ledger(database, gone, rows)
-    change.days.update((row.agent_id, row.day) for row in rows)
-    artifacts.count_days(database, None if whole else sorted(change.days))
-    pages.mark_stale(database, change.days)
 
 
 def _links(workspace: Workspace, change: Change, outcome: Outcome, *, whole: bool) -> None:
@@ -1032,7 +982,7 @@ def absorb(workspace: Workspace, request: Request, outcome: Outcome, paths: Iter
         workspace,
         replace(request, paths=frozenset(paths), rebuild=False, settle_seconds=0.0, reread=frozenset()),
     )
-    outcome.change.sessions |= inner.change.sessions
+    outcome.change.sources |= inner.change.sources
     outcome.change.agents |= inner.change.agents
     outcome.change.days |= inner.change.days
     outcome.rewritten |= inner.rewritten

@@ -301,10 +301,10 @@ class Rounds:
     def _run(self, request: Request) -> Outcome:
         outcome = reconcile.run_pass(self.workspace, request)
         self._remember_unsettled(request, outcome)
-        if outcome.change.paths or outcome.change.sessions:
+        if outcome.change.paths or outcome.change.sources:
             # Not put off by the next change: without an end to changes the log would grow without one.
             self._due.setdefault("checkpoint", time.monotonic() + CHECKPOINT_AFTER)
-            logger.debug("{} paths, {} sessions moved", len(outcome.change.paths), len(outcome.change.sessions))
+            logger.debug("{} paths, {} sources moved", len(outcome.change.paths), len(outcome.change.sources))
         self._judge(outcome)
         if request.paths is None or any(path.startswith(f"{MEMORY}/") for path in request.paths):
             self.commits.hear()

@@ -244,6 +244,7 @@ class Database:
             today.connection.close()
         self._make_missing(NATIVE_DDL)
         self._make_missing(DERIVED_DDL)
+        self.execute("delete from meta where key = 'graph'")  # of schema 4 and before: `derivers` says it now
         self._tell_the_planner()
         self.connection.execute(f"pragma user_version = {VERSION}")
 
@@ -384,7 +385,6 @@ class Database:
             self.execute(f"drop table if exists {name}")
         for statement in DERIVED_DDL:
             self.execute(statement)
-        self.execute("delete from meta where key = 'graph'")  # says by which rules the rows were made that are gone
         self._tell_the_planner()
 
     def in_memory(self) -> Database:

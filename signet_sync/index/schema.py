@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-VERSION = 4
+VERSION = 5
 APPLICATION_ID = 0x53495359  # "SISY"
 # While the first index is built without a journal; a file that still says so was left by a crash.
 BUILDING_ID = 0x53495342
@@ -34,6 +34,8 @@ TABLES: dict[str, Literal["derived", "native"]] = {
     "recall_lines_fts": "derived",
     "garden_files": "derived",
     "history_files": "derived",
+    "derivers": "derived",
+    "outbox": "derived",
     "seals": "native",
     "violations": "native",
     "memory_artifact_tombstones": "native",
@@ -212,6 +214,14 @@ DERIVED_DDL: tuple[str, ...] = (
     """create table history_files(
         path text primary key, size integer not null, mtime_ns integer not null, ctime_ns integer not null,
         inode integer not null, oid text, skipped text) without rowid""",
+    # By which version of its rules each deriver made its rows (`sync.stages.Deriver`), and whether it is still at it.
+    "create table derivers(name text primary key, version text not null, rebuilding integer not null) without rowid",
+    # What derivers still have to follow. Of a session its token and id, of anything else an id and nothing.
+    """create table outbox(
+        deriver text not null, kind text not null, agent_id text not null, session_token text not null,
+        session_id text not null, at_us integer not null,
+        primary key(deriver, kind, agent_id, session_token, session_id)) without rowid""",
+    "create index outbox_time on outbox(deriver, at_us)",
 )
 
 NATIVE_DDL: tuple[str, ...] = (
