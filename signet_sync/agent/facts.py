@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from signet_sync.agent import graph
@@ -13,23 +13,22 @@ from signet_sync.index import facts, nodes
 from signet_sync.index.database import Database
 from signet_sync.index.facts import Stated
 from signet_sync.index.nodes import Session
-from signet_sync.sync.stages import SESSION, Change, Source
+from signet_sync.sync.stages import SESSION, Alive, Change, Deriver, Source
 
 # The kind of source that facts are for the derivers behind.
 FACT = "fact"
 
 
-class Facts:
+class Facts(Deriver):
     """Derives facts, entities and relations from sessions."""
 
     name = "facts"
     tables = facts.TABLES
     kinds = frozenset({SESSION})
     after = (graph.Graph.name,)
-    batch = 500
 
     @property
-    def version(self) -> str:
+    def version(self) -> str:  # type: ignore[override]
         """Names the rules."""
         return f"1 digest {digests.VERSION}"
 
@@ -37,12 +36,8 @@ class Facts:
         """Gives every session, newest first."""
         return graph.sessions(database)
 
-    def clear(self, database: Database) -> None:
-        """Forgets everything distilled."""
-        facts.clear(database)
-
     def prepare(
-        self, database: Database, sources: Sequence[Source], earlier: Mapping[str, Any], alive: Callable[[], None]
+        self, database: Database, sources: Sequence[Source], earlier: Mapping[str, Any], alive: Alive
     ) -> tuple[list[Session], list[Stated]]:
         """Says what the artifacts of sessions state."""
         asked = nodes.any_extracted(database)
@@ -54,15 +49,10 @@ class Facts:
             stated += (_with_extracted(database, each) if asked else each for each in told.stated)
         return [one.session for one in sources], stated
 
-    def update(
-        self, database: Database, prepared: tuple[list[Session], list[Stated]], alive: Callable[[], None]
-    ) -> Change:
+    def update(self, database: Database, prepared: tuple[list[Session], list[Stated]], alive: Alive) -> Change:
         """Puts what sessions state in the place of what they stated before."""
         settled = facts.settle(database, facts.replace(database, *prepared))
         return Change({Source(FACT, *key) for key in settled})
-
-    def finish(self, database: Database, change: Change | None) -> None:
-        """Leaves nothing to follow."""
 
 
 def _with_extracted(database: Database, stated: Stated) -> Stated:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from signet_sync.sync.stages import Pipeline
 
-PIPELINE = Pipeline(
-    (
-        "signet_sync.agent.graph:Graph",
-        "signet_sync.agent.facts:Facts",
-        "signet_sync.agent.session_log:SessionLog",
-        "signet_sync.agent.recall_lines:RecallLines",
-    )
+DERIVERS = (
+    "signet_sync.agent.graph:Graph",
+    "signet_sync.agent.threads:Threads",
+    "signet_sync.agent.facts:Facts",
+    "signet_sync.agent.session_log:SessionLog",
+    "signet_sync.agent.recall_lines:RecallLines",
 )
+PIPELINE = Pipeline(DERIVERS)

@@ -2,31 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from itertools import groupby
-from typing import Any
 
 from signet_sync.agent.facts import FACT, Facts
-from signet_sync.agent.graph import NODE, THREAD, Graph
+from signet_sync.agent.threads import NODE, THREAD, Threads
 from signet_sync.index import gardens, lines, memories, nodes, settling
 from signet_sync.index.database import Database
 from signet_sync.index.lines import Line
-from signet_sync.sync.stages import Change, Source
+from signet_sync.sync.stages import Alive, Change, Deriver, Source
 from signet_sync.temporal.threads import ThreadHead
 
 # Kinds of sources that operations move: what was remembered, and curated entities.
 MEMORY, ENTITY = "memory", "entity"
 
 
-class RecallLines:
+class RecallLines(Deriver):
     """Derives one line for each memory, fact, thread head, condensation and profile of an entity."""
 
     name = "recall lines"
     tables = ("recall_lines", "recall_lines_fts")
     kinds = frozenset({NODE, THREAD, FACT, MEMORY, ENTITY})
-    after = (Graph.name, Facts.name)
+    after = (Threads.name, Facts.name)
     batch = 5000
-    version = "1"
 
     def sources(self, database: Database) -> Iterable[Source]:
         """Gives everything that has a line."""
@@ -43,13 +41,7 @@ class RecallLines:
         """Forgets every line."""
         lines.clear(database)
 
-    def prepare(
-        self, database: Database, sources: Sequence[Source], earlier: Mapping[str, Any], alive: Callable[[], None]
-    ) -> Sequence[Source]:
-        """Leaves all to `update`: the rows that lines tell of are those of the same transaction."""
-        return sources
-
-    def update(self, database: Database, prepared: Sequence[Source], alive: Callable[[], None]) -> Change:
+    def update(self, database: Database, prepared: Sequence[Source], alive: Alive) -> Change:
         """Writes the lines that moved, and drops those of what is gone."""
         told: list[Line] = []
         for (kind, agent_id), some in groupby(sorted(prepared), key=lambda one: one[:2]):
@@ -59,9 +51,6 @@ class RecallLines:
             told += found
         lines.put(database, told)
         return Change()
-
-    def finish(self, database: Database, change: Change | None) -> None:
-        """Leaves nothing to follow."""
 
 
 def _told(database: Database, kind: str, agent_id: str, ids: Sequence[str]) -> list[Line]:

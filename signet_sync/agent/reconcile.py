@@ -63,7 +63,7 @@ from signet_sync.index import (
 from signet_sync.index.database import is_odd, translate
 from signet_sync.index.schema import native_tables
 from signet_sync.reconcile import Bench, Cliff, CliffRule, Judgement, Known, Row, Seal, Survey, Tombstones
-from signet_sync.sync import deriving
+from signet_sync.sync import deriving, outbox
 from signet_sync.sync.stages import MANIFEST, SESSION, Change, Source
 from signet_sync.vault import files, scan
 from signet_sync.vault import tombstones as tombstone_files
@@ -76,6 +76,8 @@ BATCH = 1024
 _STRAY = f"{MEMORY}/.signet-"
 FUTURE_NS = 3600 * 10**9
 THREADED = 400
+# Fewer rows of the outbox are worked off at once, of whatever age their sessions are.
+_MUCH = 1_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +87,8 @@ class Request:
     With `settle_seconds` (the daemon), a file that is younger and looks broken, or a name that is gone and not yet
     `confirmed`, is left for another look: it may be half-written, or half of a rename. `patience` is how long another
     command's pass is waited for, in seconds; then `WorkspaceError` (`busy`). With `resume` write flows whose caller
-    died are finished. A `wary` one writes down what it has in hand, should it die of it.
+    died are finished. A `wary` one writes down what it has in hand, should it die of it. What follows from sessions
+    before `since_us` is left in the outbox.
     """
 
     now_us: int
@@ -101,6 +104,7 @@ class Request:
     patience: float = 60.0
     resume: bool = True
     wary: bool = False
+    since_us: int = 0
 
 
 @dataclass(slots=True)
@@ -173,6 +177,7 @@ def run_locked(workspace: Workspace, request: Request) -> Outcome:
 def _pass(workspace: Workspace, request: Request) -> Outcome:
     with _building(workspace, request):
         outcome = _index(workspace, request)
+    _derive(workspace, request, outcome)
     _go_on(request)
     if outcome.full and outcome.cliff is None:
         _mend_text(workspace)
@@ -191,7 +196,19 @@ def _pass(workspace: Workspace, request: Request) -> Outcome:
 
 def index_paths(workspace: Workspace, request: Request) -> Outcome:
     """Disk to rows for some paths, no pages; by somebody who holds the workspace's lock."""
-    return _index(workspace, request)
+    outcome = _index(workspace, request)
+    _derive(workspace, request, outcome)
+    return outcome
+
+
+def work_off(workspace: Workspace, request: Request) -> bool:
+    """Makes rows follow a batch of what a pass left in the outbox; says whether more is left.
+
+    Raises `WorkspaceError` (`busy`), `DatabaseError`.
+    """
+    with state.workspace_lock(workspace.state, request.patience):
+        deriving.drain(workspace.database, workspace.pipeline, batches=1, alive=partial(_alive, request, 1))
+        return outbox.any_waits(workspace.database)
 
 
 def _resume(workspace: Workspace, *, accepted: bool) -> list[Flow]:
@@ -547,12 +564,15 @@ def _apply(
     database = workspace.database
     gone = [path for path in plan.gone if _is_news(path, known, bench)]
     named = [j for j in (*plan.judged, *stone_judgements) if known.get(j.path) != Known(j.signature, j.verdict, j.code)]
-    pending = bench.tombstones and tombstones.unscrubbed(database)
+    change = outcome.change
+    pending = bool(bench.tombstones) and tombstones.unscrubbed(database)
+    if pending and outbox.any_waits(database):
+        # What a removal takes along is told by rows that have followed.
+        change.add(deriving.drain(database, workspace.pipeline))
     over = outcome.full and database.meta("halted") is not None
     stale = deriving.stale(database, workspace.pipeline) if outcome.full else []
     if not (plan.read or named or gone or request.rebuild or pending or over or stale):
         return
-    change = outcome.change
     unsettled: set[str] = set()
     first = not (outcome.full or database.value("select exists(select 1 from files)"))
     lines: set[str] = set()
@@ -603,12 +623,12 @@ def _apply(
         if whole:
             artifacts.store_files(database, _vanished_seals(workspace, bench), request.now_us)
         _go_on(request)
-        rebuilt = workspace.pipeline.derivers if whole else stale
-        deriving.rebuild(database, rebuilt)
-        with uncollected(wanted=bool(rebuilt)):
-            alive = partial(_alive, request, len(plan.read))
-            change.add(deriving.follow(database, workspace.pipeline, change.sources, alive=alive))
-        tombstones.forget_loose_marks(database, loose)
+        deriving.rebuild(database, workspace.pipeline.derivers if whole else stale)
+        deriving.queue(database, workspace.pipeline, change.sources)
+        if pending:
+            # What nothing stands behind any more is told by the rows that follow.
+            change.add(deriving.drain(database, workspace.pipeline, alive=partial(_alive, request, len(plan.read))))
+            tombstones.forget_loose_marks(database, loose)
         _links(workspace, change, outcome, whole=whole)
         if request.accept_removals:
             gone = [path for path in violations.sealed_paths(database) if path in bench.accepted_gone]
@@ -627,6 +647,17 @@ def _apply(
         elif artifacts.sanitizer_of_rows(database) != _rules(workspace):
             artifacts.set_sanitizer_of_rows(database, "several")  # as many as there were rules
     outcome.unsettled = frozenset(unsettled)
+
+
+def _derive(workspace: Workspace, request: Request, outcome: Outcome) -> None:
+    """Makes rows follow from rows, those of a pass that was killed as well; before a scrub none may wait."""
+    if outcome.cliff is not None or not outbox.any_waits(workspace.database):
+        return
+    at_once = not outbox.holds(workspace.database, _MUCH) or tombstones.unscrubbed(workspace.database)
+    since_us = 0 if at_once else request.since_us
+    with uncollected():
+        alive = partial(_alive, request, outcome.read)
+        outcome.change.add(deriving.drain(workspace.database, workspace.pipeline, since_us=since_us, alive=alive))
 
 
 def _is_news(path: str, known: dict[str, Known], bench: Bench) -> bool:
@@ -978,7 +1009,7 @@ def _clean_up(workspace: Workspace, request: Request, outcome: Outcome) -> None:
 
 def absorb(workspace: Workspace, request: Request, outcome: Outcome, paths: Iterable[str]) -> None:
     """Takes files that we wrote ourselves into the index at once, so that no later pass has to."""
-    inner = _index(
+    inner = index_paths(
         workspace,
         replace(request, paths=frozenset(paths), rebuild=False, settle_seconds=0.0, reread=frozenset()),
     )

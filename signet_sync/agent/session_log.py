@@ -2,43 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterable, Sequence
 
 from signet_sync.agent import graph
 from signet_sync.agent.graph import Graph
 from signet_sync.index import artifacts, nodes, pages
 from signet_sync.index.database import Database
 from signet_sync.projection.ledger import LedgerRow, compose
-from signet_sync.sync.stages import MANIFEST, SESSION, Change, Source
+from signet_sync.sync.stages import MANIFEST, SESSION, Alive, Change, Deriver, Source
 
 
-class SessionLog:
+class SessionLog(Deriver):
     """Derives the lines of the session log; the graph, which says the sentence of a session, comes first."""
 
     name = "session log"
     tables = ("ledger_rows", "ledger_days")
     kinds = frozenset({SESSION, MANIFEST})
     after = (Graph.name,)
-    batch = 500
-    version = "1"
 
     def sources(self, database: Database) -> Iterable[Source]:
         """Gives every session, newest first."""
         return graph.sessions(database)
 
-    def clear(self, database: Database) -> None:
-        """Empties its tables."""
-        for table in self.tables:
-            database.execute(f"delete from {table}")
-
-    def prepare(
-        self, database: Database, sources: Sequence[Source], earlier: Mapping[str, Any], alive: Callable[[], None]
-    ) -> Sequence[Source]:
-        """Leaves all to `update`: the sentences are those of the same transaction."""
-        return sources
-
-    def update(self, database: Database, prepared: Sequence[Source], alive: Callable[[], None]) -> Change:
+    def update(self, database: Database, prepared: Sequence[Source], alive: Alive) -> Change:
         """Composes the lines of sessions anew; pages of the days that this moves are stale."""
         change = Change()
         sessions = sorted({one.session for one in prepared})
@@ -63,6 +49,3 @@ class SessionLog:
         artifacts.count_days(database, sorted(change.days))
         pages.mark_stale(database, change.days)
         return change
-
-    def finish(self, database: Database, change: Change | None) -> None:
-        """Leaves nothing to follow."""

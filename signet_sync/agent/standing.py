@@ -79,6 +79,7 @@ def standing(place: Place) -> dict[str, Any]:
         "watch": live.get("watch"),
         "violations": index.violations,
         "entity_drift": index.drifted,
+        "backlog": index.backlog,
         "sizes": sizes.on_disk(path, folder) | index.sizes,
         "rows": index.rows,
         "intake": _intake(folder, index.refused),
@@ -120,6 +121,7 @@ class _Index:
     )
     violations: list[str] = field(default_factory=list)
     drifted: int = 0
+    backlog: int = 0
     sizes: dict[str, int] = field(default_factory=lambda: dict.fromkeys(("seals", "recall_events", "unused"), 0))
     rows: dict[str, int] = field(
         default_factory=lambda: dict.fromkeys(("seals", "recall_events", "memories", "pins"), 0)
@@ -159,6 +161,7 @@ def _index(path: str, root: str) -> _Index:
 
 def _count(database: Database, found: _Index) -> None:
     from signet_sync.index import gardens, overview
+    from signet_sync.sync import outbox
 
     with database.connection:  # one moment for all numbers
         verdicts = overview.verdict_counts(database)
@@ -172,6 +175,7 @@ def _count(database: Database, found: _Index) -> None:
         }
         found.violations = [row[0] for row in database.execute("select path from violations order by path limit 20")]
         found.drifted = len(gardens.drift(database))
+        found.backlog = outbox.backlog(database)
         halt = database.meta("halted")
         found.halt = str(json.loads(halt)["message"]) if halt is not None else ""
         found.refused = database.value("select count(*) from flow_results where refused = 1")

@@ -204,12 +204,6 @@ def replace(database: Database, sessions: Iterable[Session], stated: Iterable[St
     return gone.touched().and_also(come.touched())
 
 
-def clear(database: Database) -> None:
-    """Forgets everything distilled, of every agent."""
-    for table in TABLES:
-        database.execute(f"delete from {table}")
-
-
 def _of_session(database: Database, table: str, row: type[NamedTuple], session: Session) -> Iterator[tuple[Any, ...]]:
     # Named, since SQLite takes all rows of an agent to be as few as those of a session.
     return database.execute(

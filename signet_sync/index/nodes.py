@@ -283,10 +283,16 @@ def store_condensation(database: Database, node: Node, edges: Sequence[Edge]) ->
     store_children(database, node.agent_id, node.id, {edge.child_id for edge in edges})
 
 
-def clear(database: Database) -> None:
-    """Empties the graph."""
-    for table in GRAPH:
-        database.execute(f"delete from {table}")
+def clear_threads(database: Database) -> None:
+    """Drops what sums up threads: condensations and heads."""
+    for agent_id, node_id in condensations(database):
+        drop_nodes(database, agent_id, [node_id])
+    database.execute("delete from memory_thread_heads")
+
+
+def weeks(database: Database) -> list[tuple[str, str, str]]:
+    """Every week in which a thread has a session: agent, thread and week."""
+    return list(database.execute("select distinct agent_id, thread_id, week from thread_sessions"))
 
 
 def heads(database: Database) -> list[tuple[str, str]]:

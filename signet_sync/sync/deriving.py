@@ -5,13 +5,13 @@ An update and a rebuild are one path: a rebuild empties tables and updates all s
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Collection, Iterable
 from contextlib import nullcontext
 from typing import Any
 
-from signet_sync.index.database import Database
+from signet_sync.index.database import LARGE_LOG, Database, log_size
 from signet_sync.sync import outbox
-from signet_sync.sync.stages import Change, Deriver, Pipeline, Source
+from signet_sync.sync.stages import Alive, Change, Deriver, Pipeline, Source
 
 
 def stale(database: Database, pipeline: Pipeline) -> list[Deriver]:
@@ -48,28 +48,29 @@ def rebuild(database: Database, derivers: Iterable[Deriver]) -> None:
         )
 
 
-def follow(
-    database: Database, pipeline: Pipeline, moved: Collection[Source], *, alive: Callable[[], None] = lambda: None
-) -> Change:
+def follow(database: Database, pipeline: Pipeline, moved: Collection[Source], *, alive: Alive = lambda: None) -> Change:
     """Makes all rows follow what moved, in the caller's transaction."""
     queue(database, pipeline, moved)
     return drain(database, pipeline, alive=alive)
 
 
 def drain(
-    database: Database, pipeline: Pipeline, *, since_us: int = 0, alive: Callable[[], None] = lambda: None
+    database: Database, pipeline: Pipeline, *, since_us: int = 0, batches: int = -1, alive: Alive = lambda: None
 ) -> Change:
     """Makes rows follow what is in the outbox, of nothing before an instant; gives what moved.
 
-    A transaction a batch, unless the caller has one: killed between two, the next call goes on.
+    A transaction a batch, unless the caller has one: killed between two, the next call goes on. At most so many
+    `batches`, where that is no negative number.
     """
     change = Change()
-    while _work(database, pipeline, since_us, change, alive):
-        pass
+    while batches and _work(database, pipeline, since_us, change, alive):
+        batches -= 1
+        if not database.connection.in_transaction and log_size(database.path) > LARGE_LOG:
+            database.checkpoint()
     return change
 
 
-def _work(database: Database, pipeline: Pipeline, since_us: int, change: Change, alive: Callable[[], None]) -> bool:
+def _work(database: Database, pipeline: Pipeline, since_us: int, change: Change, alive: Alive) -> bool:
     """One batch through all derivers that wait for its sources; False where nothing waits."""
     place, sources, more = _next(database, pipeline, since_us)
     if not sources:
@@ -108,7 +109,7 @@ def _next(database: Database, pipeline: Pipeline, since_us: int) -> tuple[int, l
     return 0, [], False
 
 
-def _follow_at_once(database: Database, deriver: Deriver, moved: Change, alive: Callable[[], None]) -> None:
+def _follow_at_once(database: Database, deriver: Deriver, moved: Change, alive: Alive) -> None:
     if mine := sorted(source for source in moved.sources if source.kind in deriver.kinds):
         moved.add(deriver.update(database, deriver.prepare(database, mine, {}, alive), alive))
 

@@ -53,6 +53,16 @@ def waits(database: Database, deriver: str) -> bool:
     return bool(database.value("select exists(select 1 from outbox where deriver = ?)", (deriver,)))
 
 
+def any_waits(database: Database) -> bool:
+    """Says whether anything is left to follow."""
+    return holds(database, 1)
+
+
+def holds(database: Database, count: int) -> bool:
+    """Says whether so many rows are left."""
+    return bool(database.value("select exists(select 1 from outbox limit 1 offset ?)", (count - 1,)))
+
+
 def backlog(database: Database) -> int:
     """The number of sources that some deriver has still to follow."""
     count: int = database.value(

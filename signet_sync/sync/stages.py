@@ -7,12 +7,15 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from graphlib import TopologicalSorter
 from importlib import import_module
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 from signet_sync.index.database import Database
 
 # Kinds of sources that a pass itself finds: a session of which something moved, and one whose manifest alone did.
 SESSION, MANIFEST = "session", "manifest"
+
+
+Alive = Callable[[], None]
 
 
 class Source(NamedTuple):
@@ -46,39 +49,40 @@ class Change:
         self.paths |= other.paths
 
 
-class Deriver(Protocol):
-    """Keeps rows that follow from rows.
+class Deriver:
+    """Keeps rows that follow from rows: those of its tables from sources of some kinds.
 
-    A rebuild empties its tables and updates all its sources; so do those `after` it.
+    Rows that were made under another version are rebuilt by the next pass, together with those of derivers `after` it:
+    its tables are emptied and all its sources updated, `batch` of them at a time.
     """
 
     name: str
+    version: str = "1"
     tables: tuple[str, ...]
     kinds: frozenset[str]
-    after: tuple[str, ...]
-    batch: int  # sources at a time
-
-    @property
-    def version(self) -> str:
-        """Names the rules; rows that were made under another version are rebuilt by the next pass."""
+    after: tuple[str, ...] = ()
+    batch: int = 500
 
     def sources(self, database: Database) -> Iterable[Source]:
-        """Gives everything that its rows follow from, newest first."""
+        """Gives everything that its rows follow from."""
+        raise NotImplementedError
 
     def clear(self, database: Database) -> None:
         """Empties its tables."""
+        for table in self.tables:
+            database.execute(f"delete from {table}")
 
-    def prepare(
-        self, database: Database, sources: Sequence[Source], earlier: Mapping[str, Any], alive: Callable[[], None]
-    ) -> Any:
+    def prepare(self, database: Database, sources: Sequence[Source], earlier: Mapping[str, Any], alive: Alive) -> Any:
         """Does the slow work for some sources, without writing.
 
         `earlier` is what derivers before it prepared for the same batch. `alive` is called every now and then; what it
         raises ends the work.
         """
+        return sources
 
-    def update(self, database: Database, prepared: Any, alive: Callable[[], None]) -> Change:
+    def update(self, database: Database, prepared: Any, alive: Alive) -> Change:
         """Makes its rows follow, in the caller's transaction. Rows that are equal are not written again."""
+        raise NotImplementedError
 
     def finish(self, database: Database, change: Change | None) -> None:
         """Ends what rows of several batches follow from; `change` is what moved, None: everything may have."""
