@@ -86,12 +86,14 @@ def document(number: int) -> dict[str, Any]:
 
 def measure(root: str, runs: int) -> Ledger:
     """Ends sessions in a vault and counts; the first ending, which fills caches, is left out."""
-    from signet_sync.agent import graph, sessions
+    from signet_sync.agent import sessions
     from signet_sync.agent.workspace import opened
     from signet_sync.config import Settings
     from signet_sync.contracts.inputs import session_input
+    from signet_sync.sync import deriving
+    from signet_sync.sync.stages import Change
 
-    ledger, update = Ledger(), graph.update
+    ledger, follow = Ledger(), deriving.follow
     for number in range(runs + 1):
         now_us = time.time_ns() // 1000
         given = session_input(document(number), now_us=now_us)
@@ -99,16 +101,16 @@ def measure(root: str, runs: int) -> Ledger:
         with opened(root, Settings()) as workspace:
             meter = Meter(workspace.database.connection)
 
-            def counted(*args: Any, meter: Meter = meter, parts: list[Count] = parts, **given: Any) -> None:
+            def counted(*args: Any, meter: Meter = meter, parts: list[Count] = parts, **given: Any) -> Change:
                 with meter.counting(parts):
-                    update(*args, **given)
+                    return follow(*args, **given)
 
-            graph.update = counted
+            deriving.follow = counted
             try:
                 with meter.counting(ledger.whole):
                     sessions.end(workspace, given, now_us=now_us)
             finally:
-                graph.update = update
+                deriving.follow = follow
         # One ending makes several passes: the graph's parts of them count together.
         ledger.graph.append(Count(*(sum(numbers) for numbers in zip(*map(astuple, parts), strict=True))))
     return Ledger(ledger.whole[1:], ledger.graph[1:])

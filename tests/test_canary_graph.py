@@ -18,7 +18,7 @@ import pytest
 from endings import compact, end
 from workbench import NOW, Vault
 
-from signet_sync.agent import graph
+from signet_sync.agent import distillation
 from signet_sync.agent.workspace import Workspace, opened
 from signet_sync.config import Settings
 from signet_sync.facts.records import Item
@@ -131,7 +131,7 @@ class Scene:
                 if artifact.session_id == ID:
                     items = [Item("constraint", said("extracted"), 3)]
                     assert wordings.put_items(workspace.database, artifact, items, "m", NOW)
-            graph.rederive(workspace, {("default", self.token, ID)}, now_us())
+            distillation.rederive(workspace, {("default", self.token, ID)}, now_us())
             for node in wordings.unworded(workspace.database, 99, NOW):
                 words = "Two sessions bounded the queue."
                 if node.id[0] == "e" or CANARIES["sentence"] in node.content:

@@ -11,11 +11,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from signet_sync.agent.facts import FACT, Facts
+from signet_sync.agent.recall_lines import RecallLines
 from signet_sync.facts.distil import distil
 from signet_sync.facts.records import Distilled, Item
 from signet_sync.index import facts
 from signet_sync.index.database import Database
 from signet_sync.index.facts import Stated, Touched, entity_id
+from signet_sync.sync.stages import Source
 
 DAY = 86_400_000_000
 PROJECT = "/code/lantern"
@@ -46,14 +49,17 @@ def database() -> Iterable[Database]:
 
 def put(database: Database, *artifacts: Stated) -> None:
     """As a pass does: the rows of each session replaced, then what follows from them."""
-    sessions = [one[:1] + one[1:3] for one in artifacts]
-    with database.transaction():
-        facts.settle(database, facts.replace(database, sessions, artifacts))
+    follow(database, [one[:3] for one in artifacts], artifacts)
 
 
 def drop(database: Database, *sessions: facts.Session) -> None:
+    follow(database, sessions, ())
+
+
+def follow(database: Database, sessions: Iterable[facts.Session], artifacts: Iterable[Stated]) -> None:
     with database.transaction():
-        facts.settle(database, facts.forget(database, sessions))
+        settled = facts.settle(database, facts.replace(database, sessions, artifacts))
+        RecallLines().update(database, [Source(FACT, *key) for key in settled], lambda: None)
 
 
 def held(database: Database, agent: str = "default") -> dict[str, tuple[str, int]]:
@@ -229,43 +235,46 @@ def test_bit_by_bit_is_as_all_at_once(rounds):
             key = session(number, agent)
             moved[key] = None if body is None else stated(body, number, agent=agent, day=day, project=project)
         artifacts = [one for one in moved.values() if one is not None]
-        with database.transaction():
-            facts.settle(database, facts.replace(database, moved, artifacts))
+        follow(database, moved, artifacts)
         standing = {key: one for key, one in (standing | moved).items() if one is not None}
-    with whole.transaction():
-        facts.add(whole, standing.values(), fresh=True)
-        facts.settle(whole, None)
+    put(whole, *standing.values())
     assert dump(database) == dump(whole)
     assert facts.orphans(database) == facts.orphans(whole) == 0
     database.execute("insert into recall_lines_fts(recall_lines_fts, rank) values('integrity-check', 1)")
     before = database.connection.total_changes()
-    facts.settle(database, None)
+    follow(database, standing, standing.values())
     assert facts.replace(database, standing, standing.values()) == Touched()
     assert database.connection.total_changes() == before
     database.close()
     whole.close()
 
 
-def test_adding_to_what_stands_and_settling_together(database):
+def test_sessions_one_after_the_other_and_together(database):
     one, two = stated("## Decisions\n- Lamp: oil\n", 1), stated("## Decisions\n- Lamp: gas\n", 2)
-    with database.transaction():
-        facts.settle(database, facts.add(database, [one]).and_also(facts.add(database, [two])))
+    put(database, one)
+    put(database, two)
     added = dump(database)
-    with database.transaction():
-        facts.clear(database)
-        facts.settle(database, None)
+    clear(database)
     assert all(rows == [] for rows in dump(database).values())
     put(database, two, one)
     assert dump(database) == added
 
 
-def test_settling_everything_mends_what_does_not_follow(database):
-    put(database, stated("## Decisions\n- Lamp: oil\n", 1), stated("## Decisions\n- Lamp: gas\n", 2))
+def clear(database: Database) -> None:
+    with database.transaction():
+        for deriver in (Facts(), RecallLines()):
+            deriver.clear(database)
+
+
+def test_a_rebuild_mends_what_does_not_follow(database):
+    told = stated("## Decisions\n- Lamp: oil\n", 1), stated("## Decisions\n- Lamp: gas\n", 2)
+    put(database, *told)
     right = dump(database)
     database.execute("update entity_attributes set status = 'active', superseded_by = null, sources = 9")
     database.execute("update entities set name = 'x', mentions = 9")
     database.execute("delete from recall_lines where text like 'Lamp: gas%'")
-    facts.settle(database, None)
+    clear(database)
+    put(database, *told)
     assert dump(database) == right
 
 
@@ -291,9 +300,7 @@ def many(sessions: int, seed: int = 1) -> list[Stated]:
 
 def test_settling_what_was_touched_never_walks_a_table(database):
     vault = many(60)
-    with database.transaction():
-        facts.add(database, vault, fresh=True)
-        facts.settle(database, None)
+    put(database, *vault)
     seen: list[str] = []
     database.connection.exec_trace = lambda cursor, sql, bindings: seen.append(sql) or True
     put(database, stated("## Decisions\n- queue: bounded\n- lease: long\nsee src/queue.py\n", 7, project="/code/queue"))
@@ -316,9 +323,7 @@ def test_the_cost_of_a_session_does_not_grow_with_the_vault():
     steps = []
     for size in (60, 600):
         database = Database(":memory:")
-        with database.transaction():
-            facts.add(database, many(size), fresh=True)
-            facts.settle(database, None)
+        put(database, *many(size))
         count = 0
 
         def take(event: dict[str, Any]) -> None:
@@ -347,9 +352,7 @@ def test_a_thousand_summaries_are_settled_soon():
     vault = many(1_000)
     database = Database(":memory:")
     started = time.process_time()
-    with database.transaction():
-        facts.add(database, vault, fresh=True)
-        facts.settle(database, None)
+    put(database, *vault)
     assert database.value("select count(*) from attribute_sources") == 12_000
     assert time.process_time() - started < 3  # a second, where nobody else works
     database.close()

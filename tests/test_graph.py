@@ -12,9 +12,10 @@ import pytest
 from workbench import NOW, Vault
 
 from benchmarks import corpus
-from signet_sync.agent import graph
+from signet_sync.agent.pipeline import PIPELINE
 from signet_sync.index.database import Database
 from signet_sync.index.nodes import GRAPH
+from signet_sync.sync.stages import SESSION, Source
 
 SHARED = Path(__file__).resolve().parents[2] / "shared"
 TABLES = (*GRAPH, "entities", "entity_mentions", "entity_attributes", "attribute_sources", "relations", "recall_lines")
@@ -96,7 +97,10 @@ def test_a_second_pass_and_an_unchanged_session_write_nothing(vault: Vault) -> N
     sessions = list(database.execute("select distinct agent_id, session_token, session_id from memory_artifacts"))
     before: int = database.value("select total_changes()")
     with database.transaction():
-        graph.update(database, sessions, whole=False)
+        for deriver in PIPELINE.derivers:
+            moved = [Source(SESSION, *session) for session in sessions]
+            if SESSION in deriver.kinds:
+                deriver.update(database, deriver.prepare(database, moved, {}, lambda: None), lambda: None)
     assert database.value("select total_changes()") == before
     database.close()
 
@@ -108,7 +112,7 @@ def test_other_rules_make_the_graph_anew_though_no_file_moved(vault: Vault) -> N
     database = Database(str(vault.db))
     with database.transaction():
         database.execute("delete from session_summaries")
-        database.set_meta("graph", "0")
+        database.execute("update derivers set version = '0' where name = 'graph'")
     database.close()
     vault.reindex()
     assert vault.dump() == before

@@ -7,8 +7,10 @@ from datetime import UTC, datetime, timedelta
 import artifacts_fixture as made
 
 from benchmarks.graph import Count, Meter
-from signet_sync.agent import graph
+from signet_sync.agent.pipeline import PIPELINE
 from signet_sync.index.database import Database
+from signet_sync.sync import deriving
+from signet_sync.sync.stages import SESSION, Source
 
 START = datetime(2020, 1, 1, 10, tzinfo=UTC)
 A_DAY = 2
@@ -38,17 +40,20 @@ def ended(threads: dict[str, int]) -> Count:
     given = [files_of(number, project) for project, count in threads.items() for number in range(count)]
     made.fill(database, made.judged({name: raw for files in given for name, raw in files.items()}))
     with database.transaction():
-        graph.update(database, (), whole=True)
+        deriving.rebuild(database, PIPELINE.derivers)
+        deriving.drain(database, PIPELINE)
         # Full text lies in a few pieces, more or less as it happens, and each is looked through.
         database.execute("insert into recall_lines_fts(recall_lines_fts) values('optimize')")
     assert database.value("select count(*) from thread_sessions") == sum(threads.values())
     assert database.value("select count(*) from memory_thread_heads") == len(threads)
     judgements = made.judged(files_of(threads["lantern"], "lantern"))
     made.fill(database, judgements)
-    sessions = {(j.row.agent_id, j.row.session_token, j.row.session_id) for j in judgements if j.row is not None}
+    moved = {
+        Source(SESSION, j.row.agent_id, j.row.session_token, j.row.session_id) for j in judgements if j.row is not None
+    }
     counts: list[Count] = []
     with database.transaction(), meter.counting(counts):
-        graph.update(database, sessions, whole=False)
+        deriving.follow(database, PIPELINE, moved)
     return counts[0]
 
 

@@ -631,6 +631,6 @@ def test_ledger_rows_are_kept_and_dropped_by_session(database):
     key = ("default", token_for(), TEMPLATE.row.session_id)
     row = artifacts.ledger_row(database, key)
     assert row is not None and row[:3] == key
-    assert [entry[:3] for entry in artifacts.all_session_parts(database)] == [key]
+    assert [entry[:3] for entry in artifacts.session_parts(database, [key])] == [key]
     artifacts.store_ledger(database, [key], [])
     assert artifacts.ledger_row(database, key) is None

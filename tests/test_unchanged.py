@@ -18,8 +18,8 @@ from workbench import NOW, Vault, contents, numbered, spawn, tree
 from signet_sync.agent import unchanged
 from signet_sync.contracts.timestamps import iso, parse_instant
 from signet_sync.errors import SignetSyncError
-from signet_sync.index import schema
 from signet_sync.index.database import Database
+from signet_sync.storage.database.tables import TABLES, VERSION
 
 LATER = "2026-03-29T23:59:59.999Z"
 SECOND = 10**6
@@ -89,7 +89,7 @@ def without_time(document):
 def rows(vault):
     """All that stands in the database, table by table."""
     with vault.database() as database:
-        return {name: list(database.execute(f"select * from {name}")) for name in schema.TABLES if "_fts" not in name}
+        return {name: list(database.execute(f"select * from {name}")) for name in TABLES if "_fts" not in name}
 
 
 def everything(vault):
@@ -316,7 +316,7 @@ def restored(vault):
 
 def bumped(vault):
     with vault.database(readonly=False) as database:
-        database.connection.execute(f"pragma user_version = {schema.VERSION - 1}")
+        database.connection.execute(f"pragma user_version = {VERSION - 1}")
 
 
 def by_hand(vault, sql):

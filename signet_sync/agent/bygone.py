@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 
 from signet_sync import reconcile as desk
-from signet_sync.agent import graph, traces
+from signet_sync.agent import traces
 from signet_sync.agent.purge import kept_page_agent
 from signet_sync.agent.workspace import Workspace
 from signet_sync.contracts.frontmatter import FrontmatterProblem, parse
@@ -17,6 +17,8 @@ from signet_sync.contracts.places import page_agent
 from signet_sync.contracts.timestamps import iso
 from signet_sync.index import artifacts, memories
 from signet_sync.reconcile import Bench, Tombstones
+from signet_sync.sync import deriving
+from signet_sync.sync.stages import SESSION, Source
 from signet_sync.temporal.ids import handle
 from signet_sync.vault import purge
 
@@ -89,7 +91,8 @@ def revived(workspace: Workspace, found: Collection[tuple[str, bytes]], now_us: 
         with copy.transaction():
             artifacts.insert_rows(copy, list(standing.values()), artifacts.next_row_id(copy), iso(now_us))
             rows = [one.row for one in standing.values() if one.row is not None]
-            graph.update(copy, {(row.agent_id, row.session_token, row.session_id) for row in rows}, whole=False)
+            moved = {Source(SESSION, row.agent_id, row.session_token, row.session_id) for row in rows}
+            deriving.follow(copy, workspace.pipeline, moved)
         yield replace(workspace, database=copy)
     finally:
         copy.connection.close()

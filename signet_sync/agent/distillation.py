@@ -8,20 +8,22 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import fields, replace
 from typing import Literal
 
 from loguru import logger
 
-from signet_sync import wording
-from signet_sync.agent import graph, synthesis
+from signet_sync import state, wording
+from signet_sync.agent import projection, synthesis
 from signet_sync.agent.workspace import Workspace
 from signet_sync.config import Settings
 from signet_sync.contracts.timestamps import DAY, SECOND, iso
 from signet_sync.errors import ConfigError, ProviderError, SignetSyncError
 from signet_sync.index import wordings
 from signet_sync.llm import HttpProvider, NullProvider, Provider
+from signet_sync.sync import deriving
+from signet_sync.sync.stages import SESSION, Source
 
 MOST = 20  # questions of a kind in one run
 LONGEST = 60.0  # seconds after which no further question of a kind is asked
@@ -178,5 +180,17 @@ def _derive(workspace: Workspace, now_us: int) -> None:
     """Derives the facts of what was distilled; where that is cut short, the next run does it."""
     distilled = wordings.to_derive(workspace.database)
     if distilled:
-        graph.rederive(workspace, {one[:3] for one in distilled}, now_us)
+        rederive(workspace, {one[:3] for one in distilled}, now_us)
         wordings.derived(workspace.database, distilled)
+
+
+def rederive(workspace: Workspace, sessions: Collection[tuple[str, str, str]], now_us: int) -> None:
+    """Derives sessions again whose artifacts stayed as they are, and renders the pages of their agents.
+
+    Raises `WorkspaceError` (`busy`), `DatabaseError`.
+    """
+    with state.workspace_lock(workspace.state):
+        with workspace.database.transaction():
+            deriving.follow(workspace.database, workspace.pipeline, {Source(SESSION, *one) for one in sessions})
+        agents = {agent_id for agent_id, _, _ in sessions}
+        projection.project(workspace, agents=agents, days=(), touched=(), now_us=now_us)

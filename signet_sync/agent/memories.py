@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from signet_sync import state
-from signet_sync.agent import bygone, flows, graph, projection, purge, reconcile, scrub, traces
+from signet_sync.agent import bygone, flows, projection, purge, reconcile, scrub, traces
 from signet_sync.agent.reconcile import Outcome, Request
 from signet_sync.agent.workspace import Workspace, back_up
 from signet_sync.contracts.gardens import KINDS
@@ -21,6 +21,7 @@ from signet_sync.errors import UsageError, WorkspaceError
 from signet_sync.index import events, lineage, memories, pins, sessions
 from signet_sync.index.memories import OWN_WORD, Memory, Origin
 from signet_sync.recall import concepts
+from signet_sync.sync import deriving
 from signet_sync.temporal.ids import HANDLE, ID_LENGTH, LETTERS, handle
 from signet_sync.temporal.memories import cleaned, memory_id, tags_of
 from signet_sync.vault import files, versions
@@ -223,7 +224,7 @@ def unpin(workspace: Workspace, agent_id: str, handle: str, now_us: int) -> Pinn
 
 def look(workspace: Workspace, now_us: int) -> None:
     """The first look at the vault, where nobody has had it: a page of one memory alone would hide all sessions."""
-    if graph.is_stale(workspace.database) and files.look(workspace.root, MEMORY) is not None:
+    if deriving.is_stale(workspace.database, workspace.pipeline) and files.look(workspace.root, MEMORY) is not None:
         reconcile.run_locked(workspace, Request(now_us=now_us))
 
 

@@ -17,6 +17,7 @@ from hashlib import sha256
 from signet_sync import config
 from signet_sync.agent import signet
 from signet_sync.agent.manifests import follow_page
+from signet_sync.agent.session_log import SessionLog
 from signet_sync.agent.workspace import Workspace
 from signet_sync.config import half_lives
 from signet_sync.contracts.observed import Found, Signature, Trouble
@@ -42,6 +43,7 @@ from signet_sync.projection.diary import diary
 from signet_sync.projection.ledger import day_text, month_text
 from signet_sync.projection.render import Projection, Rendered, render, window
 from signet_sync.state import process_alive, process_birth
+from signet_sync.sync import outbox
 from signet_sync.temporal.score import day_start
 from signet_sync.vault import files
 
@@ -272,6 +274,8 @@ def _ledger_pages(
     """
     database = workspace.database
     blocked: list[str] = []
+    if outbox.waits(database, SessionLog.name):
+        return blocked  # half of a day is no page, and of another day nothing may go: all of them follow the last row
     if moved is None:
         counts = pages.days(database, agent_id)
         states = pages.page_states(database, agent_id)

@@ -13,6 +13,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field, replace
+from functools import partial
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 
@@ -25,7 +26,6 @@ from signet_sync.agent import (
     copied_tombstones,
     copies,
     flows,
-    graph,
     live,
     projection,
     purge,
@@ -56,17 +56,16 @@ from signet_sync.index import (
     gardens,
     lines,
     merges,
-    nodes,
     overview,
-    pages,
     redactions,
     tombstones,
     violations,
 )
 from signet_sync.index.database import is_odd, translate
-from signet_sync.projection.ledger import LedgerRow, compose
-from signet_sync.reconcile import Bench, Cliff, CliffRule, Judgement, Known, Seal, Survey, Tombstones
+from signet_sync.reconcile import Bench, Cliff, CliffRule, Judgement, Known, Row, Seal, Survey, Tombstones
 from signet_sync.storage.database.tables import native_tables
+from signet_sync.sync import deriving, outbox
+from signet_sync.sync.stages import MANIFEST, SESSION, Change, Source
 from signet_sync.vault import files, scan
 from signet_sync.vault import tombstones as tombstone_files
 from signet_sync.vault.layout import folder
@@ -78,8 +77,8 @@ BATCH = 1024
 _STRAY = f"{MEMORY}/.signet-"
 FUTURE_NS = 3600 * 10**9
 THREADED = 400
-
-Session = tuple[str, str, str]
+# Fewer rows of the outbox are worked off at once, of whatever age their sessions are.
+_MUCH = 1_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +88,8 @@ class Request:
     With `settle_seconds` (the daemon), a file that is younger and looks broken, or a name that is gone and not yet
     `confirmed`, is left for another look: it may be half-written, or half of a rename. `patience` is how long another
     command's pass is waited for, in seconds; then `WorkspaceError` (`busy`). With `resume` write flows whose caller
-    died are finished. A `wary` one writes down what it has in hand, should it die of it.
+    died are finished. A `wary` one writes down what it has in hand, should it die of it. What follows from sessions
+    before `since_us` is left in the outbox.
     """
 
     now_us: int
@@ -105,20 +105,7 @@ class Request:
     patience: float = 60.0
     resume: bool = True
     wary: bool = False
-
-
-@dataclass(slots=True)
-class Change:
-    """What moved in the index: sessions, agents, (agent, day) pairs whose pages may have to follow, paths.
-
-    `told` are the sessions of which something else than the manifest moved.
-    """
-
-    sessions: set[Session] = field(default_factory=set)
-    told: set[Session] = field(default_factory=set)
-    agents: set[str] = field(default_factory=set)
-    days: set[tuple[str, str]] = field(default_factory=set)
-    paths: set[str] = field(default_factory=set)
+    since_us: int = 0
 
 
 @dataclass(slots=True)
@@ -157,7 +144,7 @@ def run_pass(workspace: Workspace, request: Request) -> Outcome:
 def run_locked(workspace: Workspace, request: Request) -> Outcome:
     """A pass by somebody who holds the workspace's lock already."""
     started = time.perf_counter()
-    if request.paths is not None and graph.is_stale(workspace.database):
+    if request.paths is not None and deriving.is_stale(workspace.database, workspace.pipeline):
         # Nobody has looked at all of it since the database was made or an upgrade emptied its tables: pages of what a
         # few paths tell would hide all the rest.
         request = replace(request, paths=None)
@@ -192,6 +179,7 @@ def run_locked(workspace: Workspace, request: Request) -> Outcome:
 def _pass(workspace: Workspace, request: Request) -> Outcome:
     with _building(workspace, request):
         outcome = _index(workspace, request)
+    _derive(workspace, request, outcome)
     _go_on(request)
     if outcome.full and outcome.cliff is None:
         _mend_text(workspace)
@@ -210,7 +198,19 @@ def _pass(workspace: Workspace, request: Request) -> Outcome:
 
 def index_paths(workspace: Workspace, request: Request) -> Outcome:
     """Disk to rows for some paths, no pages; by somebody who holds the workspace's lock."""
-    return _index(workspace, request)
+    outcome = _index(workspace, request)
+    _derive(workspace, request, outcome)
+    return outcome
+
+
+def work_off(workspace: Workspace, request: Request) -> bool:
+    """Makes rows follow a batch of what a pass left in the outbox; says whether more is left.
+
+    Raises `WorkspaceError` (`busy`), `DatabaseError`.
+    """
+    with state.workspace_lock(workspace.state, request.patience):
+        deriving.drain(workspace.database, workspace.pipeline, batches=1, alive=partial(_alive, request, 1))
+        return outbox.any_waits(workspace.database)
 
 
 def _resume(workspace: Workspace, *, accepted: bool) -> list[Flow]:
@@ -566,12 +566,15 @@ def _apply(
     database = workspace.database
     gone = [path for path in plan.gone if _is_news(path, known, bench)]
     named = [j for j in (*plan.judged, *stone_judgements) if known.get(j.path) != Known(j.signature, j.verdict, j.code)]
-    pending = bench.tombstones and tombstones.unscrubbed(database)
+    change = outcome.change
+    pending = bool(bench.tombstones) and tombstones.unscrubbed(database)
+    if pending and outbox.any_waits(database):
+        # What a removal takes along is told by rows that have followed.
+        change.add(deriving.drain(database, workspace.pipeline))
     over = outcome.full and database.meta("halted") is not None
-    stale = outcome.full and graph.is_stale(database)
+    stale = deriving.stale(database, workspace.pipeline) if outcome.full else []
     if not (plan.read or named or gone or request.rebuild or pending or over or stale):
         return
-    change = outcome.change
     unsettled: set[str] = set()
     first = not (outcome.full or database.value("select exists(select 1 from files)"))
     lines: set[str] = set()
@@ -606,8 +609,7 @@ def _apply(
         named += vanished
         touched = artifacts.delete_rows(database, [*dropped, *(j.path for j in named if j.path in known)])
         outcome.removed_rows += len(touched)
-        change.sessions.update(touched)
-        change.told.update(touched)
+        change.sources.update(Source(SESSION, *session) for session in touched)
         change.agents.update(agent for agent, _, _ in touched)
         change.paths.update(dropped, (j.path for j in named))
         artifacts.forget_files(database, dropped)
@@ -617,17 +619,18 @@ def _apply(
         missed = {judgement.path for judgement in vanished}
         artifacts.forget_files(database, [one.path for one in outcome.tombstoned if one.path not in missed])
         outcome.removed_rows += rows
-        change.sessions.update(removed)
-        change.told.update(removed)
+        change.sources.update(Source(SESSION, *session) for session in removed)
         change.agents.update(agent for agent, _, _ in removed)
         whole = request.rebuild or (not known and outcome.full)
         if whole:
             artifacts.store_files(database, _vanished_seals(workspace, bench), request.now_us)
         _go_on(request)
-        graph.update(database, change.told, whole=whole or stale, alive=lambda: _alive(request, len(plan.read)))
-        # Behind the graph, which tells the sentence of each session.
-        _ledger(workspace, change, whole=whole, stale=stale)
-        tombstones.forget_loose_marks(database, loose)
+        deriving.rebuild(database, workspace.pipeline.derivers if whole else stale)
+        deriving.queue(database, workspace.pipeline, change.sources)
+        if pending:
+            # What nothing stands behind any more is told by the rows that follow.
+            change.add(deriving.drain(database, workspace.pipeline, alive=partial(_alive, request, len(plan.read))))
+            tombstones.forget_loose_marks(database, loose)
         _links(workspace, change, outcome, whole=whole)
         if request.accept_removals:
             gone = [path for path in violations.sealed_paths(database) if path in bench.accepted_gone]
@@ -648,6 +651,17 @@ def _apply(
     if outcome.read > THREADED:
         merges.step(database, merges.BULK_STEP)
     outcome.unsettled = frozenset(unsettled)
+
+
+def _derive(workspace: Workspace, request: Request, outcome: Outcome) -> None:
+    """Makes rows follow from rows, those of a pass that was killed as well; before a scrub none may wait."""
+    if outcome.cliff is not None or not outbox.any_waits(workspace.database):
+        return
+    at_once = not outbox.holds(workspace.database, _MUCH) or tombstones.unscrubbed(workspace.database)
+    since_us = 0 if at_once else request.since_us
+    with uncollected():
+        alive = partial(_alive, request, outcome.read)
+        outcome.change.add(deriving.drain(workspace.database, workspace.pipeline, since_us=since_us, alive=alive))
 
 
 def _is_news(path: str, known: dict[str, Known], bench: Bench) -> bool:
@@ -812,21 +826,18 @@ class _Writer:
             if j.row != before.get(j.path) or (j.row is not None and j.row.source_kind == "manifest" and self._moved(j))
         ]
         stale = [j.path for j in changed if j.path in before]
-        for agent, token, session in artifacts.delete_rows(database, stale):
-            self._touch(agent, token, session)
-        for former in (before[path] for path in stale):
-            if former.source_kind != "manifest":
-                self._change.told.add((former.agent_id, former.session_token, former.session_id))
+        artifacts.delete_rows(database, stale)
+        for path in stale:
+            self._touch(before[path])
         first = self._next_id
         self._next_id = artifacts.insert_rows(database, changed, first, iso(self._request.now_us))
         for judgement in changed:
             self._change.paths.add(judgement.path)
             row = judgement.row
             if row is not None:
-                self._touch(row.agent_id, row.session_token, row.session_id)
+                self._touch(row)
                 if row.source_kind != "manifest":
                     self._change.agents.add(row.agent_id)
-                    self._change.told.add((row.agent_id, row.session_token, row.session_id))
         changed_paths = {j.path for j in changed}
         artifacts.store_files(
             database,
@@ -873,8 +884,9 @@ class _Writer:
         before = self._known.get(judgement.path)
         return before is None or before.signature != judgement.signature
 
-    def _touch(self, agent_id: str, token: str, session_id: str) -> None:
-        self._change.sessions.add((agent_id, token, session_id))
+    def _touch(self, row: Row) -> None:
+        kind = MANIFEST if row.source_kind == "manifest" else SESSION
+        self._change.sources.add(Source(kind, row.agent_id, row.session_token, row.session_id))
 
     def _beside(self, first: int, following: int) -> None:
         try:
@@ -899,37 +911,6 @@ def _vanished_seals(workspace: Workspace, bench: Bench) -> list[Judgement]:
         if judgement is not None:
             found.append(judgement)
     return found
-
-
-def _ledger(workspace: Workspace, change: Change, *, whole: bool, stale: bool) -> None:
-    """Ledger rows of the sessions that moved, of all where they are `stale`; days and agents whose pages follow."""
-    database = workspace.database
-    everyone = whole or stale
-    parts = (
-        artifacts.all_session_parts(database)
-        if everyone
-        else artifacts.session_parts(database, sorted(change.sessions))
-    )
-    told = nodes.sentences(database, None if everyone else change.sessions)
-    rows: list[LedgerRow] = []
-    gone: list[Session] = []
-    for agent_id, token, session_id, session_parts in parts:
-        said = told.get((agent_id, token, session_id))
-        row = compose(agent_id, token, session_parts, said) if said is not None else None
-        before = None if whole else artifacts.ledger_row(database, (agent_id, token, session_id))
-        if row == before:
-            continue
-        if row is not None:
-            rows.append(row)
-        if before is not None:
-            change.days.add((agent_id, before.day))
-            if row is None:
-                gone.append((agent_id, token, session_id))
-        change.agents.add(agent_id)
-    artifacts.store_ledger(database, gone, rows)
-    change.days.update((row.agent_id, row.day) for row in rows)
-    artifacts.count_days(database, None if whole else sorted(change.days))
-    pages.mark_stale(database, change.days)
 
 
 def _links(workspace: Workspace, change: Change, outcome: Outcome, *, whole: bool) -> None:
@@ -1032,11 +1013,11 @@ def _clean_up(workspace: Workspace, request: Request, outcome: Outcome) -> None:
 
 def absorb(workspace: Workspace, request: Request, outcome: Outcome, paths: Iterable[str]) -> None:
     """Takes files that we wrote ourselves into the index at once, so that no later pass has to."""
-    inner = _index(
+    inner = index_paths(
         workspace,
         replace(request, paths=frozenset(paths), rebuild=False, settle_seconds=0.0, reread=frozenset()),
     )
-    outcome.change.sessions |= inner.change.sessions
+    outcome.change.sources |= inner.change.sources
     outcome.change.agents |= inner.change.agents
     outcome.change.days |= inner.change.days
     outcome.rewritten |= inner.rewritten

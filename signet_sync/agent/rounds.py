@@ -28,9 +28,10 @@ from signet_sync.agent.worker import Worker, at_work, due
 from signet_sync.agent.workspace import Workspace
 from signet_sync.config import asks_anybody
 from signet_sync.contracts.places import DEFAULT_AGENT, MEMORY, TOMBSTONES, agent_folder, head_page
-from signet_sync.contracts.timestamps import SECOND, iso
+from signet_sync.contracts.timestamps import DAY, SECOND, iso
 from signet_sync.errors import SignetSyncError
 from signet_sync.index import artifacts, merges, overview
+from signet_sync.sync import outbox
 from signet_sync.vault.gardens import garden
 from signet_sync.watcher import Hint, Watcher
 
@@ -54,6 +55,8 @@ LONGEST_BACKOFF = 60.0
 # watchdog may hold an event back for half a second, to pair the two halves of a rename.
 LATE_EVENTS = 0.6
 FAR = 7 * 86_400.0
+# What follows from sessions of so many days is there before the first page; of older ones it is made in idle time.
+NEWEST_DAYS = 90
 
 
 class Rounds:
@@ -213,6 +216,7 @@ class Rounds:
             "pages": self._turn_pages,
             "merge": self._merge,
             "checkpoint": self._checkpoint,
+            "backlog": self._work_off,
         }
         for name, act in timers.items():
             if self._is_due(name):
@@ -323,6 +327,7 @@ class Rounds:
             should_stop=self._stopping,
             patience=LOCK_PATIENCE,
             wary=True,
+            since_us=now_us() - max(NEWEST_DAYS, self.workspace.settings.window_days + 1) * DAY,
         )
 
     def _working(self, _done: int, of: int) -> None:
@@ -333,12 +338,14 @@ class Rounds:
     def _run(self, request: Request) -> Outcome:
         outcome = reconcile.run_pass(self.workspace, request)
         self._remember_unsettled(request, outcome)
-        if outcome.change.paths or outcome.change.sessions:
+        if outcome.change.paths or outcome.change.sources:
             # Not put off by the next change: without an end to changes the log would grow without one.
             self._due.setdefault("checkpoint", time.monotonic() + CHECKPOINT_AFTER)
             self._due["merge"] = time.monotonic() + MERGE_AFTER
-            logger.debug("{} paths, {} sessions moved", len(outcome.change.paths), len(outcome.change.sessions))
+            logger.debug("{} paths, {} sources moved", len(outcome.change.paths), len(outcome.change.sources))
         self._judge(outcome)
+        if outcome.cliff is None and outbox.any_waits(self.workspace.database):
+            self._due["backlog"] = time.monotonic()
         if request.paths is None or any(path.startswith(f"{MEMORY}/") for path in request.paths):
             self.commits.hear()
         self._plan_pages()
@@ -424,6 +431,14 @@ class Rounds:
         if merges.step(self.workspace.database):
             self._due["merge"] = time.monotonic() + MERGE_PAUSE
             self._due.setdefault("checkpoint", time.monotonic() + CHECKPOINT_AFTER)
+
+    def _work_off(self) -> None:
+        """Follows a part of what passes left for idle time; all pages are published once nothing is left."""
+        if reconcile.work_off(self.workspace, self._request(None, frozenset())):
+            self._due["backlog"] = time.monotonic()
+        else:
+            self.everything = True
+        self._due.setdefault("checkpoint", time.monotonic() + CHECKPOINT_AFTER)
 
     def _checkpoint(self) -> None:
         if not self.workspace.database.checkpoint():

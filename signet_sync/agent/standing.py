@@ -78,6 +78,7 @@ def standing(place: Place) -> dict[str, Any]:
         "watch": live.get("watch"),
         "violations": index.violations,
         "entity_drift": index.drifted,
+        "backlog": index.backlog,
         "sizes": sizes.on_disk(path, folder) | index.sizes,
         "rows": index.rows,
         "intake": _intake(folder, index.refused),
@@ -117,6 +118,7 @@ class _Index:
         self.counts = dict.fromkeys(("artifacts", "sessions", "agents", "tombstones", "violations", "invalid"), 0)
         self.violations: list[str] = []
         self.drifted = 0
+        self.backlog = 0
         self.sizes = dict.fromkeys(("seals", "recall_events", "unused"), 0)
         self.rows = dict.fromkeys(("seals", "recall_events", "memories", "pins"), 0)
         self.halt = ""
@@ -154,6 +156,7 @@ def _index(path: str, root: str) -> _Index:
 
 def _count(database: Database, found: _Index) -> None:
     from signet_sync.index import overview
+    from signet_sync.sync import outbox
 
     with database.connection:  # one moment for all numbers
         verdicts = overview.verdict_counts(database)
@@ -167,6 +170,7 @@ def _count(database: Database, found: _Index) -> None:
         }
         found.violations = [row[0] for row in database.execute("select path from violations order by path limit 20")]
         found.drifted = database.value("select count(*) from garden_drift")
+        found.backlog = outbox.backlog(database)
         halt = database.meta("halted")
         found.halt = str(json.loads(halt)["message"]) if halt is not None else ""
         found.refused = database.value("select count(*) from flow_results where refused = 1")

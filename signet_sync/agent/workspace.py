@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 import apsw
 
 from signet_sync import config, state
+from signet_sync.agent.pipeline import PIPELINE
 from signet_sync.config import Settings
 from signet_sync.contracts.noise import NoiseRule
 from signet_sync.contracts.places import MEMORY, WORKSPACE_ID
@@ -30,6 +31,7 @@ from signet_sync.index.database import (
     translate,
 )
 from signet_sync.storage.database.tables import TABLES
+from signet_sync.sync.stages import Pipeline
 from signet_sync.vault import files
 from signet_sync.vault.layout import require_root as require_root
 
@@ -45,6 +47,7 @@ class Workspace:
     touch_nothing: bool = False
     own_place: bool = True
     events: list[str] = field(default_factory=list)
+    pipeline: Pipeline = PIPELINE
 
     @property
     def noise(self) -> NoiseRule:

@@ -31,6 +31,7 @@ def lines(document: Mapping[str, Any]) -> Iterator[str]:
         yield _line("watch", document["watch"])
     yield _line("indexed", _indexed(document["counts"]))
     yield from _problems(document)
+    yield from _backlog(document)
     yield from _intake(document)
     for name in document["set_aside"]:
         yield _line("damaged", f"{name} was moved aside → signet-sync doctor", fg="yellow")
@@ -86,6 +87,11 @@ def _found_wrong(counts: Mapping[str, int]) -> str:
 def _drifted(document: Mapping[str, Any]) -> str:
     count = document["entity_drift"]
     return f"{counted(count, 'entity file')} not as recorded" if count else ""
+
+
+def _backlog(document: Mapping[str, Any]) -> Iterator[str]:
+    if document["backlog"]:
+        yield _line("backlog", f"{counted(document['backlog'], 'source')} that recall and pages have still to follow")
 
 
 def _intake(document: Mapping[str, Any]) -> Iterator[str]:
@@ -178,6 +184,7 @@ def _counts(document: Mapping[str, Any]) -> Iterator[tuple[str, str, Iterable[_S
     yield "violations", "Sealed files that changed or went, and nobody has settled.", _one(counts["violations"])
     yield "invalid", "Files that break the contract.", _one(counts["invalid"])
     yield "entity_drift", "Entity files that wait for a maintainer.", _one(document["entity_drift"])
+    yield "backlog", "Sources that recall and pages have still to follow.", _one(document["backlog"])
     rows = [({"part": part}, count) for part, count in document["rows"].items()]
     yield "rows", "What the database keeps besides what is made of files, by part.", rows
     yield "endings_refused", "Endings of sessions that were refused.", _one(document["intake"]["refused"])

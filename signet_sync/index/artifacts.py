@@ -235,24 +235,6 @@ def session_parts(
         yield agent_id, token, session_id, [Part(*row) for row in rows]
 
 
-def all_session_parts(database: Database) -> Iterator[tuple[str, str, str, list[Part]]]:
-    """The parts of every session, in one walk over the index."""
-    key: tuple[str, str, str] | None = None
-    parts: list[Part] = []
-    for agent_id, token, *row in database.execute(
-        f"select agent_id, session_token, {_PART_COLUMNS} from memory_artifacts"
-        " order by agent_id, session_token, session_id"
-    ):
-        part = Part(*row)
-        if key != (agent_id, token, part.session_id):
-            if key is not None:
-                yield *key, parts
-            key, parts = (agent_id, token, part.session_id), []
-        parts.append(part)
-    if key is not None:
-        yield *key, parts
-
-
 def ledger_row(database: Database, session: tuple[str, str, str]) -> LedgerRow | None:
     """The stored ledger row of a session (agent, token, id)."""
     for row in database.execute(

@@ -244,6 +244,7 @@ class Database:
                 if TABLES[name].since > version:
                     self._make(name)
             self.reset_derived()
+            self.execute("delete from meta where key = 'graph'")  # of schema 4 and before: `derivers` says it now
         except apsw.SQLError as error:
             raise damaged(f"it is not of the version that it names: {error}", self.path) from error
         self.connection.execute(f"pragma user_version = {VERSION}")
@@ -386,7 +387,6 @@ class Database:
         for name in [name for (name,) in self.execute(_DROPPABLE) if name not in kept]:
             self.execute(f"drop table {name}")
         self._make(*derived_tables())
-        self.execute("delete from meta where key = 'graph'")  # says by which rules the rows were made that are gone
         self._tell_the_planner()
 
     def in_memory(self) -> Database:

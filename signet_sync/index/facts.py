@@ -19,6 +19,7 @@ from signet_sync.index.settling import Fact, Key, columns, marks
 from signet_sync.temporal.ids import id_of
 
 Session = tuple[str, str, str]  # agent, token, session id
+TABLES = ("attribute_sources", "entity_attributes", "entity_mentions", "entities", "relations")
 
 
 class Stated(NamedTuple):
@@ -175,20 +176,6 @@ _DELETE_RELATION = (
 )
 
 
-def add(database: Database, stated: Iterable[Stated], *, fresh: bool = False) -> Touched:
-    """Writes what artifacts state of which nothing stands yet; `settle` has to follow.
-
-    With `fresh` the caller settles everything (`settle(database, None)`), and nothing is said to be touched.
-    """
-    rows = _Rows(stated)
-    change = _Change(rows.entities, rows.sources, rows.mentions, rows.relations)
-    change.write(database)
-    if fresh:
-        return Touched()
-    change.tally(database)
-    return change.touched()
-
-
 def forget(database: Database, sessions: Iterable[Session]) -> Touched:
     """Deletes what the artifacts of sessions state; `settle` has to follow."""
     return replace(database, sessions, ())
@@ -215,12 +202,6 @@ def replace(database: Database, sessions: Iterable[Session], stated: Iterable[St
     gone.tally(database, -1)
     come.tally(database)
     return gone.touched().and_also(come.touched())
-
-
-def clear(database: Database) -> None:
-    """Forgets everything distilled, of every agent; recall lines are left to the next `settle`."""
-    for table in ("attribute_sources", "entity_attributes", "entity_mentions", "entities", "relations"):
-        database.execute(f"delete from {table}")
 
 
 def _of_session(database: Database, table: str, row: type[NamedTuple], session: Session) -> Iterator[tuple[Any, ...]]:
@@ -285,15 +266,12 @@ class _Change(NamedTuple):
 # ── what follows from it ──
 
 
-def settle(database: Database, touched: Touched | None) -> None:
-    """Makes facts, entities and recall lines follow what is stated: those touched, or (None) all of them.
+def settle(database: Database, touched: Touched) -> set[Key]:
+    """Makes facts and entities follow what is stated, those touched; gives the facts that may tell something else.
 
     What stands already is not written again. Touched facts cost themselves and those of the same slots.
     """
-    if touched is None:
-        settling.settle_all(database)
-    else:
-        settling.settle(database, touched.attributes, touched.entities)
+    return settling.settle(database, touched.attributes, touched.entities)
 
 
 # ── reads ──

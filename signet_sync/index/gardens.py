@@ -134,9 +134,16 @@ def _line(profile: GardenFile) -> Line:
     return Line(profile.agent_id, TIER, profile.id, "\n".join(filter(None, (profile.title, profile.text))))
 
 
-def lines(database: Database) -> list[Line]:
-    """The lines by which `recall` finds entities, of all agents: a rebuild makes them anew."""
-    return [_line(one) for one in _profiles(database, "1", ())]
+def ids(database: Database) -> list[tuple[str, str]]:
+    """Agent and id of every entity that has a profile."""
+    return list(database.execute("select distinct agent_id, id from garden_files where file = 'profile'"))
+
+
+def lines(database: Database, agent_id: str | None = None, some: Iterable[str] = ()) -> list[Line]:
+    """The lines by which `recall` finds entities: of all agents, or some of one agent."""
+    if agent_id is None:
+        return [_line(one) for one in _profiles(database, "1", ())]
+    return [_line(one) for key in some for one in _profiles(database, "agent_id = ? and id = ?", (agent_id, key))]
 
 
 def signatures(database: Database, agent_id: str | None = None) -> dict[str, Signature | None]:

@@ -89,9 +89,17 @@ def beginning(database: Database, agent_id: str, start: str, limit: int) -> list
     return [row[0] for row in rows]
 
 
-def lines(database: Database) -> list[Line]:
-    """The lines by which `recall` finds memories, of all agents: a rebuild makes them anew."""
-    return [_line(memory) for memory in _memories(database, "1", ())]
+def ids(database: Database) -> list[tuple[str, str]]:
+    """Agent and id of every memory."""
+    return list(database.execute("select agent_id, id from memories"))
+
+
+def lines(database: Database, agent_id: str | None = None, some: Iterable[str] = ()) -> list[Line]:
+    """The lines by which `recall` finds memories: of all agents, or some of one agent."""
+    if agent_id is None:
+        return [_line(memory) for memory in _memories(database, "1", ())]
+    found = (get(database, agent_id, memory_id) for memory_id in some)
+    return [_line(memory) for memory in found if memory is not None]
 
 
 def _line(memory: Memory) -> Line:

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from signet_sync.contracts.timestamps import parse_instant
 from signet_sync.facts.records import Item
 from signet_sync.index.database import Database
-from signet_sync.index.lines import Line, add, drop, put
 from signet_sync.index.removal import drop_ids, within
 from signet_sync.storage.database.tables import TABLES, distilled, of_ids
 from signet_sync.temporal.nodes import Edge, Node, Source
@@ -61,23 +60,15 @@ def sources(database: Database, session: Session) -> list[Source]:
     ]
 
 
-def all_sources(database: Database) -> Iterator[tuple[Session, list[Source]]]:
-    """The content artifacts of every session, in one walk over the index."""
-    key: Session | None = None
-    held: list[Source] = []
-    for row in database.execute(
-        f"select {_SOURCE} from memory_artifacts where {_CONTENT}"
-        " order by agent_id, session_token, session_id, captured_us, source_path"
-    ):
-        source = _source(row)
-        own = (source.agent_id, source.session_token, source.session_id)
-        if own != key:
-            if key is not None:
-                yield key, held
-            key, held = own, []
-        held.append(source)
-    if key is not None:
-        yield key, held
+def sessions(database: Database) -> Iterable[Session]:
+    """Every session that has an artifact, the newest of each agent first."""
+    # Named, so that no text is read on the way to the instants behind it.
+    return dict.fromkeys(
+        database.execute(
+            "select agent_id, session_token, session_id from memory_artifacts indexed by memory_artifacts_time"
+            " order by agent_id, membership_us desc"
+        )
+    )
 
 
 def extracted(database: Database, agent_id: str, paths: Iterable[str]) -> dict[str, list[Item]]:
@@ -103,9 +94,17 @@ def any_extracted(database: Database) -> bool:
 
 
 def store_session(
-    database: Database, session: Session, nodes: Sequence[Node], edges: Sequence[Edge], place: ThreadSession | None
+    database: Database,
+    session: Session,
+    nodes: Sequence[Node],
+    edges: Sequence[Edge],
+    place: ThreadSession | None,
+    held: ThreadSession | None,
 ) -> bool:
-    """Makes a session's nodes, their edges and its place in a thread as given; False where all of it stood so."""
+    """Makes a session's nodes, their edges and its place in a thread as given; False where all of it stood so.
+
+    `held` is the place that stands.
+    """
     agent_id = session[0]
     before = {row[1]: row for row in _nodes_of(database, session)}
     after = {node.id: tuple(node) for node in nodes}
@@ -119,7 +118,6 @@ def store_session(
     moved = bool(gone or fresh)
     for parent, wanted in children.items():
         moved |= store_children(database, agent_id, parent, wanted)
-    held = place_of(database, session)
     if held != place:
         moved = True
         if place is None:
@@ -140,7 +138,6 @@ def drop_nodes(database: Database, agent_id: str, ids: Sequence[str]) -> None:
         database.execute("delete from session_summaries where agent_id = ? and id = ?", row)
         database.execute("delete from session_summary_children where agent_id = ? and parent_id = ?", row)
         database.execute("delete from session_summary_children where agent_id = ? and child_id = ?", row)
-    drop(database, agent_id, ids)
 
 
 def store_children(database: Database, agent_id: str, parent_id: str, wanted: set[str]) -> bool:
@@ -168,12 +165,10 @@ def place_of(database: Database, session: Session) -> ThreadSession | None:
     return None
 
 
-def sentences(database: Database, sessions: Iterable[Session] | None = None) -> dict[Session, str]:
-    """The sentence of every session that is on a thread, or of some of these."""
-    sql = "select agent_id, session_token, session_id, sentence from thread_sessions"
-    if sessions is None:
-        return {row[:3]: row[3] for row in database.execute(sql)}
-    return {row[:3]: row[3] for one in sessions for row in database.execute(f"{sql} where {_OF_SESSION}", one)}
+def sentences(database: Database, sessions: Iterable[Session]) -> dict[Session, str]:
+    """The sentences of those sessions that are on a thread."""
+    sql = f"select sentence from thread_sessions where {_OF_SESSION}"
+    return {one: sentence for one in sessions for (sentence,) in database.execute(sql, one)}
 
 
 # ── threads ──
@@ -188,17 +183,15 @@ def head_of(database: Database, agent_id: str, thread_id: str) -> ThreadHead | N
     return None
 
 
-def store_head(database: Database, head: ThreadHead, line: Line) -> None:
-    """Writes a thread's head and its line where they differ."""
+def store_head(database: Database, head: ThreadHead) -> None:
+    """Writes a thread's head where it differs."""
     if head_of(database, head.agent_id, head.thread_id) != head:
         database.execute(_INSERT_HEAD, head_columns(head))
-    put(database, [line])
 
 
 def drop_head(database: Database, agent_id: str, thread_id: str) -> None:
     """Drops the head of a thread that has no session any more."""
     database.execute("delete from memory_thread_heads where agent_id = ? and thread_id = ?", (agent_id, thread_id))
-    drop(database, agent_id, [thread_id])
 
 
 def newest_sessions(database: Database, agent_id: str, thread_id: str, limit: int) -> list[ThreadSession]:
@@ -272,7 +265,7 @@ def newest_arc(database: Database, agent_id: str, thread_id: str) -> str | None:
 
 
 def store_condensation(database: Database, node: Node, edges: Sequence[Edge]) -> None:
-    """Writes an arc or epoch, its children and its line where they differ."""
+    """Writes an arc or epoch and its children where they differ."""
     present = list(
         database.execute(
             f"select {_NODE} from session_summaries where agent_id = ? and id = ?", (node.agent_id, node.id)
@@ -281,44 +274,36 @@ def store_condensation(database: Database, node: Node, edges: Sequence[Edge]) ->
     if present != [tuple(node)]:
         database.execute(_INSERT_NODE, tuple(node))
     store_children(database, node.agent_id, node.id, {edge.child_id for edge in edges})
-    put(database, [_line(node)])
 
 
-def _line(node: Node) -> Line:
-    return Line(node.agent_id, "node", node.id, node.content or "")
+def clear_threads(database: Database) -> None:
+    """Drops what sums up threads: condensations and heads."""
+    for agent_id, node_id in condensations(database):
+        drop_nodes(database, agent_id, [node_id])
+    database.execute("delete from memory_thread_heads")
 
 
-# ── all at once ──
+def weeks(database: Database) -> list[tuple[str, str, str]]:
+    """Every week in which a thread has a session: agent, thread and week."""
+    return list(database.execute("select distinct agent_id, thread_id, week from thread_sessions"))
 
 
-def clear(database: Database) -> None:
-    """Empties the graph."""
-    for table in GRAPH:
-        database.execute(f"delete from {table}")
+def heads(database: Database) -> list[tuple[str, str]]:
+    """Every thread that has a head: agent and id."""
+    return list(database.execute("select agent_id, thread_id from memory_thread_heads"))
 
 
-def add_sessions(
-    database: Database, nodes: Sequence[Node], edges: Sequence[Edge], places: Sequence[ThreadSession]
-) -> None:
-    """Rows of sessions that have none yet."""
-    database.executemany(_INSERT_NODE, nodes)
-    database.executemany(_INSERT_EDGE, edges)
-    database.executemany(_INSERT_SESSION, [session_columns(place) for place in places])
+def condensations(database: Database) -> list[tuple[str, str]]:
+    """Every arc and epoch: agent and id."""
+    return list(database.execute("select agent_id, id from session_summaries where depth > 0"))
 
 
-def threads(database: Database) -> list[tuple[str, str]]:
-    """Every thread that has a session: agent and id."""
-    return list(database.execute("select distinct agent_id, thread_id from thread_sessions order by 1, 2"))
-
-
-def add_thread(
-    database: Database, condensed: Sequence[tuple[Node, Sequence[Edge]]], head: ThreadHead, line: Line
-) -> None:
-    """Arcs, epochs, their edges and lines, head and its line of a thread that has none yet."""
-    database.executemany(_INSERT_NODE, [node for node, _ in condensed])
-    database.executemany(_INSERT_EDGE, [edge for _, edges in condensed for edge in edges])
-    database.execute(_INSERT_HEAD, head_columns(head))
-    add(database, [*(_line(node) for node, _ in condensed), line])
+def condensation(database: Database, agent_id: str, node_id: str) -> str | None:
+    """What an arc or epoch tells."""
+    found: str | None = database.value(
+        "select content from session_summaries where agent_id = ? and id = ? and depth > 0", (agent_id, node_id)
+    )
+    return found
 
 
 # ── removal ──

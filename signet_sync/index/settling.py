@@ -1,4 +1,4 @@
-"""How facts, entities and their recall lines follow from what artifacts state, for some of them or for all at once.
+"""Makes facts and entities follow from what artifacts state, and says by which lines `recall` finds facts.
 
 The newest source gives a fact its words and says whether it is done. Of the facts under one slot that one holds which
 was stated last as not done; each of the others is superseded by the next. All inside the caller's transaction.
@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
-from signet_sync.index import lines
 from signet_sync.index.database import Database
 from signet_sync.index.lines import Line
 
@@ -18,7 +17,6 @@ TIER = "fact"
 ASPECT_WORDS = {"question": "open question", "next": "next step"}
 
 _CHUNK = 400
-_BATCH = 5_000
 
 Key = tuple[str, str]  # agent, id
 
@@ -91,18 +89,18 @@ _DROP_ENTITIES = """
     delete from entities where not exists (select 1 from entity_mentions m
         where m.agent_id = entities.agent_id and m.entity_id = entities.id)"""
 # Which fact of a slot holds, where that is not what stands: the one that was stated last as not done. Each of the
-# others is superseded by the next one, not by the last: one more value leaves all but two of them as they are.
+# others is superseded by the next one, not by the last: one more value leaves all but two of them as they are. The
+# index is named, since SQLite takes all rows of an agent to be as few as those of a slot.
 _STANDING = """
     select agent_id, id, next from (
         select agent_id, id, status, superseded_by,
             lead(id) over (partition by agent_id, entity_id, aspect, slot order by open_us, id) as next
         from (select a.*, (select max(s.at_us) from attribute_sources s
                 where s.agent_id = a.agent_id and s.attribute_id = a.id and s.done = 0) as open_us
-            from entity_attributes a {which}))
+            from entity_attributes a indexed by entity_attributes_slot
+            where a.agent_id = ? and a.entity_id = ? and a.aspect = ? and a.slot = ?))
     where status <> 'done'
         and (status, superseded_by) is not (iif(next is null, 'active', 'superseded'), next)"""
-# Named, since SQLite takes all rows of an agent to be as few as those of a slot.
-_OF_SLOT = "indexed by entity_attributes_slot where a.agent_id = ? and a.entity_id = ? and a.aspect = ? and a.slot = ?"
 _SUPERSEDE = "update entity_attributes set status = ?, superseded_by = ? where agent_id = ? and id = ?"
 _TOLD_LINES = """
     select a.agent_id, a.id, a.text, a.aspect, iif(e.kind = 'project', e.name, null)
@@ -110,8 +108,8 @@ _TOLD_LINES = """
         join entities e on e.agent_id = a.agent_id and e.id = a.entity_id"""
 
 
-def settle(database: Database, attributes: Collection[Key], entities: Collection[Key]) -> None:
-    """Makes some facts and entities follow their sources, and the facts under the same slots."""
+def settle(database: Database, attributes: Collection[Key], entities: Collection[Key]) -> set[Key]:
+    """Makes some facts and entities follow their sources, and the facts under the same slots; gives these facts."""
     slots = _slots(database, attributes)
     for where, bindings in _some(entities):
         database.execute(f"{_DROP_ENTITIES} and {where}", bindings)
@@ -123,20 +121,8 @@ def settle(database: Database, attributes: Collection[Key], entities: Collection
         database.execute(_STORE_FACTS.format(keys=keys), bindings)
     changed = set(attributes)
     for slot in sorted(slots | _slots(database, attributes)):
-        changed |= _supersede(database, _STANDING.format(which=_OF_SLOT), slot)
-    _put_lines(database, changed)
-
-
-def settle_all(database: Database) -> None:
-    """Makes every fact and entity follow its sources."""
-    database.execute(_DROP_ENTITIES)
-    keys = "select agent_id, entity_id, count(*) from entity_mentions group by agent_id, entity_id"
-    database.execute(_STORE_ENTITIES.format(keys=keys))
-    database.execute(_DROP_FACTS)
-    keys = "select agent_id, attribute_id, count(*) from attribute_sources group by agent_id, attribute_id"
-    database.execute(_STORE_FACTS.format(keys=keys))
-    _supersede(database, _STANDING.format(which="where a.slot is not null"), ())
-    _put_all_lines(database)
+        changed |= _supersede(database, slot)
+    return changed
 
 
 def _some(keys: Iterable[Key]) -> Iterator[tuple[str, list[str]]]:
@@ -163,9 +149,9 @@ def _slots(database: Database, keys: Iterable[Key]) -> set[tuple[str, ...]]:
     return found
 
 
-def _supersede(database: Database, standing: str, slot: Sequence[str]) -> set[Key]:
-    """Stores which facts hold and which are superseded, by whom; gives those that changed."""
-    rows = list(database.execute(standing, slot))
+def _supersede(database: Database, slot: Sequence[str]) -> set[Key]:
+    """Stores which facts of a slot hold and which are superseded, by whom; gives those that changed."""
+    rows = list(database.execute(_STANDING, slot))
     database.executemany(
         _SUPERSEDE,
         [
@@ -179,35 +165,21 @@ def _supersede(database: Database, standing: str, slot: Sequence[str]) -> set[Ke
 # ── recall lines ──
 
 
+def active(database: Database) -> list[Key]:
+    """Every fact that holds."""
+    return list(database.execute("select agent_id, id from entity_attributes where status = 'active'"))
+
+
+def lines(database: Database, agent_id: str, ids: Collection[str]) -> list[Line]:
+    """The lines by which `recall` finds those of some facts that hold."""
+    keys = [(agent_id, key) for key in ids]
+    return [
+        _line(row)
+        for where, bindings in _some(keys)
+        for row in database.execute(_TOLD_LINES.format(which=f" and {where}"), bindings)
+    ]
+
+
 def _line(row: Sequence[Any]) -> Line:
     agent_id, key, text, aspect, project = row
     return Line(agent_id, TIER, key, " · ".join(filter(None, (text, ASPECT_WORDS.get(aspect, aspect), project))))
-
-
-def _put_lines(database: Database, changed: Iterable[Key]) -> None:
-    for where, bindings in _some(changed):
-        agent_id, ids = bindings[0], bindings[1:]
-        told = [_line(row) for row in database.execute(_TOLD_LINES.format(which=f" and {where}"), bindings)]
-        lines.drop(database, agent_id, sorted(set(ids) - {line.id for line in told}))
-        lines.put(database, told)
-
-
-def _put_all_lines(database: Database) -> None:
-    stale: dict[str, list[str]] = {}
-    for agent_id, key in database.execute(
-        "select l.agent_id, l.id from recall_lines l where l.tier = ? and not exists (select 1 from entity_attributes a"
-        " where a.agent_id = l.agent_id and a.id = l.id and a.status = 'active')",
-        (TIER,),
-    ):
-        stale.setdefault(agent_id, []).append(key)
-    for agent_id, ids in stale.items():
-        lines.drop(database, agent_id, ids)
-    none = not database.value("select exists(select 1 from recall_lines where tier = ?)", (TIER,))
-    store = lines.add if none else lines.put
-    batch: list[Line] = []
-    for row in database.execute(_TOLD_LINES.format(which="")):
-        batch.append(_line(row))
-        if len(batch) == _BATCH:
-            store(database, batch)
-            batch = []
-    store(database, batch)

@@ -269,7 +269,7 @@ def test_a_first_index_that_dies_takes_nothing_with_it_that_stands_nowhere_else(
 
     def work() -> int:
         reconcile.THREADED = 1
-        reconcile._ledger = lambda *_, **__: os._exit(137)
+        reconcile._links = lambda *_, **__: os._exit(137)
         vault.reindex()
         return 0
 

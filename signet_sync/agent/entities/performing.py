@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from signet_sync import state
-from signet_sync.agent import graph, reconcile
+from signet_sync.agent import reconcile
 from signet_sync.agent.entities import observing, relinking, saga, weaving
 from signet_sync.agent.entities.answers import Done
 from signet_sync.agent.entities.garden import Entity, Garden
@@ -20,6 +20,7 @@ from signet_sync.entities.events import Actor, Event, key_of, replayed, request_
 from signet_sync.errors import UsageError, WorkspaceError
 from signet_sync.index import gardens
 from signet_sync.index.gardens import GardenFile
+from signet_sync.sync import deriving
 
 _TRIES = 3
 # What patterns say of a part.
@@ -67,7 +68,7 @@ def carry_out(workspace: Workspace, agent_id: str, ask: Ask, act: Callable[[Gard
     with state.workspace_lock(workspace.state):
         for _ in range(_TRIES):
             before = heads(workspace, agent_id)
-            if graph.is_stale(workspace.database):
+            if deriving.is_stale(workspace.database, workspace.pipeline):
                 # Nobody has looked at the vault yet: evidence rests on what it holds, and the page shows all of it.
                 reconcile.run_locked(workspace, reconcile.Request(now_us=ask.now_us))
             garden = Garden(workspace, agent_id, ask.now_us)

@@ -233,4 +233,16 @@ DERIVED: tuple[Table, ...] = (
         path text primary key, size integer not null, mtime_ns integer not null, ctime_ns integer not null,
         inode integer not null, oid text, skipped text) without rowid""",
     ),
+    derived(
+        "by which version of its rules each deriver made its rows, and whether it is still at it",
+        "create table derivers(name text primary key, version text not null, rebuilding integer not null) without rowid",
+    ),
+    derived(
+        "what derivers still have to follow: of a session its token and id, of anything else an id and nothing",
+        """create table outbox(
+        deriver text not null, kind text not null, agent_id text not null, session_token text not null,
+        session_id text not null, at_us integer not null,
+        primary key(deriver, kind, agent_id, session_token, session_id)) without rowid""",
+        "create index outbox_time on outbox(deriver, at_us)",
+    ),
 )
