@@ -235,7 +235,8 @@ DERIVED: tuple[Table, ...] = (
     ),
     derived(
         "by which version of its rules each deriver made its rows, and whether it is still at it",
-        "create table derivers(name text primary key, version text not null, rebuilding integer not null) without rowid",
+        """create table derivers(
+        name text primary key, version text not null, rebuilding integer not null) without rowid""",
     ),
     derived(
         "what derivers still have to follow: of a session its token and id, of anything else an id and nothing",
