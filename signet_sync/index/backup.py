@@ -222,7 +222,8 @@ def restore(database: Database, source: str) -> dict[str, int]:
         }
         database.executemany("insert or ignore into meta(key, value) values(?, ?)", marks(kept))
         # Where a first try failed, a pass has been since, without these rows: the next one makes all anew.
-        database.execute("delete from meta where key in ('restore', 'graph')")
+        database.execute("delete from meta where key = 'restore'")
+        database.execute("delete from derivers")  # what follows from the rows that are back is made anew
     return counts
 
 

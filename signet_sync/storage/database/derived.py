@@ -245,5 +245,6 @@ DERIVED: tuple[Table, ...] = (
         session_id text not null, at_us integer not null,
         primary key(deriver, kind, agent_id, session_token, session_id)) without rowid""",
         "create index outbox_time on outbox(deriver, at_us)",
+        session=SESSION,
     ),
 )
