@@ -38,7 +38,7 @@ ALLOWED = {
     "from garden_drift where agent_id": "files that wait for a maintainer are few",
     "from files where verdict <> 'indexed'": "the index holds only what is not simply indexed",
     "from derivers": "a row for each deriver",
-    "insert into recall_lines_fts(rowid": "after a removal: the full text of lines is made anew, without its former words",
+    "insert into recall_lines_fts(rowid": "after a removal: full text of lines anew, without former words",
     "from pins where agent_id = ? order by id limit": "in the order of the key, so many and no more",
     "from dream_sweeps s cross join memory_promotions": "in the order of the key, to as many as a page may show",
     "sum(promoted) from dream_sweeps where agent_id = ?": "a sweep a night: small rows without any text",
