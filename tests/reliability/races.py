@@ -430,7 +430,7 @@ def edits(root: Path, saves: int, *, what: str) -> dict[str, int]:
     Every save changes one line of the person's, `Mine: N.`. It was lost if it does not come to stand in the file, and
     is in no copy that we kept or keep, at the end, of what still lies aside.
     """
-    over = Gate()
+    begun, over = Gate(), Gate()
     told, tell = os.pipe()
     target = root / what
     write = _writes_page if what == PAGE else _writes_manifest
@@ -444,10 +444,13 @@ def edits(root: Path, saves: int, *, what: str) -> dict[str, int]:
                     written += 1
                 except (SignetSyncError, OSError):
                     refused += 1
+                if written + refused == 1:
+                    begun.open()
         os.write(tell, json.dumps([written, refused]).encode())
 
     pid = forked(agent)
     found = _Edited(target, saves)
+    begun.wait()  # what the first write loads takes longer than some saves
     found.run()
     over.open()
     code = ended(pid)
