@@ -103,24 +103,10 @@ _BEHIND = re.compile(r"((?:\(\?<[!=][^()]*\))+)\\b")
 def _opened(branch: str) -> Iterator[str]:
     """A pattern that begins with a group as one for each of the group's alternatives."""
     if branch.startswith("(?:") and "(?P" not in branch:
-        at = depth = 0
-        in_set = False
-        while at < len(branch):
-            mark = branch[at]
-            if mark == "\\":
-                at += 1
-            elif in_set:
-                in_set = mark != "]"
-            elif mark == "[":
-                in_set = True
-            elif mark in "()":
-                depth += 1 if mark == "(" else -1
-                if not depth:
-                    break
-            at += 1
-        if branch[at + 1 : at + 2] not in ("?", "*", "+", "{"):
-            for one in _branches(branch[3:at]):
-                yield from _opened(one + branch[at + 1 :])
+        end = next((at for at, mark, depth in _marks(branch) if mark == ")" and not depth), len(branch))
+        if branch[end + 1 : end + 2] not in ("?", "*", "+", "{"):
+            for one in _branches(branch[3:end]):
+                yield from _opened(one + branch[end + 1 :])
             return
     yield branch
 
@@ -139,7 +125,17 @@ def _by_letter(branches: Iterable[str]) -> str:
 
 def _branches(pattern: str) -> Iterator[str]:
     """The alternatives of a pattern that stand in no group."""
-    depth = begun = at = 0
+    begun = 0
+    for at, mark, depth in _marks(pattern):
+        if mark == "|" and not depth:
+            yield pattern[begun:at]
+            begun = at + 1
+    yield pattern[begun:]
+
+
+def _marks(pattern: str) -> Iterator[tuple[int, str, int]]:
+    """The brackets and bars of a pattern that are no letters of it: where, which, and in how many groups behind it."""
+    depth = at = 0
     in_set = False
     while at < len(pattern):
         mark = pattern[at]
@@ -149,13 +145,10 @@ def _branches(pattern: str) -> Iterator[str]:
             in_set = mark != "]"
         elif mark == "[":
             in_set = True
-        elif mark in "()":
-            depth += 1 if mark == "(" else -1
-        elif mark == "|" and not depth:
-            yield pattern[begun:at]
-            begun = at + 1
+        elif mark in "()|":
+            depth += (mark == "(") - (mark == ")")
+            yield at, mark, depth
         at += 1
-    yield pattern[begun:]
 
 
 class Cues:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from graphlib import TopologicalSorter
 from importlib import import_module
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 from signet_sync.index.database import Database
 
@@ -49,7 +50,7 @@ class Change:
         self.paths |= other.paths
 
 
-class Deriver:
+class Deriver(Protocol):
     """Keeps rows that follow from rows: those of its tables from sources of some kinds.
 
     Rows that were made under another version are rebuilt by the next pass, together with those of derivers `after` it:
@@ -63,9 +64,9 @@ class Deriver:
     after: tuple[str, ...] = ()
     batch: int = 500
 
+    @abstractmethod
     def sources(self, database: Database) -> Iterable[Source]:
         """Gives everything that its rows follow from."""
-        raise NotImplementedError
 
     def clear(self, database: Database) -> None:
         """Empties its tables."""
@@ -80,9 +81,9 @@ class Deriver:
         """
         return sources
 
+    @abstractmethod
     def update(self, database: Database, prepared: Any, alive: Alive) -> Change:
         """Makes its rows follow, in the caller's transaction. Rows that are equal are not written again."""
-        raise NotImplementedError
 
     def finish(self, database: Database, change: Change | None) -> None:
         """Ends what rows of several batches follow from; `change` is what moved, None: everything may have."""
