@@ -1,10 +1,10 @@
-"""What a full pass would say that finds nothing to do, told from one file before the pass is even loaded.
+"""Tells from one file, before a pass is loaded, what a full pass says that finds nothing to do.
 
 A pass that found nothing to do leaves a snapshot: its answer, the signatures of all that it looked at, and until when
 the clock alone changes nothing. Where all of it is still so, the answer is still true. Anything else, a snapshot that
 is damaged or of another version among it, takes the full way: the disk decides, and this file proves nothing by itself.
 
-Whoever commits to the database deletes the file first (`index.database`). Were that lost in a crash: what was committed
+Every commit to the database deletes the file first (`index.database`). Should a crash undo that: what was committed has
 moved the signature of the database or of its log.
 """
 

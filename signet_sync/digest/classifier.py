@@ -1,4 +1,4 @@
-"""Gives sentences their kind: the person's by a trained classifier where it is sure, else by the rules.
+"""Gives sentences their kind: a trained classifier decides, and hears what the rules say.
 
 The classifier is a multinomial logistic regression over hashed words, letters and context. Its weights are trained by
 `benchmarks/train_digest.py`, which takes the features from here.
