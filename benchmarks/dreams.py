@@ -27,7 +27,7 @@ from benchmarks.flow import REST, Stopwatch
 from benchmarks.remembered import Question, Said, hits, memories, questions
 from signet_sync.agent import dreams, projection, recall
 from signet_sync.agent import memories as remembering
-from signet_sync.agent.workspace import Workspace, opened
+from signet_sync.agent.workspace import opened
 from signet_sync.config import Settings
 from signet_sync.contracts.timestamps import DAY, SECOND, iso, parse_instant
 from signet_sync.index import backup, promotions
@@ -36,6 +36,7 @@ from signet_sync.index.database import Database
 from signet_sync.recall.concepts import derive
 from signet_sync.recall.dreams import Promotion, sweep_id
 from signet_sync.recall.signals import Event, Signals, totals
+from signet_sync.sync.workspace import Workspace
 from signet_sync.temporal.memories import memory_id
 
 AGENT = "default"

@@ -31,7 +31,7 @@ from signet_sync.agent.entities import operations, reporting
 from signet_sync.agent.entities.garden import Entity, Garden, Seen, path_of
 from signet_sync.agent.entities.ledger import Ledger, outcome
 from signet_sync.agent.entities.saga import Plan, Stamp, event_of
-from signet_sync.agent.workspace import Workspace, opened
+from signet_sync.agent.workspace import opened
 from signet_sync.config import Settings
 from signet_sync.contracts.gardens import KINDS, File, Kind, Place, ledger_page, new_id, parse_path
 from signet_sync.contracts.timestamps import DAY, SECOND, iso, parse_instant
@@ -41,6 +41,7 @@ from signet_sync.entities.events import GENESIS, Entry, Operation, encode
 from signet_sync.entities.evidence import ENTROPY, ulid_at
 from signet_sync.entities.fitting import fit, fit_item
 from signet_sync.entities.replay import by_entity, fold
+from signet_sync.sync.workspace import Workspace
 
 AGENT = "default"
 NOW = parse_instant(corpus.DEFAULT_END) or 0

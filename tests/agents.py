@@ -25,9 +25,9 @@ from workbench import ROOT, Vault
 from signet_sync.agent import connection, daemon, presence, rounds
 from signet_sync.agent.daemon import Daemon, Options
 from signet_sync.agent.rounds import Rounds
-from signet_sync.agent.workspace import Workspace
 from signet_sync.config import Remark
 from signet_sync.contracts.timestamps import instant_of, iso
+from signet_sync.sync.workspace import Workspace
 
 DEADLINE = 60.0
 LINUX = sys.platform == "linux"

@@ -17,11 +17,12 @@ from random import Random
 from typing import Any
 
 from signet_sync.agent import reconcile
-from signet_sync.agent.reconcile import Outcome, Request
-from signet_sync.agent.workspace import Workspace, open_workspace
+from signet_sync.agent.workspace import open_workspace
 from signet_sync.config import Settings
 from signet_sync.contracts.names import has_conflict_mark
 from signet_sync.contracts.timestamps import SECOND, parse_instant
+from signet_sync.sync.request import Outcome, Request
+from signet_sync.sync.workspace import Workspace
 
 MINUTE = 60 * SECOND
 START = parse_instant("2026-03-20T08:00:00.000Z") or 0

@@ -12,11 +12,11 @@ from dataclasses import dataclass, field
 
 from signet_sync.agent import dreams, memories, projection
 from signet_sync.agent import recall as walk
-from signet_sync.agent.workspace import Workspace
 from signet_sync.contracts.timestamps import DAY, SECOND, iso, parse_instant
 from signet_sync.index import memories as rows
 from signet_sync.index.memories import OWN_WORD, Memory
 from signet_sync.recall import concepts
+from signet_sync.sync.workspace import Workspace
 from signet_sync.temporal.memories import memory_id
 
 START = parse_instant("2026-03-01T00:00:00Z") or 0

@@ -10,12 +10,14 @@ import pytest
 from workbench import NOW, Vault
 
 from signet_sync.agent import reconcile
-from signet_sync.agent.reconcile import Request, run_pass, work_off
-from signet_sync.agent.workspace import Workspace, opened
+from signet_sync.agent.reconcile import run_pass, work_off
+from signet_sync.agent.workspace import opened
 from signet_sync.config import Settings
 from signet_sync.contracts.timestamps import DAY, parse_instant
 from signet_sync.index.database import Database
 from signet_sync.sync import outbox
+from signet_sync.sync.request import Request
+from signet_sync.sync.workspace import Workspace
 
 NOW_US = parse_instant(NOW) or 0
 

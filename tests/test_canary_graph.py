@@ -19,10 +19,11 @@ from endings import compact, end
 from workbench import NOW, Vault
 
 from signet_sync.agent import distillation
-from signet_sync.agent.workspace import Workspace, opened
+from signet_sync.agent.workspace import opened
 from signet_sync.config import Settings
 from signet_sync.facts.records import Item
 from signet_sync.index import facts, pins, telemetry, wordings
+from signet_sync.sync.workspace import Workspace
 from signet_sync.temporal.ids import LETTERS
 
 PROJECT = "/home/ada/code/lantern"

@@ -18,7 +18,7 @@ from workbench import Vault
 
 from signet_sync.agent import capture as capturing
 from signet_sync.agent.capture import Captured, Handed
-from signet_sync.agent.workspace import Workspace, opened
+from signet_sync.agent.workspace import opened
 from signet_sync.config import Settings
 from signet_sync.contracts.marks import CLOSING, OPENING
 from signet_sync.contracts.sanitizer import sanitize_transcript_v2
@@ -27,6 +27,7 @@ from signet_sync.errors import HarnessError, UsageError
 from signet_sync.harness.markdown import render
 from signet_sync.host import stores
 from signet_sync.host.stores import Source
+from signet_sync.sync.workspace import Workspace
 
 NOW = micros(86_400)
 

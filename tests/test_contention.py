@@ -48,7 +48,7 @@ print(outcome.deferred, outcome.trouble)
 """
 PASS = """
 with opened(root, Settings()) as workspace:
-    reconcile.run_pass(workspace, reconcile.Request(now_us=now))
+    reconcile.run_pass(workspace, Request(now_us=now))
 """
 MANIFEST = """
 def change(fields, body):

@@ -23,11 +23,12 @@ from workbench import NOW, Vault, numbered, sampled
 from signet_sync import wording
 from signet_sync.agent import intake
 from signet_sync.agent.distillation import MOST, enrich, without_synthesis
-from signet_sync.agent.workspace import Workspace, opened
+from signet_sync.agent.workspace import opened
 from signet_sync.config import Settings, resolve
 from signet_sync.contracts.timestamps import DAY, SECOND, iso, parse_instant
 from signet_sync.facts.records import Item
 from signet_sync.index import wordings
+from signet_sync.sync.workspace import Workspace
 from signet_sync.wording import beside, facts_prompt, paragraph_prompt, read_facts, read_paragraph
 
 SECRET = "ghp_" + "Zk3vQ9xLm2Rt7Yw1Bn5Hc8Dp4Fs6Gj0Aq2We"

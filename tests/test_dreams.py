@@ -24,7 +24,7 @@ from workbench import Answer, Vault, contents, numbered, tree
 from signet_sync import state
 from signet_sync.agent import dreams, rounds, stats
 from signet_sync.agent.projection import now_us
-from signet_sync.agent.workspace import Workspace, opened
+from signet_sync.agent.workspace import opened
 from signet_sync.config import Settings
 from signet_sync.contracts.timestamps import DAY, SECOND, iso, parse_instant
 from signet_sync.index import events, lines, memories, promotions
@@ -32,6 +32,7 @@ from signet_sync.index.database import Database
 from signet_sync.index.memories import Memory
 from signet_sync.recall import concepts
 from signet_sync.recall.signals import ZERO, Event, Signals, Totals, signals, totals
+from signet_sync.sync.workspace import Workspace
 
 NOW = "2026-03-29T12:00:00.000Z"
 NOW_US = parse_instant(NOW) or 0

@@ -30,11 +30,13 @@ from signet_sync.agent.entities import (
 )
 from signet_sync.agent.entities.answers import Done, Observed
 from signet_sync.agent.entities.ledger import Ledger
-from signet_sync.agent.workspace import Workspace, opened
+from signet_sync.agent.workspace import opened
 from signet_sync.config import Settings
 from signet_sync.contracts.timestamps import DAY, SECOND, parse_instant
 from signet_sync.errors import UsageError
 from signet_sync.index import gardens
+from signet_sync.sync.request import Request
+from signet_sync.sync.workspace import Workspace
 from signet_sync.vault import files, ledgers, moving
 
 NOW = "2026-03-29T12:00:00.000Z"
@@ -74,7 +76,7 @@ def quotable(work: Workspace, *said: str, number: int = 1) -> dict[str, str]:
     path = Vault(Path(work.root)).session(number, body="# Said\n\n" + "\n\n".join(said) + "\n")["summary"]
     lines = (Path(work.root) / path).read_text("utf-8").split("\n")
     with state.workspace_lock(work.state):
-        reconcile.run_locked(work, reconcile.Request(now_us=NOW_US, project=False))
+        reconcile.run_locked(work, Request(now_us=NOW_US, project=False))
     return {words: f"{path}#{lines.index(words) + 1}" for words in said}
 
 

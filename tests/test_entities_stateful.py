@@ -35,7 +35,7 @@ from signet_sync.agent.entities import (
     weaving,
 )
 from signet_sync.agent.entities.ledger import Ledger
-from signet_sync.agent.workspace import Workspace, open_workspace
+from signet_sync.agent.workspace import open_workspace
 from signet_sync.config import Settings
 from signet_sync.contracts.gardens import parse_path
 from signet_sync.contracts.timestamps import DAY, SECOND, parse_instant
@@ -43,6 +43,7 @@ from signet_sync.entities.events import Event
 from signet_sync.entities.replay import by_entity, fold
 from signet_sync.errors import UsageError, WorkspaceError
 from signet_sync.index import gardens
+from signet_sync.sync.workspace import Workspace
 from signet_sync.vault import files, ledgers, moving
 
 ME = "default"
@@ -500,9 +501,9 @@ class Garden(RuleBasedStateMachine):
     def sweep(self) -> None:
         """A pass over everything; the next one writes nothing."""
         for _ in range(2):
-            reconcile.run_pass(self.work, reconcile.Request(now_us=self.now))
+            reconcile.run_pass(self.work, Request(now_us=self.now))
         whole = self.snapshot()
-        reconcile.run_pass(self.work, reconcile.Request(now_us=self.now))
+        reconcile.run_pass(self.work, Request(now_us=self.now))
         assert self.snapshot() == whole
 
     @rule()

@@ -22,12 +22,13 @@ from workbench import ROOT, Vault, contents
 from signet_sync import state
 from signet_sync.agent import committing, history
 from signet_sync.agent.doctor import examine
-from signet_sync.agent.workspace import Workspace, opened
+from signet_sync.agent.workspace import opened
 from signet_sync.config import load
 from signet_sync.contracts.timestamps import SECOND, iso, parse_instant
 from signet_sync.index import flows, promotions
 from signet_sync.recall.dreams import Promotion, sweep_id
 from signet_sync.recall.signals import Signals
+from signet_sync.sync.workspace import Workspace
 
 git = shutil.which("git")
 SECRET = "ghp_" + "Zx9Yw8Vu7Ts6Rq5Po4Nm3Lk2Ji1Hg0Fe9Dc8"

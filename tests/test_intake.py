@@ -37,10 +37,11 @@ from signet_sync import spool, state
 from signet_sync.agent import capture, intake, sessions
 from signet_sync.agent.intake import Intake
 from signet_sync.agent.worker import Worker
-from signet_sync.agent.workspace import Workspace, opened
+from signet_sync.agent.workspace import opened
 from signet_sync.config import Settings
 from signet_sync.contracts.marks import CLOSING, OPENING
 from signet_sync.contracts.timestamps import SECOND, iso
+from signet_sync.sync.workspace import Workspace
 
 vault, start = agents.vault, agents.start
 

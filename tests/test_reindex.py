@@ -22,6 +22,8 @@ from signet_sync.config import Settings
 from signet_sync.contracts.bodies import body_sha256, normalize
 from signet_sync.contracts.frontmatter import parse
 from signet_sync.contracts.timestamps import parse_instant
+from signet_sync.sync import reading
+from signet_sync.sync.request import Request
 
 
 @pytest.fixture
@@ -216,8 +218,8 @@ def test_a_mutation_is_still_seen_after_the_database_was_lost(vault):
 
 def test_a_slow_helper_and_the_reading_of_the_next_batch_never_share_the_connection(vault, monkeypatch):
     """Full text of one batch is written by a helper thread; judging the next batch asks for seals meanwhile."""
-    monkeypatch.setattr(reconcile, "THREADED", 1)
-    monkeypatch.setattr(reconcile, "BATCH", 3)
+    monkeypatch.setattr(reading, "THREADED", 1)
+    monkeypatch.setattr(reading, "BATCH", 3)
     for number in range(4, 12):
         vault.session(number)
 
@@ -231,7 +233,7 @@ def test_a_slow_helper_and_the_reading_of_the_next_batch_never_share_the_connect
 
     with opened(str(vault.root), Settings()) as workspace:
         workspace.database.connection.set_progress_handler(dawdle, 40)
-        outcome = reconcile.run_pass(workspace, reconcile.Request(now_us=parse_instant(NOW)))
+        outcome = reconcile.run_pass(workspace, Request(now_us=parse_instant(NOW)))
     assert slept and outcome.read == 24
     assert vault.dump() == vault.dump_from_scratch()
 

@@ -18,10 +18,11 @@ from workbench import Vault, call
 
 from signet_sync import config, spool
 from signet_sync.agent.telling import HOUR, LONGEST, Telling, stopped, tell
-from signet_sync.agent.workspace import Workspace, open_workspace
+from signet_sync.agent.workspace import open_workspace
 from signet_sync.config import Settings
 from signet_sync.errors import DatabaseError
 from signet_sync.host import messages
+from signet_sync.sync.workspace import Workspace
 
 vault, quick = agents.vault, agents.quick
 

@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, NamedTuple
 if TYPE_CHECKING:
     from contextlib import AbstractContextManager
 
-    from signet_sync.agent.workspace import Workspace
     from signet_sync.config import Settings
     from signet_sync.index.database import Database
     from signet_sync.state import StateFolder
+    from signet_sync.sync.workspace import Workspace
 
 _PATIENCE = 10.0  # seconds that whoever asks waits for a removal
 # Transcripts of running sessions that are longer than this together are left to the agent beside.
@@ -102,9 +102,10 @@ def _finish_removal(place: Place) -> None:
     from signet_sync.agent.projection import now_us
     from signet_sync.errors import WorkspaceError
     from signet_sync.index import overview
+    from signet_sync.sync.request import Request
 
     with place.opened() as workspace:
-        reconcile.run_pass(workspace, reconcile.Request(now_us=now_us(), patience=_PATIENCE))
+        reconcile.run_pass(workspace, Request(now_us=now_us(), patience=_PATIENCE))
         if overview.half_enforced(workspace.database):
             raise WorkspaceError(
                 "a removal was cut off and cannot be finished now", path=place.root, hint="status says what is halted"
@@ -135,8 +136,8 @@ def catch_up(place: Place, agent_id: str) -> None:
 
     from signet_sync.agent import worker
     from signet_sync.agent.projection import now_us
-    from signet_sync.agent.workspace import Workspace
     from signet_sync.errors import SignetSyncError
+    from signet_sync.sync.workspace import Workspace
 
     instant = now_us()
     with suppress(SignetSyncError, OSError, apsw.Error):

@@ -10,7 +10,6 @@ from dataclasses import dataclass, field, replace
 from signet_sync import reconcile as desk
 from signet_sync.agent import traces
 from signet_sync.agent.purge import kept_page_agent
-from signet_sync.agent.workspace import Workspace
 from signet_sync.contracts.frontmatter import FrontmatterProblem, parse
 from signet_sync.contracts.observed import Found, Signature
 from signet_sync.contracts.places import page_agent
@@ -19,6 +18,7 @@ from signet_sync.index import artifacts, memories
 from signet_sync.reconcile import Bench, Tombstones
 from signet_sync.sync import deriving
 from signet_sync.sync.stages import SESSION, Source
+from signet_sync.sync.workspace import Workspace
 from signet_sync.temporal.ids import handle
 from signet_sync.vault import purge
 

@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from signet_sync.agent import sessions
-from signet_sync.agent.workspace import Workspace
 from signet_sync.contracts.alike import alike
 from signet_sync.contracts.bodies import utf8
 from signet_sync.contracts.identities import agent_for, is_session_id, session_name, session_value
@@ -29,6 +28,7 @@ from signet_sync.index.captures import Mark
 from signet_sync.reconcile import Row
 from signet_sync.sessions import Propose
 from signet_sync.spool import Job
+from signet_sync.sync.workspace import Workspace
 
 READERS: Mapping[str, Callable[..., Conversation]] = {
     module.NAME: module.read for module in (claude_code, codex, gemini, openclaw)

@@ -11,7 +11,6 @@ from signet_sync import config
 from signet_sync import reconcile as desk
 from signet_sync.agent.report import problem
 from signet_sync.agent.since import Since
-from signet_sync.agent.workspace import require_root
 from signet_sync.config import Settings
 from signet_sync.contracts import baselines
 from signet_sync.contracts.names import artifact_name
@@ -27,7 +26,7 @@ from signet_sync.projection import faults
 from signet_sync.reconcile import Bench, CliffRule, Judgement, Known, Row, Seal, Tombstones
 from signet_sync.vault import files, gardens, scan, versions
 from signet_sync.vault import tombstones as tombstone_files
-from signet_sync.vault.layout import folder
+from signet_sync.vault.layout import folder, require_root
 
 # What fails a check.
 BAD = frozenset({"invalid", "violation", "tombstoned"})

@@ -11,7 +11,7 @@ from loguru import logger
 from signet_sync.agent import history
 from signet_sync.agent.projection import now_us
 from signet_sync.agent.worker import let_go, started
-from signet_sync.agent.workspace import Workspace
+from signet_sync.sync.workspace import Workspace
 
 # A vault that is never quiet is committed after so many times the quiet time.
 LONGEST = 10

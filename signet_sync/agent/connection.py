@@ -8,12 +8,12 @@ from contextlib import suppress
 import apsw
 from loguru import logger
 
-from signet_sync.agent.workspace import Workspace
 from signet_sync.contracts.timestamps import DAY, SECOND, iso, parse_instant
 from signet_sync.errors import DatabaseCorrupt, DatabaseError, DatabaseNewer, WorkspaceError
 from signet_sync.index import overview
 from signet_sync.index.database import Database, is_suspect, translate
 from signet_sync.storage.database.tables import native_tables
+from signet_sync.sync.workspace import Workspace
 
 # SIGTERM must end the agent within two seconds, whoever holds a lock.
 BUSY_MS = 800

@@ -11,7 +11,6 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from signet_sync.agent import signet
-from signet_sync.agent.workspace import Workspace
 from signet_sync.contracts.copies import original_of
 from signet_sync.contracts.gardens import parse_ledger_page
 from signet_sync.contracts.names import has_conflict_mark
@@ -19,6 +18,7 @@ from signet_sync.contracts.observed import Found
 from signet_sync.contracts.places import DEFAULT_AGENT, page_agent
 from signet_sync.errors import WorkspaceError, reason
 from signet_sync.projection import markers
+from signet_sync.sync.workspace import Workspace
 from signet_sync.vault import files
 
 _LIMIT = 1 << 28

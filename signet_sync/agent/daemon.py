@@ -20,11 +20,10 @@ from loguru import logger
 
 from signet_sync import __version__, config, log, state
 from signet_sync.agent import rounds
-from signet_sync.agent.perils import OUT_OF_MEMORY
 from signet_sync.agent.presence import Presence
 from signet_sync.agent.rounds import Rounds, backoff, short
 from signet_sync.agent.upgrade import Upgrade
-from signet_sync.agent.workspace import Workspace, establish, keep_settings, open_workspace
+from signet_sync.agent.workspace import establish, keep_settings, open_workspace
 from signet_sync.config import Settings
 from signet_sync.errors import (
     DatabaseCorrupt,
@@ -36,6 +35,8 @@ from signet_sync.errors import (
 from signet_sync.host import installed
 from signet_sync.host.notify import Notifier
 from signet_sync.index.database import is_odd, suspect, translate
+from signet_sync.sync.quarantine import OUT_OF_MEMORY
+from signet_sync.sync.workspace import Workspace
 
 ROOT_POLL = 2.0
 _MAY_PASS = frozenset(

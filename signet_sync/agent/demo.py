@@ -12,10 +12,10 @@ from typing import Any
 
 from signet_sync import state
 from signet_sync.agent import sessions
-from signet_sync.agent.workspace import Workspace
 from signet_sync.contracts.inputs import CompactionInput, SessionInput
 from signet_sync.contracts.timestamps import DAY, SECOND, iso
 from signet_sync.errors import UsageError
+from signet_sync.sync.workspace import Workspace
 from signet_sync.vault import files
 
 MARKER = ".signet-demo"

@@ -8,8 +8,8 @@ from importlib.resources import files as package_files
 from typing import Any
 
 from signet_sync.agent.entities import guarding, operations
-from signet_sync.agent.workspace import Workspace
 from signet_sync.contracts.places import DEFAULT_AGENT, MEMORY
+from signet_sync.sync.workspace import Workspace
 
 
 def plant(workspace: Workspace, now_us: int) -> list[str]:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from signet_sync.agent.projection import PAGE_LIMIT, keep_copy
-from signet_sync.agent.workspace import Workspace
 from signet_sync.contracts.observed import Found
 from signet_sync.contracts.places import page_agent
 from signet_sync.errors import SignetSyncError
 from signet_sync.projection import markers
+from signet_sync.sync.workspace import Workspace
 from signet_sync.vault import files
 
 BESIDE = ("",)  # where a temporary file may stand besides `.signet/tmp`: in the root

@@ -16,7 +16,6 @@ from loguru import logger
 
 from signet_sync import state, wording
 from signet_sync.agent import projection, synthesis
-from signet_sync.agent.workspace import Workspace
 from signet_sync.config import Settings
 from signet_sync.contracts.timestamps import DAY, SECOND, iso
 from signet_sync.errors import ConfigError, ProviderError, SignetSyncError
@@ -24,6 +23,7 @@ from signet_sync.index import wordings
 from signet_sync.llm import HttpProvider, NullProvider, Provider
 from signet_sync.sync import deriving
 from signet_sync.sync.stages import SESSION, Source
+from signet_sync.sync.workspace import Workspace
 
 MOST = 20  # questions of a kind in one run
 LONGEST = 60.0  # seconds after which no further question of a kind is asked

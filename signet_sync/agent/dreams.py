@@ -12,7 +12,6 @@ from typing import NamedTuple
 
 from signet_sync import state
 from signet_sync.agent import history, memories, projection
-from signet_sync.agent.workspace import Workspace, back_up
 from signet_sync.config import Settings
 from signet_sync.contracts.identities import require_agent
 from signet_sync.contracts.places import DEFAULT_AGENT, head_page
@@ -23,6 +22,7 @@ from signet_sync.index import memories as rows
 from signet_sync.index.database import Database
 from signet_sync.recall import concepts, dreams
 from signet_sync.recall.dreams import Candidate, Gates, Near, Promotion, Weights
+from signet_sync.sync.workspace import Workspace, back_up
 
 NEAR = 5
 _CONCEPTS = "concepts"

@@ -16,9 +16,8 @@ import apsw
 
 from signet_sync import buffers, spool, state
 from signet_sync.agent import hooks, intake, projection, reconcile, signet
-from signet_sync.agent.reconcile import Request
 from signet_sync.agent.worker import due
-from signet_sync.agent.workspace import Workspace, opened, require_root
+from signet_sync.agent.workspace import opened
 from signet_sync.config import DEFAULT_WORKSPACE, Settings
 from signet_sync.contracts.observed import Found
 from signet_sync.contracts.places import DEFAULT_AGENT, OWN, TEMPORARY, WORKSPACE_ID, dream_page, head_page, page_agent
@@ -29,7 +28,10 @@ from signet_sync.host.settings import HARNESSES
 from signet_sync.index import overview, pages
 from signet_sync.index.database import Database
 from signet_sync.projection import markers
+from signet_sync.sync.request import Request
+from signet_sync.sync.workspace import Workspace
 from signet_sync.vault import files
+from signet_sync.vault.layout import require_root
 
 _ENDING = 10.0  # seconds: an agent that was told to end does so within two, unless the machine is busy
 _ATTEMPTS = 5

@@ -14,7 +14,6 @@ from signet_sync.agent import projection
 from signet_sync.agent.manifests import manifest_body
 from signet_sync.agent.removed import is_removed as is_removed
 from signet_sync.agent.removed import removed_session as removed_session
-from signet_sync.agent.workspace import Workspace
 from signet_sync.contracts.bodies import HASH_SCOPE, body_sha256, normalize
 from signet_sync.contracts.frontmatter import FrontmatterProblem, parse, write
 from signet_sync.contracts.identities import AGENT_ID
@@ -41,6 +40,7 @@ from signet_sync.sessions import (
     observe,
     refusal_key,
 )
+from signet_sync.sync.workspace import Workspace
 from signet_sync.vault import files, manifests
 
 VERSION = 1

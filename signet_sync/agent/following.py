@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterator, Sequence
 
 from signet_sync.agent import capture
 from signet_sync.agent.live import refuse_removed
-from signet_sync.agent.workspace import Workspace
 from signet_sync.contracts.identities import session_name
 from signet_sync.contracts.sanitizer import sanitize_transcript_v2
 from signet_sync.contracts.timestamps import iso
@@ -21,6 +20,7 @@ from signet_sync.host.stores import Source
 from signet_sync.index import live
 from signet_sync.index.live import LiveTurn
 from signet_sync.spool import Job
+from signet_sync.sync.workspace import Workspace
 
 
 def source_of(job: Job) -> Source | None:

@@ -10,8 +10,6 @@ from typing import Any
 
 from signet_sync import state
 from signet_sync.agent import purge, reconcile
-from signet_sync.agent.reconcile import Request
-from signet_sync.agent.workspace import Workspace, require_root
 from signet_sync.config import Settings
 from signet_sync.contracts.identities import require_agent
 from signet_sync.contracts.sanitizer import sanitize_line, sanitizer_stamp
@@ -20,10 +18,13 @@ from signet_sync.errors import ConfigError, DatabaseError, SignetSyncError
 from signet_sync.index import flows, promotions, tombstones, versions_cache
 from signet_sync.index.flows import Ended
 from signet_sync.recall.dreams import Promotion, sweep_id
+from signet_sync.sync.request import Request
+from signet_sync.sync.workspace import Workspace
 from signet_sync.vault import history
 from signet_sync.vault.git import repository
 from signet_sync.vault.git.repository import RepositoryRefused
 from signet_sync.vault.history import Commit, Committed, Diff, Known, Limits, Told
+from signet_sync.vault.layout import require_root
 
 CLEAN = "workspace tree is clean; no commit created"
 DISABLED = "history-disabled"

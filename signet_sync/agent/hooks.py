@@ -11,7 +11,7 @@ from functools import partial
 import apsw
 
 from signet_sync import state
-from signet_sync.agent.workspace import establish, require_root
+from signet_sync.agent.workspace import establish
 from signet_sync.config import DEFAULT_WORKSPACE
 from signet_sync.durable import private_folder
 from signet_sync.errors import DatabaseError, SignetSyncError
@@ -21,6 +21,7 @@ from signet_sync.host.settings.program import Program
 from signet_sync.host.settings.server import Access
 from signet_sync.index import captures
 from signet_sync.index.database import Database
+from signet_sync.vault.layout import require_root
 
 AUTO = "auto"
 NOTHING = Plan(())

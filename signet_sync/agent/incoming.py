@@ -9,7 +9,6 @@ from typing import Any
 
 from signet_sync import reconcile as desk
 from signet_sync.agent import removal, traces
-from signet_sync.agent.workspace import Workspace
 from signet_sync.backup import bundle_format
 from signet_sync.backup.bundle_format import BundleProblem, Places
 from signet_sync.contracts.artifacts import Tombstone, validate_tombstone
@@ -22,6 +21,7 @@ from signet_sync.index import backup, bundle, captures, events, memories, salvag
 from signet_sync.index.database import Database
 from signet_sync.index.removal import Scope
 from signet_sync.reconcile import Bench, Seal, Tombstones
+from signet_sync.sync.workspace import Workspace
 from signet_sync.vault import files
 from signet_sync.vault import tombstones as tombstone_files
 

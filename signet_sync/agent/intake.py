@@ -18,7 +18,6 @@ from signet_sync.agent.live import refuse_removed
 from signet_sync.agent.proposals import proposer
 from signet_sync.agent.removed import is_removed, removed_session
 from signet_sync.agent.worker import LONGEST_REST, due, running, shape_of
-from signet_sync.agent.workspace import Workspace
 from signet_sync.config import asks_anybody
 from signet_sync.contracts.places import display
 from signet_sync.contracts.timestamps import SECOND, iso, parse_instant
@@ -31,6 +30,7 @@ from signet_sync.index import captures, live
 from signet_sync.index.captures import Mark
 from signet_sync.sessions import Propose
 from signet_sync.spool import Job
+from signet_sync.sync.workspace import Workspace
 
 # At the hook's time a harness has not yet written the record of its compaction.
 RECORD_WAIT, RECORD_LOOKS = 0.5, 4

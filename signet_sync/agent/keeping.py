@@ -11,8 +11,6 @@ from dataclasses import dataclass
 from signet_sync import state
 from signet_sync.agent import live, memories, reconcile
 from signet_sync.agent.incoming import Incoming, sift
-from signet_sync.agent.reconcile import Request
-from signet_sync.agent.workspace import Workspace, back_up, backups
 from signet_sync.backup import bundle_format
 from signet_sync.backup.bundle_format import Places
 from signet_sync.contracts.timestamps import iso
@@ -22,6 +20,8 @@ from signet_sync.host import outside
 from signet_sync.index import backup, bundle, merging, tombstones
 from signet_sync.index import live as live_rows
 from signet_sync.index.tombstones import Loose
+from signet_sync.sync.request import Request
+from signet_sync.sync.workspace import Workspace, back_up, backups
 
 _BUNDLE_HEAD = f'{{"format": "{bundle_format.FORMAT}"'.encode()
 

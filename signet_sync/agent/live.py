@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 
 from signet_sync import buffers
 from signet_sync.agent.removed import is_removed, removed_session
-from signet_sync.agent.workspace import Workspace
 from signet_sync.buffers import Buffer, BufferedTurn, Identity
 from signet_sync.contracts.identities import session_name
 from signet_sync.contracts.inputs import session_input
@@ -25,6 +24,7 @@ from signet_sync.errors import UsageError
 from signet_sync.harness.live import Said, lacking, live_in
 from signet_sync.index import artifacts, live, tombstones
 from signet_sync.index.live import Covered, LiveTurn
+from signet_sync.sync.workspace import Workspace
 
 if TYPE_CHECKING:
     from signet_sync.contracts.artifacts import Tombstone

@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from signet_sync import state
-from signet_sync.agent.workspace import Workspace
 from signet_sync.contracts.names import artifact_file_name, artifact_name
 from signet_sync.contracts.places import MEMORY, artifact_path
 from signet_sync.contracts.records import LEDGER_HEADING
@@ -15,6 +14,7 @@ from signet_sync.contracts.tokens import token_matches
 from signet_sync.contracts.wikilinks import wikilink
 from signet_sync.errors import RevisionConflict, WorkspaceError, reason
 from signet_sync.index import artifacts
+from signet_sync.sync.workspace import Workspace
 from signet_sync.vault import files, manifests
 
 _KINDS = ("summary", "transcript", "compaction")

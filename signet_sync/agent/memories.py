@@ -9,8 +9,6 @@ from typing import Any
 
 from signet_sync import state
 from signet_sync.agent import bygone, flows, projection, purge, reconcile, scrub, traces
-from signet_sync.agent.reconcile import Outcome, Request
-from signet_sync.agent.workspace import Workspace, back_up
 from signet_sync.contracts.gardens import KINDS
 from signet_sync.contracts.identities import require_agent
 from signet_sync.contracts.observed import Found
@@ -22,6 +20,8 @@ from signet_sync.index import events, lineage, memories, pins, sessions
 from signet_sync.index.memories import OWN_WORD, Memory, Origin
 from signet_sync.recall import concepts
 from signet_sync.sync import deriving
+from signet_sync.sync.request import Outcome, Request
+from signet_sync.sync.workspace import Workspace, back_up
 from signet_sync.temporal.ids import HANDLE, ID_LENGTH, LETTERS, handle
 from signet_sync.temporal.memories import cleaned, memory_id, tags_of
 from signet_sync.vault import files, versions

@@ -18,7 +18,6 @@ from signet_sync import config
 from signet_sync.agent import signet
 from signet_sync.agent.manifests import follow_page
 from signet_sync.agent.session_log import SessionLog
-from signet_sync.agent.workspace import Workspace
 from signet_sync.config import half_lives
 from signet_sync.contracts.observed import Found, Signature, Trouble
 from signet_sync.contracts.places import (
@@ -44,6 +43,8 @@ from signet_sync.projection.ledger import day_text, month_text
 from signet_sync.projection.render import Projection, Rendered, render, window
 from signet_sync.state import process_alive, process_birth
 from signet_sync.sync import outbox
+from signet_sync.sync.request import PageOutcome
+from signet_sync.sync.workspace import Workspace
 from signet_sync.temporal.score import day_start
 from signet_sync.vault import files
 
@@ -51,18 +52,6 @@ PAGE_LIMIT = 1 << 28
 INDEX_MONTHS = 24
 # The tokens of the leases that this process holds.
 _HELD: set[str] = set()
-
-
-@dataclass(frozen=True, slots=True)
-class PageOutcome:
-    """One agent's MEMORY.md after a pass."""
-
-    path: str
-    changed: bool
-    sessions_in_window: int
-    rows_rendered: int
-    rows_clipped: int
-    tokens: int
 
 
 @dataclass(slots=True)

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Protocol
 
 from signet_sync import state
 from signet_sync.agent.traces import Sieve
-from signet_sync.agent.workspace import Workspace
 from signet_sync.contracts.frontmatter import FrontmatterProblem, parse
 from signet_sync.contracts.gardens import parse_ledger_page, parse_path
 from signet_sync.contracts.names import artifact_name, carried_token
@@ -19,6 +18,7 @@ from signet_sync.contracts.places import KEPT_COPY, MEMORY, TOMBSTONES, display,
 from signet_sync.errors import SignetSyncError, WorkspaceError
 from signet_sync.index import memories, tombstones, versions_cache
 from signet_sync.projection.markers import without_lines
+from signet_sync.sync.workspace import Workspace
 from signet_sync.vault import purge
 from signet_sync.vault.git.repository import RepositoryRefused
 from signet_sync.vault.git.rewriting import Judge

@@ -15,13 +15,13 @@ from dataclasses import dataclass, field
 from signet_sync.agent import redaction
 from signet_sync.agent.removal import Removal
 from signet_sync.agent.traces import Sieve, phrases
-from signet_sync.agent.workspace import Workspace
 from signet_sync.contracts.redactions import REMOVED, Cleaning
 from signet_sync.errors import UsageError
 from signet_sync.harness.ours import TOOLS, is_own_tool, runs_us
 from signet_sync.index import traces
 from signet_sync.index.removal import Scope
 from signet_sync.index.traces import Said
+from signet_sync.sync.workspace import Workspace
 
 LEAST_WORDS, LEAST = 8, 40
 _MOST = 4_000  # passages that are looked for: of a longer text as many, at equal distances

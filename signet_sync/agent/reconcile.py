@@ -8,11 +8,10 @@ from __future__ import annotations
 
 import json
 import os
-import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import replace
 from functools import partial
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any
@@ -23,7 +22,6 @@ from signet_sync import journal, state
 from signet_sync import reconcile as desk
 from signet_sync.agent import (
     copied_manifests,
-    copied_tombstones,
     copies,
     flows,
     live,
@@ -35,20 +33,16 @@ from signet_sync.agent import (
 from signet_sync.agent.displaced import keep_displaced
 from signet_sync.agent.entities import tending
 from signet_sync.agent.flows import Flow
-from signet_sync.agent.garbage import uncollected
 from signet_sync.agent.manifests import rebuild_missing
-from signet_sync.agent.perils import Perils
-from signet_sync.agent.workspace import Workspace, back_up, require_root
 from signet_sync.contracts import digests
 from signet_sync.contracts.bodies import utf8
-from signet_sync.contracts.names import artifact_name, carried_token, tombstone_name
+from signet_sync.contracts.names import artifact_name
 from signet_sync.contracts.noise import NoiseRule
-from signet_sync.contracts.observed import Found, Snapshot, Trouble
-from signet_sync.contracts.places import MEMORY, TOMBSTONES
+from signet_sync.contracts.observed import Snapshot
+from signet_sync.contracts.places import MEMORY
 from signet_sync.contracts.sanitizer import sanitizer_stamp
 from signet_sync.contracts.timestamps import iso
-from signet_sync.contracts.tokens import token_of
-from signet_sync.errors import DatabaseCorrupt, DatabaseError, Interrupted, RevisionConflict, WorkspaceError, reason
+from signet_sync.errors import DatabaseCorrupt, DatabaseError, RevisionConflict, WorkspaceError
 from signet_sync.index import (
     artifacts,
     captures,
@@ -62,74 +56,25 @@ from signet_sync.index import (
     violations,
 )
 from signet_sync.index.database import is_odd, translate
-from signet_sync.reconcile import Bench, Cliff, CliffRule, Judgement, Known, Row, Seal, Survey, Tombstones
+from signet_sync.reconcile import Bench, Cliff, CliffRule, Judgement, Known, Survey, Tombstones
 from signet_sync.storage.database.tables import native_tables
 from signet_sync.sync import deriving, outbox
-from signet_sync.sync.stages import MANIFEST, SESSION, Change, Source
+from signet_sync.sync.garbage import uncollected
+from signet_sync.sync.quarantine import Quarantine
+from signet_sync.sync.reading import THREADED, read_and_write
+from signet_sync.sync.removals import covered, enforce, in_force
+from signet_sync.sync.request import Outcome, Request
+from signet_sync.sync.stages import SESSION, Change, Source
+from signet_sync.sync.workspace import Workspace, back_up
 from signet_sync.vault import files, scan
-from signet_sync.vault import tombstones as tombstone_files
-from signet_sync.vault.layout import folder
+from signet_sync.vault.layout import require_root
 
 if TYPE_CHECKING:
-    from signet_sync.contracts.artifacts import Tombstone
+    pass
 
-BATCH = 1024
 _STRAY = f"{MEMORY}/.signet-"
-FUTURE_NS = 3600 * 10**9
-THREADED = 400
 # Fewer rows of the outbox are worked off at once, of whatever age their sessions are.
 _MUCH = 1_000
-
-
-@dataclass(frozen=True, slots=True)
-class Request:
-    """What a pass is asked to do. `paths` None: everything. `now_us` is microseconds since 1970 UTC.
-
-    With `settle_seconds` (the daemon), a file that is younger and looks broken, or a name that is gone and not yet
-    `confirmed`, is left for another look: it may be half-written, or half of a rename. `patience` is how long another
-    command's pass is waited for, in seconds; then `WorkspaceError` (`busy`). With `resume` write flows whose caller
-    died are finished. A `wary` one writes down what it has in hand, should it die of it. What follows from sessions
-    before `since_us` is left in the outbox.
-    """
-
-    now_us: int
-    paths: frozenset[str] | None = None
-    rebuild: bool = False
-    accept_removals: bool = False
-    settle_seconds: float = 0.0
-    confirmed: frozenset[str] = frozenset()
-    reread: frozenset[str] = frozenset()
-    project: bool = True
-    progress: Callable[[int, int], None] | None = None
-    should_stop: Callable[[], bool] = lambda: False
-    patience: float = 60.0
-    resume: bool = True
-    wary: bool = False
-    since_us: int = 0
-
-
-@dataclass(slots=True)
-class Outcome:
-    """What a pass found and did; `agent.report` turns it into the shapes of the command line."""
-
-    full: bool
-    scanned: int = 0
-    read: int = 0
-    unchanged: int = 0
-    removed_rows: int = 0
-    tombstones: int = 0
-    tombstoned: list[Judgement] = field(default_factory=list)
-    rebuilt_manifests: list[str] = field(default_factory=list)
-    rewritten: set[str] = field(default_factory=set)
-    unsettled: frozenset[str] = frozenset()
-    cliff: Cliff | None = None
-    change: Change = field(default_factory=Change)
-    pages: dict[str, projection.PageOutcome] = field(default_factory=dict)
-    held: str = ""
-    deferred: bool = False
-    trouble: list[str] = field(default_factory=list)
-    elapsed_ms: float = 0.0
-    seen: Snapshot | None = None
 
 
 def run_pass(workspace: Workspace, request: Request) -> Outcome:
@@ -180,7 +125,7 @@ def _pass(workspace: Workspace, request: Request) -> Outcome:
     with _building(workspace, request):
         outcome = _index(workspace, request)
     _derive(workspace, request, outcome)
-    _go_on(request)
+    request.go_on()
     if outcome.full and outcome.cliff is None:
         _mend_text(workspace)
     if not workspace.touch_nothing:
@@ -209,7 +154,7 @@ def work_off(workspace: Workspace, request: Request) -> bool:
     Raises `WorkspaceError` (`busy`), `DatabaseError`.
     """
     with state.workspace_lock(workspace.state, request.patience):
-        deriving.drain(workspace.database, workspace.pipeline, batches=1, alive=partial(_alive, request, 1))
+        deriving.drain(workspace.database, workspace.pipeline, batches=1, alive=partial(request.alive, 1))
         return outbox.any_waits(workspace.database)
 
 
@@ -303,18 +248,6 @@ def _building(workspace: Workspace, request: Request) -> Iterator[None]:
             workspace.database.end_build()
 
 
-def _go_on(request: Request) -> None:
-    if request.should_stop():
-        raise Interrupted("the pass was asked to stop", hint="nothing was lost; the next pass starts over")
-
-
-def _alive(request: Request, of: int) -> None:
-    """In the midst of what takes long when all is read: the pass is told to end, and tells that it lives."""
-    _go_on(request)
-    if request.progress is not None:
-        request.progress(of, of)
-
-
 def _index(workspace: Workspace, request: Request) -> Outcome:
     """Disk to rows: everything of a pass that happens before pages."""
     require_root(workspace.root)
@@ -332,7 +265,7 @@ def _index(workspace: Workspace, request: Request) -> Outcome:
     if known and artifacts.sanitizer_of_rows(database) != _rules(workspace):
         # Another sanitizer or other settings made these rows: each that is looked at is made anew, changed or not.
         request = replace(request, reread=request.reread.union(snapshot.files))
-    stones, stone_judgements, aliases = _tombstones(
+    stones, stone_judgements, aliases = in_force(
         workspace, snapshot, {} if request.rebuild else known, iso(request.now_us)
     )
     outcome.tombstones = len(stones.stones)
@@ -347,7 +280,7 @@ def _index(workspace: Workspace, request: Request) -> Outcome:
         known,
         stones,
         reread=request.reread | aliases,
-        covered_rows=_covered(workspace, stones, known, snapshot),
+        covered_rows=covered(workspace, stones, known, snapshot),
         indexed=None if snapshot.everything or not _some_gone(snapshot, known) else overview.indexed_count(database),
         rule=rule,
     )
@@ -377,7 +310,7 @@ def _index(workspace: Workspace, request: Request) -> Outcome:
         gone = [path for path in violations.sealed_paths(database) if path not in present]
         bench = replace(bench, accepted_gone=bench.accepted_gone | frozenset(gone))
     if stones and not workspace.touch_nothing:
-        _enforce(workspace, plan, bench, outcome)
+        enforce(workspace, plan, bench, outcome)
     before = {} if request.rebuild else known
     with uncollected(wanted=len(plan.read) > THREADED):
         _apply(workspace, request, plan, stone_judgements, bench, before, outcome)
@@ -415,142 +348,6 @@ def _bench(workspace: Workspace, request: Request, stones: Tombstones) -> Bench:
 def _is_artifact(path: str) -> bool:
     where, _, name = path.rpartition("/")
     return where == MEMORY and artifact_name(name) is not None
-
-
-def _tombstones(
-    workspace: Workspace, snapshot: Snapshot, known: dict[str, Known], now_iso: str
-) -> tuple[Tombstones, list[Judgement], frozenset[str]]:
-    """The tombstones in force from files and mirror; either one suffices, the lost one is written again.
-
-    Also gives the paths that a new tombstone makes worth another look although nothing about them changed.
-    """
-    database = workspace.database
-    mirrored = {(s.agent_id, s.session_token): s for s in tombstones.mirrored(database)}
-    judged: list[Judgement] = []
-    fresh: dict[tuple[str, str], Tombstone] = {}
-    unreadable: list[tuple[str, str]] = []
-    for path, what in snapshot.odd.items():
-        parts = tombstone_name(path.removeprefix(f"{TOMBSTONES}/"))
-        if path.startswith(f"{TOMBSTONES}/") and parts is not None:
-            judged.append(desk.judge_tombstone(path, Trouble("not-a-file", f"a {what} stands under its name"))[0])
-            if parts not in mirrored:
-                unreadable.append(parts)
-    for path, signature in snapshot.files.items():
-        if not path.startswith(f"{TOMBSTONES}/"):
-            continue
-        name = path.rpartition("/")[2]
-        before = known.get(path)
-        parts = tombstone_name(name)
-        if before is not None and before.signature == signature and before.verdict == "tombstone" and parts in mirrored:
-            continue
-        judgement, stone = desk.judge_tombstone(path, files.read(workspace.root, path, 1 << 20))
-        judged.append(judgement)
-        if stone is not None:
-            fresh[stone.agent_id, stone.session_token] = stone
-        elif judgement.verdict == "invalid" and parts is not None and parts not in mirrored:
-            unreadable.append(parts)
-    copied = copied_tombstones.take_in(workspace, snapshot.files.keys(), {**mirrored, **fresh})
-    moved = copied.gone.union(tombstone_files.path_of(*key) for key in copied.stones)
-    judged = [judgement for judgement in judged if judgement.path not in moved]
-    fresh |= copied.stones
-    if not workspace.touch_nothing:
-        # Rows, seals and the rest go by the mirror: it holds what the names say until the files can be read.
-        fresh.update({parts: tombstones.by_name(*parts, now_iso) for parts in unreadable})
-        unreadable.clear()
-    for stone in tombstone_files.lifted(workspace.root, {**mirrored, **fresh}.values()):
-        path = _let_go(workspace, stone)
-        judged = [judgement for judgement in judged if judgement.path != path]
-        for known_ones in (mirrored, fresh):
-            known_ones.pop((stone.agent_id, stone.session_token), None)
-    news = [stone for key, stone in fresh.items() if mirrored.get(key) != stone]
-    if news and not workspace.touch_nothing:
-        with database.transaction(durable=True):
-            tombstones.mirror(database, news)
-    mirrored.update(fresh)
-    if not workspace.touch_nothing and snapshot.ground == "present":
-        present = snapshot.files.keys() | snapshot.odd.keys()
-        for (agent_id, token), stone in mirrored.items():
-            path = tombstone_files.path_of(agent_id, token)
-            if path not in present and (snapshot.everything or path in snapshot.asked):
-                tombstone_files.put(workspace.root, stone)
-                status = files.look(workspace.root, path)
-                judged.append(Judgement(path, "tombstone", signature=files.signature_of(status) if status else None))
-    # Whoever removes a session writes the mirror himself: until its scrub a tombstone is a new one.
-    pending = tombstones.pending(database) if mirrored else frozenset()
-    news += [stone for key, stone in mirrored.items() if key in pending and stone not in news]
-    again = _aliases(workspace, news)
-    if news:
-        # No row says whose an invalid file is.
-        again.update(path for path, before in known.items() if before.verdict == "invalid")
-    return Tombstones(list(mirrored.values()), by_name=unreadable), judged, frozenset(again)
-
-
-def _let_go(workspace: Workspace, stone: Tombstone) -> str:
-    """Follows an undo that was made here and cut off, or on another machine; gives the tombstone's path.
-
-    Should another removal stand there by now, its file is left to whoever looks at it.
-    """
-    path = tombstone_files.path_of(stone.agent_id, stone.session_token)
-    if not workspace.touch_nothing:
-        found = files.read(workspace.root, path, 1 << 20)
-        if isinstance(found, Found) and desk.judge_tombstone(path, found)[1] == stone:
-            files.retract(workspace.root, path, found.raw)
-        with workspace.database.transaction(durable=True):
-            tombstones.lift(workspace.database, stone.agent_id, stone.session_token)
-            captures.forget_removed(workspace.database)
-    return path
-
-
-def _aliases(workspace: Workspace, news: Sequence[Tombstone]) -> set[str]:
-    """Files of newly removed sessions whose names carry the token of the session's other identity (id or key)."""
-    found: set[str] = set()
-    for agent_id in {stone.agent_id for stone in news}:
-        tokens = {stone.session_token for stone in news if stone.agent_id == agent_id}
-        for path, token, session_id, key in artifacts.identities(workspace.database, agent_id):
-            others = {token_of(agent_id, identity) for identity in (session_id, key) if identity} - {token}
-            if others & tokens:
-                found.add(path)
-    return found
-
-
-def _covered(workspace: Workspace, stones: Tombstones, known: dict[str, Known], snapshot: Snapshot) -> int:
-    """How many indexed files are gone because a tombstone says so."""
-    if not stones:
-        return 0
-    tokens = stones.tokens
-    gone = [
-        p for p, k in known.items() if k.verdict == "indexed" and p not in snapshot.files and carried_token(p) in tokens
-    ]
-    rows = artifacts.rows_by_path(workspace.database, gone)
-    return sum(1 for row in rows.values() if stones.cover(row.session_token, row.agent_id, row.session_id))
-
-
-def _enforce(workspace: Workspace, plan: Survey, bench: Bench, outcome: Outcome) -> None:
-    """Deletes files of removed sessions that came back, before anything of them is indexed."""
-    tokens = bench.tombstones.tokens
-    kept: list[str] = []
-    for path in plan.read:
-        if carried_token(path) not in tokens:
-            kept.append(path)
-            continue
-        judgement = desk.judge(path, files.read(workspace.root, path, workspace.settings.max_file_bytes), bench)
-        if not judgement.unlink:
-            kept.append(path)
-        elif _unlink(workspace, judgement, outcome):
-            plan.gone.append(path)
-        else:
-            plan.judged.append(replace(judgement, message="its session was removed, but the file cannot be deleted"))
-    plan.read = kept
-
-
-def _unlink(workspace: Workspace, judgement: Judgement, outcome: Outcome) -> bool:
-    try:
-        files.unlink(workspace.root, judgement.path)
-    except (OSError, WorkspaceError) as error:
-        outcome.trouble.append(f"{judgement.path}: a removed session's file cannot be deleted: {error}")
-        return False
-    outcome.tombstoned.append(judgement)
-    return True
 
 
 def _apply(
@@ -597,14 +394,14 @@ def _apply(
             scrub.clean_gardens(workspace, bench.tombstones.stones, request.now_us)
     asked = scrub.queries_of_removed(database, bench.tombstones.stones) if pending else set()
     # A person who asks for all of it has every file tried; an agent that rebuilds after damage has not asked.
-    perils = Perils(workspace.state.path, wary=request.wary, anew=request.rebuild and not request.wary)
+    perils = Quarantine(workspace.state.path, wary=request.wary, anew=request.rebuild and not request.wary)
     with perils.watched(), database.transaction():
         events.forget_queries(database, asked)
         tombstones.remember_lines(database, lines)
         loose = tombstones.forget_marks(database, bench.tombstones.stones)
         if request.rebuild:
             database.reset_derived()
-        _read_and_write(workspace, request, plan.read, bench, known, outcome, unsettled, perils)
+        read_and_write(workspace, request, plan.read, bench, known, outcome, unsettled, perils)
         dropped, vanished = _gone(request, gone, known, bench, unsettled)
         named += vanished
         touched = artifacts.delete_rows(database, [*dropped, *(j.path for j in named if j.path in known)])
@@ -624,12 +421,12 @@ def _apply(
         whole = request.rebuild or (not known and outcome.full)
         if whole:
             artifacts.store_files(database, _vanished_seals(workspace, bench), request.now_us)
-        _go_on(request)
+        request.go_on()
         deriving.rebuild(database, workspace.pipeline.derivers if whole else stale)
         deriving.queue(database, workspace.pipeline, change.sources)
         if pending:
             # What nothing stands behind any more is told by the rows that follow.
-            change.add(deriving.drain(database, workspace.pipeline, alive=partial(_alive, request, len(plan.read))))
+            change.add(deriving.drain(database, workspace.pipeline, alive=partial(request.alive, len(plan.read))))
             tombstones.forget_loose_marks(database, loose)
         _links(workspace, change, outcome, whole=whole)
         if request.accept_removals:
@@ -660,7 +457,7 @@ def _derive(workspace: Workspace, request: Request, outcome: Outcome) -> None:
     at_once = not outbox.holds(workspace.database, _MUCH) or tombstones.unscrubbed(workspace.database)
     since_us = 0 if at_once else request.since_us
     with uncollected():
-        alive = partial(_alive, request, outcome.read)
+        alive = partial(request.alive, outcome.read)
         outcome.change.add(deriving.drain(workspace.database, workspace.pipeline, since_us=since_us, alive=alive))
 
 
@@ -687,218 +484,6 @@ def _gone(
         else:
             vanished.append(judgement)
     return dropped, vanished
-
-
-def _read_and_write(
-    workspace: Workspace,
-    request: Request,
-    paths: Sequence[str],
-    bench: Bench,
-    known: dict[str, Known],
-    outcome: Outcome,
-    unsettled: set[str],
-    perils: Perils,
-) -> None:
-    """Reads, judges and writes in batches; with many files full text and seals are made beside the reading."""
-    if not paths:
-        return
-    # In order of names the files of a session come together, and the folder's index is walked once.
-    paths = sorted(paths)
-    writer = _Writer(workspace, request, known, outcome.change, threaded=len(paths) > THREADED)
-    writer.look_up(paths[:BATCH])
-    bench = replace(bench, seal_of=writer.seal_of)
-    settle_ns = int(request.settle_seconds * 1e9)
-    young_ns = request.now_us * 1000 - settle_ns
-    # A time far ahead comes from a clock that was set back; such a file would be young for ever.
-    future_ns = request.now_us * 1000 + FUTURE_NS
-    with ExitStack() as stack:
-        stack.callback(writer.rest)
-        with suppress(FileNotFoundError):
-            writer.descriptor = stack.enter_context(folder(workspace.root, MEMORY))
-        for start in range(0, len(paths), BATCH):
-            _go_on(request)
-            judgements: list[Judgement] = []
-            for path in paths[start : start + BATCH]:
-                perils.hold(path)
-                found = perils.left_alone(workspace.root, path) or _read(
-                    writer.descriptor, path, workspace.settings.max_file_bytes
-                )
-                if isinstance(found, Trouble) and found.code in ("gone", "unsettled"):
-                    unsettled.add(path)
-                    continue
-                judgement = desk.judge(path, found, bench)
-                perils.took(path, found)
-                # By ctime: programs that copy or synchronise set mtime to what it was elsewhere.
-                young = judgement.signature is not None and young_ns < judgement.signature.ctime_ns < future_ns
-                if settle_ns and young and judgement.verdict in ("invalid", "violation"):
-                    unsettled.add(path)
-                    continue
-                if judgement.sealed is not None and not workspace.touch_nothing:
-                    judgement = _redacted_again(workspace, judgement, found, bench, outcome)
-                if judgement.unlink and not workspace.touch_nothing and _unlink(workspace, judgement, outcome):
-                    judgement = replace(judgement, row=None)
-                if judgement.redacted:
-                    workspace.events.append(f"{path}: it was redacted elsewhere; the old bytes are let go here, too")
-                outcome.read += 1
-                judgements.append(judgement)
-            writer.write(judgements, paths[start + BATCH : start + 2 * BATCH])
-            if request.progress is not None:
-                request.progress(min(start + BATCH, len(paths)), len(paths))
-        perils.all_read()
-        writer.finish()
-
-
-def _redacted_again(
-    workspace: Workspace, judgement: Judgement, found: Found | Trouble, bench: Bench, outcome: Outcome
-) -> Judgement:
-    """Puts the redacted file in the place of the one of before: from another machine, a copy, or a flow cut off."""
-    path, sealed = judgement.path, judgement.sealed
-    assert sealed is not None and isinstance(found, Found)
-    try:
-        replaced = files.replace(workspace.root, path, sealed, found.raw)
-    except (OSError, WorkspaceError) as error:
-        outcome.trouble.append(f"{path}: what was redacted came back, and cannot be taken out now: {reason(error)}")
-        return judgement
-    if replaced.displaced is not None:
-        return judgement  # it was saved again meanwhile: the next pass looks at it
-    workspace.events.append(f"{path}: a version of before its redaction stood there; it is redacted again")
-    return desk.judge(path, Found(sealed, replaced.signature), bench)
-
-
-def _read(descriptor: int | None, path: str, limit: int) -> Found | Trouble:
-    if descriptor is None:
-        return Trouble("gone", "its folder is gone")
-    name = path.rpartition("/")[2]
-    for _ in range(3):
-        found = files.read_at(descriptor, name, limit)
-        if not (isinstance(found, Trouble) and found.code == "unsettled"):
-            break
-    return found
-
-
-class _Writer:
-    """Writes batches of judgements into the open transaction.
-
-    With many files a helper thread makes the full text of the batch before, while the next one is read: FTS5's one long
-    statement holds no interpreter lock. Meanwhile the connection is the helper's alone: what judging the next batch
-    needs of it, the seals, is looked up before.
-    """
-
-    def __init__(
-        self,
-        workspace: Workspace,
-        request: Request,
-        known: dict[str, Known],
-        change: Change,
-        *,
-        threaded: bool,
-    ) -> None:
-        self.descriptor: int | None = None
-        self._database = workspace.database
-        self._request = request
-        self._known = known
-        self._change = change
-        self._threaded = threaded
-        self._next_id = artifacts.next_row_id(workspace.database)
-        self._thread: threading.Thread | None = None
-        self._failure: BaseException | None = None
-        self._seals: dict[str, Seal] = {}
-        self._any_seals = artifacts.seals_exist(self._database)
-        if threaded:
-            artifacts.tune_for_bulk(self._database, bulk=True)
-
-    def look_up(self, paths: Sequence[str]) -> None:
-        """Gets the seals of the batch that is judged next."""
-        self._seals = artifacts.seals_of(self._database, paths) if self._any_seals else {}
-
-    def seal_of(self, path: str) -> Seal | None:
-        """The seal of a path of that batch."""
-        return self._seals.get(path)
-
-    def write(self, judgements: Sequence[Judgement], following: Sequence[str]) -> None:
-        """Takes one batch; `following` are the paths of the next one."""
-        self._join()
-        database = self._database
-        before = artifacts.rows_by_path(database, [j.path for j in judgements if j.path in self._known])
-        changed = [
-            j
-            for j in judgements
-            if j.row != before.get(j.path) or (j.row is not None and j.row.source_kind == "manifest" and self._moved(j))
-        ]
-        stale = [j.path for j in changed if j.path in before]
-        artifacts.delete_rows(database, stale)
-        for path in stale:
-            self._touch(before[path])
-        first = self._next_id
-        self._next_id = artifacts.insert_rows(database, changed, first, iso(self._request.now_us))
-        for judgement in changed:
-            self._change.paths.add(judgement.path)
-            row = judgement.row
-            if row is not None:
-                self._touch(row)
-                if row.source_kind != "manifest":
-                    self._change.agents.add(row.agent_id)
-        changed_paths = {j.path for j in changed}
-        artifacts.store_files(
-            database,
-            [
-                j
-                for j in judgements
-                if j.path in changed_paths
-                or j.path in self._request.reread
-                or self._known.get(j.path) != Known(j.signature, j.verdict, j.code)
-            ],
-            self._request.now_us,
-        )
-        artifacts.store_seals(
-            database,
-            [j.seal._replace(packed=desk.pack(j.raw)) for j in judgements if j.seal is not None and j.raw is not None],
-        )
-        for judgement in judgements:
-            if judgement.redacted and judgement.row is not None:
-                told = f"{iso(self._request.now_us)} redacted on another machine"
-                redactions.record(database, judgement.row.agent_id, [judgement.path], told)
-        self.look_up(following)
-        if self._threaded:
-            self._thread = threading.Thread(target=self._beside, args=(first, self._next_id), name="full-text")
-            database.lent_to = self._thread
-            self._thread.start()
-        else:
-            artifacts.index_text(database, first, self._next_id)
-
-    def finish(self) -> None:
-        """Waits for the helper."""
-        self._join()
-        if self._threaded:
-            artifacts.tune_for_bulk(self._database, bulk=False)
-
-    def rest(self) -> None:
-        """Waits for the helper after whatever went wrong: it must not write into a transaction that is rolled back."""
-        if self._thread is not None:
-            self._thread.join()
-            self._thread = None
-            self._database.lent_to = None
-
-    def _moved(self, judgement: Judgement) -> bool:
-        """Whether the file is another one than before: under a tombstone's token all files are read in every pass."""
-        before = self._known.get(judgement.path)
-        return before is None or before.signature != judgement.signature
-
-    def _touch(self, row: Row) -> None:
-        kind = MANIFEST if row.source_kind == "manifest" else SESSION
-        self._change.sources.add(Source(kind, row.agent_id, row.session_token, row.session_id))
-
-    def _beside(self, first: int, following: int) -> None:
-        try:
-            artifacts.index_text(self._database, first, following)
-        except BaseException as error:  # noqa: BLE001 - carried to the thread that owns the transaction
-            self._failure = error
-
-    def _join(self) -> None:
-        self.rest()
-        if self._failure is not None:
-            failure, self._failure = self._failure, None
-            raise failure
 
 
 def _vanished_seals(workspace: Workspace, bench: Bench) -> list[Judgement]:

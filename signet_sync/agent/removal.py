@@ -10,7 +10,6 @@ from dataclasses import dataclass, replace
 from signet_sync import spool, state
 from signet_sync.agent import bygone, projection, purge, reconcile, scrub, traces
 from signet_sync.agent import live as live_turns
-from signet_sync.agent.workspace import Workspace
 from signet_sync.contracts.artifacts import Tombstone, validate_tombstone
 from signet_sync.contracts.frontmatter import FrontmatterProblem, parse
 from signet_sync.contracts.names import artifact_name, carried_token, is_artifact_path
@@ -28,6 +27,8 @@ from signet_sync.index.database import Database
 from signet_sync.index.sessions import SessionRef
 from signet_sync.index.traces import used_elsewhere
 from signet_sync.reconcile import judge_tombstone
+from signet_sync.sync.request import Request
+from signet_sync.sync.workspace import Workspace
 from signet_sync.vault import files, versions
 from signet_sync.vault import tombstones as tombstone_files
 from signet_sync.vault.git.repository import RepositoryRefused
@@ -279,7 +280,7 @@ def remove(
         _drop_jobs(workspace, removal)
     before = _count(workspace.database, removal)
     with state.workspace_lock(workspace.state):
-        reconcile.run_locked(workspace, reconcile.Request(now_us=now_us))
+        reconcile.run_locked(workspace, Request(now_us=now_us))
         try:
             scrub.clean_of_words(workspace, needles)  # what was kept of a page only now
         except (OSError, WorkspaceError) as error:

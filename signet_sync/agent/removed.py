@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from signet_sync.agent.workspace import Workspace
 from signet_sync.contracts.tokens import token_of
 from signet_sync.errors import UsageError
 from signet_sync.index import tombstones
 from signet_sync.reconcile import judge_tombstone
+from signet_sync.sync.workspace import Workspace
 from signet_sync.vault import files
 from signet_sync.vault import tombstones as tombstone_files
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from signet_sync.agent import copies
-from signet_sync.agent.reconcile import Outcome
-from signet_sync.agent.workspace import Workspace
 from signet_sync.contracts.timestamps import iso
 from signet_sync.index import gardens, overview
 from signet_sync.reconcile import HINTS
+from signet_sync.sync.request import Outcome
+from signet_sync.sync.workspace import Workspace
 
 
 def hint_for(code: str, path: str) -> str:

@@ -9,8 +9,6 @@ from hashlib import sha256
 from signet_sync import reconcile as desk
 from signet_sync import state
 from signet_sync.agent import projection, purge, reconcile
-from signet_sync.agent.reconcile import Request
-from signet_sync.agent.workspace import Workspace
 from signet_sync.contracts.observed import Found, Signature
 from signet_sync.contracts.places import OWN, TOMBSTONES, page_agent
 from signet_sync.contracts.timestamps import iso
@@ -18,6 +16,8 @@ from signet_sync.errors import UsageError
 from signet_sync.index import artifacts, tombstones
 from signet_sync.projection import markers
 from signet_sync.reconcile import Bench, Tombstones
+from signet_sync.sync.request import Request
+from signet_sync.sync.workspace import Workspace
 from signet_sync.vault import files, history
 from signet_sync.vault.git import repository
 from signet_sync.vault.git.repository import Opened

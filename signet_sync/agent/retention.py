@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 
-from signet_sync.agent.workspace import Workspace
 from signet_sync.contracts.observed import Signature
 from signet_sync.contracts.timestamps import DAY, iso
 from signet_sync.index import events, seals, slack
+from signet_sync.sync.workspace import Workspace
 from signet_sync.vault import files
 
 # Stands in the database from the moment that rows go until nothing of them is left between others.

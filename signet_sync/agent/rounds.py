@@ -16,22 +16,22 @@ import apsw
 from loguru import logger
 
 from signet_sync import journal, spool
-from signet_sync.agent import dreams, perils, projection, reconcile, signet, sweeps
+from signet_sync.agent import dreams, projection, reconcile, signet, sweeps
 from signet_sync.agent.committing import Committing
 from signet_sync.agent.connection import Connection
-from signet_sync.agent.garbage import set_apart
 from signet_sync.agent.presence import Presence
 from signet_sync.agent.projection import now_us
-from signet_sync.agent.reconcile import Outcome, Request
 from signet_sync.agent.telling import Telling
 from signet_sync.agent.worker import Worker, at_work, due
-from signet_sync.agent.workspace import Workspace
 from signet_sync.config import asks_anybody
 from signet_sync.contracts.places import DEFAULT_AGENT, MEMORY, TOMBSTONES, agent_folder, head_page
 from signet_sync.contracts.timestamps import DAY, SECOND, iso
 from signet_sync.errors import SignetSyncError
 from signet_sync.index import artifacts, merges, overview
-from signet_sync.sync import outbox
+from signet_sync.sync import outbox, quarantine
+from signet_sync.sync.garbage import set_apart
+from signet_sync.sync.request import Outcome, Request
+from signet_sync.sync.workspace import Workspace
 from signet_sync.vault.gardens import garden
 from signet_sync.watcher import Hint, Watcher
 
@@ -101,7 +101,7 @@ class Rounds:
 
     def bury(self) -> None:
         """Counts a death, of the agent before us or of a pass that ran out of memory, on the file that was in hand."""
-        path = perils.account(self.workspace.root, self.workspace.state.path)
+        path = quarantine.account(self.workspace.root, self.workspace.state.path)
         if path is not None:
             logger.warning("{}: the agent died, or ran out of memory, with this file in hand", path)
 

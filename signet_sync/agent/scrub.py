@@ -14,7 +14,6 @@ from signet_sync.agent import copies, flows, live, projection, traces
 from signet_sync.agent.displaced import keep_displaced
 from signet_sync.agent.entities import tending
 from signet_sync.agent.traces import Sieve
-from signet_sync.agent.workspace import Workspace, back_up
 from signet_sync.contracts.names import artifact_name, ignored_code
 from signet_sync.contracts.observed import Found
 from signet_sync.contracts.places import DEFAULT_AGENT, KEPT_COPY, MEMORY, TEMPORARY
@@ -30,6 +29,7 @@ from signet_sync.index.pages import page_states
 from signet_sync.index.traces import names, used_elsewhere
 from signet_sync.reconcile import unpack
 from signet_sync.spool import Job
+from signet_sync.sync.workspace import Workspace, back_up
 from signet_sync.vault import files
 from signet_sync.vault.tombstones import path_of
 

@@ -17,8 +17,8 @@ from signet_sync.index import pages
 from signet_sync.vault import files
 
 if TYPE_CHECKING:
-    from signet_sync.agent.workspace import Workspace
     from signet_sync.index.database import Database
+    from signet_sync.sync.workspace import Workspace
 
 PID_FILE = ".daemon/pid"
 # So long after its last write a daemon that nobody sees counts as gone, in seconds: it may run on another machine.

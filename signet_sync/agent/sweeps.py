@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from signet_sync.agent.entities import tending
-from signet_sync.agent.workspace import Workspace
 from signet_sync.contracts.names import ArtifactName, artifact_name, tombstone_name
 from signet_sync.contracts.observed import STRANGE_NAME, Signature, Snapshot
 from signet_sync.contracts.places import MEMORY, TOMBSTONES, dream_page, head_page, page_agent
 from signet_sync.index import artifacts, overview, pages
 from signet_sync.reconcile import Known
+from signet_sync.sync.workspace import Workspace
 from signet_sync.vault import files, scan
 
 

@@ -16,13 +16,13 @@ from typing import Any
 from loguru import logger
 
 from signet_sync import config, spool, state
-from signet_sync.agent.workspace import Workspace
 from signet_sync.contracts.places import display
 from signet_sync.contracts.sanitizer import sanitize_line
 from signet_sync.errors import ConfigError, SignetSyncError
 from signet_sync.host import messages
 from signet_sync.index import violations
 from signet_sync.state import StateFolder
+from signet_sync.sync.workspace import Workspace
 
 HOUR = 3600.0
 LONGEST = 300  # characters of a message

@@ -9,13 +9,13 @@ import sys
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from itertools import chain
 
-from signet_sync.agent.workspace import Workspace
 from signet_sync.contracts.places import display
 from signet_sync.contracts.sentences import flatten
 from signet_sync.index import events, traces
 from signet_sync.index.database import Database
 from signet_sync.index.memories import Memory
 from signet_sync.index.removal import Scope
+from signet_sync.sync.workspace import Workspace
 from signet_sync.vault import foreign
 
 MOST_PHRASES = 1000

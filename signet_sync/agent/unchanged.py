@@ -32,8 +32,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from typing import Any
 
-    from signet_sync.agent.reconcile import Outcome
-    from signet_sync.agent.workspace import Workspace
+    from signet_sync.sync.request import Outcome
+    from signet_sync.sync.workspace import Workspace
 
 _HEAD = f"signet-sync snapshot 1 {sys.implementation.cache_tag} {marshal.version}\n".encode()
 _DIGEST = sha256().digest_size

@@ -10,7 +10,6 @@ from dataclasses import dataclass, field
 
 from signet_sync import reconcile as desk
 from signet_sync.agent.projection import copy_names, no_free_name
-from signet_sync.agent.workspace import Workspace
 from signet_sync.contracts.artifacts import Content, validate
 from signet_sync.contracts.bodies import body_sha256, normalize
 from signet_sync.contracts.frontmatter import FrontmatterProblem, parse, unknown_entries, write
@@ -25,6 +24,7 @@ from signet_sync.index import artifacts, violations
 from signet_sync.index.database import Database
 from signet_sync.index.violations import OpenViolation
 from signet_sync.reconcile import Seal
+from signet_sync.sync.workspace import Workspace
 from signet_sync.vault import files, moving
 
 

@@ -9,11 +9,11 @@ import time
 from collections.abc import Iterator
 
 from signet_sync import spool
-from signet_sync.agent.workspace import Workspace
 from signet_sync.contracts.timestamps import SECOND, parse_instant
 from signet_sync.harness import opencode
 from signet_sync.index import live
 from signet_sync.spool import Job
+from signet_sync.sync.workspace import Workspace
 
 # After a worker that ended badly, and before another look at jobs that one has left.
 PATIENCE = 60.0

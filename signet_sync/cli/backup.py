@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from signet_sync.agent.incoming import Incoming, Sifted
     from signet_sync.agent.keeping import Brought, Listed
-    from signet_sync.agent.workspace import Workspace
+    from signet_sync.sync.workspace import Workspace
 
 # What a person calls the rows of each table.
 _KINDS = {
@@ -95,7 +95,7 @@ def create(context: Context, file: str | None, now: str | None, as_json: bool) -
 def list_(context: Context, as_json: bool) -> int:
     """The backups in the state folder, newest first: when, how large, what is in them, whole or damaged."""
     from signet_sync.agent import keeping
-    from signet_sync.agent.workspace import require_root
+    from signet_sync.vault.layout import require_root
 
     folder = context.state()
     found = keeping.listed(folder)
@@ -138,7 +138,7 @@ def _document(one: Listed) -> dict[str, Any]:
 @pass_context
 def restore(context: Context, source: str | None, yes: bool, now: str | None, as_json: bool) -> int:
     from signet_sync.agent import incoming, keeping
-    from signet_sync.agent.workspace import require_root
+    from signet_sync.vault.layout import require_root
 
     instant = resolve_now(now)
     require_root(context.root)

@@ -31,8 +31,8 @@ def context(
 ) -> int:
     """Print what a session of an agent is told at its start: its MEMORY.md and the workspace's identity files."""
     from signet_sync.agent import told
-    from signet_sync.agent.workspace import require_root
     from signet_sync.contracts.identities import require_agent
+    from signet_sync.vault.layout import require_root
 
     resolve_now(now)  # the files alone are asked, but a time that is none is a slip all the same
     require_agent(agent)

@@ -15,8 +15,8 @@ from signet_sync.errors import UsageError
 
 if TYPE_CHECKING:
     from signet_sync.agent.entities.answers import Done
-    from signet_sync.agent.workspace import Workspace
     from signet_sync.entities.events import Actor
+    from signet_sync.sync.workspace import Workspace
 
 ACTORS = ("agent", "person", "maintainer")
 

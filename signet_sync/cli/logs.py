@@ -28,8 +28,8 @@ _WRITERS = {
 @pass_context
 def logs(context: Context, log: str, follow: bool, lines: int, as_json: bool) -> int:
     """Where the logs are, and the last lines of one: of the agent, of the intake of transcripts, of failed hooks."""
-    from signet_sync.agent.workspace import require_root
     from signet_sync.errors import UsageError
+    from signet_sync.vault.layout import require_root
 
     path = _path(context, log)
     if as_json:

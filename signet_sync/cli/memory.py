@@ -13,7 +13,7 @@ from signet_sync.temporal.memories import LONGEST, TYPES
 if TYPE_CHECKING:
     from contextlib import AbstractContextManager
 
-    from signet_sync.agent.workspace import Workspace
+    from signet_sync.sync.workspace import Workspace
 
 _ENOUGH = LONGEST * 32  # bytes: more than may be remembered, however it is written
 

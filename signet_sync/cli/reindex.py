@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from signet_sync.agent.unchanged import Look
-    from signet_sync.agent.workspace import Workspace
+    from signet_sync.sync.workspace import Workspace
 
 
 @click.command()
@@ -69,8 +69,9 @@ def _pass(
 ) -> dict[str, Any]:
     """The pass itself; gives its document, and leaves what tells the next one that nothing changed."""
     from signet_sync.agent import report, unchanged
-    from signet_sync.agent.reconcile import Request, run_pass_mending
+    from signet_sync.agent.reconcile import run_pass_mending
     from signet_sync.agent.workspace import opened
+    from signet_sync.sync.request import Request
 
     if look is not None:
         unchanged.drop(look)

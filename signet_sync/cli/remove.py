@@ -27,8 +27,8 @@ if TYPE_CHECKING:
 
     from signet_sync.agent.purge import Done
     from signet_sync.agent.removal import Removal, Removed, Undo
-    from signet_sync.agent.workspace import Workspace
     from signet_sync.errors import UsageError
+    from signet_sync.sync.workspace import Workspace
     from signet_sync.vault.purge import Begun
 
 
@@ -266,8 +266,9 @@ _NO_REASON = "give a --reason; it stands in the tombstone"
 
 def refresh(workspace: Workspace, instant: int, what: str = "removed") -> None:
     """The index as the disk is now: nobody agrees to yesterday's list. Raises `Halted` where the files are away."""
-    from signet_sync.agent.reconcile import Request, run_pass
+    from signet_sync.agent.reconcile import run_pass
     from signet_sync.errors import Halted
+    from signet_sync.sync.request import Request
 
     outcome = run_pass(workspace, Request(now_us=instant, project=False))
     if outcome.cliff is not None:

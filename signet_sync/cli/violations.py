@@ -11,8 +11,8 @@ from signet_sync.cli import Context, agreed, counted, emit, json_option, now_opt
 
 if TYPE_CHECKING:
     from signet_sync.agent.violations import Chosen, Settled
-    from signet_sync.agent.workspace import Workspace
     from signet_sync.index.violations import Batch
+    from signet_sync.sync.workspace import Workspace
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])
 
@@ -24,7 +24,8 @@ def violations() -> None:
 
 def _refreshed(workspace: Workspace, instant: int) -> None:
     """The verdicts as the disk has them now: nobody heals by yesterday's list."""
-    from signet_sync.agent.reconcile import Request, run_pass
+    from signet_sync.agent.reconcile import run_pass
+    from signet_sync.sync.request import Request
 
     run_pass(workspace, Request(now_us=instant, project=False))
 
@@ -179,8 +180,9 @@ def restore(
     on; the same command again takes up what is left.
     """
     from signet_sync.agent import violations as agent
-    from signet_sync.agent.reconcile import Request, run_pass
+    from signet_sync.agent.reconcile import run_pass
     from signet_sync.agent.workspace import opened
+    from signet_sync.sync.request import Request
 
     which, instant = _chosen(paths, everything, vanished, batch, accepted=accepted), resolve_now(now)
     with opened(context.root, context.settings(), database=context.chosen_database) as workspace:
@@ -218,8 +220,9 @@ def accept(
     means what it does for restore, and trouble with one of several is told likewise.
     """
     from signet_sync.agent import violations as agent
-    from signet_sync.agent.reconcile import Request, run_pass
+    from signet_sync.agent.reconcile import run_pass
     from signet_sync.agent.workspace import opened
+    from signet_sync.sync.request import Request
 
     which, instant = _chosen(paths, everything, vanished, batch), resolve_now(now)
     with opened(context.root, context.settings(), database=context.chosen_database) as workspace:

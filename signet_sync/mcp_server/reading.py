@@ -14,7 +14,6 @@ from signet_sync.agent.history import DISABLED, REMEDY, document
 from signet_sync.agent.opening import describe, newest_paths, running
 from signet_sync.agent.projection import now_us
 from signet_sync.agent.stats import stats as numbers
-from signet_sync.agent.workspace import require_root
 from signet_sync.contracts.timestamps import parse_since
 from signet_sync.errors import UsageError
 from signet_sync.index import search as full_text
@@ -22,6 +21,7 @@ from signet_sync.mcp_server import shapes
 from signet_sync.mcp_server.answering import Document, answer
 from signet_sync.mcp_server.memory import Memory
 from signet_sync.recall.rank import TIERS
+from signet_sync.vault.layout import require_root
 
 _MOST_HITS = 50
 _MOST_COMMITS = 100

@@ -10,10 +10,10 @@ from signet_sync.agent.entities import operations
 from signet_sync.agent.entities.answers import Done, done_document
 from signet_sync.agent.projection import now_us
 from signet_sync.agent.readable import belongs
-from signet_sync.agent.workspace import Workspace
 from signet_sync.mcp_server import shapes
 from signet_sync.mcp_server.answering import Document, answer
 from signet_sync.mcp_server.memory import Memory
+from signet_sync.sync.workspace import Workspace
 
 _log = logging.getLogger(__name__)
 

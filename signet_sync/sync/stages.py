@@ -92,7 +92,7 @@ class Deriver(Protocol):
 class Pipeline:
     """Holds what is registered, by the places `module:class` at which it is loaded when it is first asked for."""
 
-    def __init__(self, derivers: Iterable[str | Deriver]) -> None:
+    def __init__(self, derivers: Iterable[str | Deriver] = ()) -> None:
         self._derivers = tuple(derivers)
 
     @cached_property

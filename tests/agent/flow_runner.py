@@ -34,7 +34,7 @@ from signet_sync import state
 from signet_sync.agent import dreams, memories, removal, sessions
 from signet_sync.agent import live as streamed
 from signet_sync.agent.distillation import enrich
-from signet_sync.agent.workspace import Workspace, backups, opened
+from signet_sync.agent.workspace import opened
 from signet_sync.config import Settings
 from signet_sync.contracts.inputs import compaction_input, session_input
 from signet_sync.contracts.timestamps import parse_instant
@@ -42,6 +42,7 @@ from signet_sync.contracts.turns import Turn
 from signet_sync.errors import SignetSyncError, UsageError
 from signet_sync.index import facts
 from signet_sync.index.database import Database
+from signet_sync.sync.workspace import Workspace, backups
 from signet_sync.vault import files
 
 # Made up, and never to be found in a byte that we write.

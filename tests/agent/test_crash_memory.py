@@ -20,13 +20,15 @@ from workbench import NOW, ROOT, Vault, numbered
 
 from signet_sync.agent import dreams, memories, reconcile
 from signet_sync.agent import live as streamed
-from signet_sync.agent.workspace import Workspace, opened
+from signet_sync.agent.workspace import opened
 from signet_sync.config import Settings
 from signet_sync.contracts.timestamps import DAY
 from signet_sync.contracts.turns import Turn
 from signet_sync.index import events, live, telemetry
 from signet_sync.index import memories as rows
 from signet_sync.index.database import Database
+from signet_sync.sync import reading
+from signet_sync.sync.workspace import Workspace
 from signet_sync.vault import files
 
 RUNNER = ROOT / "tests" / "agent" / "flow_runner.py"
@@ -268,7 +270,7 @@ def test_a_first_index_that_dies_takes_nothing_with_it_that_stands_nowhere_else(
     vault.session(1)
 
     def work() -> int:
-        reconcile.THREADED = 1
+        reading.THREADED = 1
         reconcile._links = lambda *_, **__: os._exit(137)
         vault.reindex()
         return 0

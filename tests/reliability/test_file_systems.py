@@ -22,6 +22,7 @@ from signet_sync.config import Settings
 from signet_sync.contracts.inputs import session_input
 from signet_sync.contracts.timestamps import parse_instant
 from signet_sync.errors import SignetSyncError
+from signet_sync.sync.request import Request
 from signet_sync.vault import files
 
 NOW_US = parse_instant(NOW) or 0
@@ -482,6 +483,6 @@ def test_words_that_no_sign_tells_of_are_seen_where_content_is_read_anew(vault, 
         vault.reindex("--full")
     else:
         with opened(str(vault.root), Settings()) as workspace:
-            a_day_on = reconcile.Request(now_us=NOW_US, reread=frozenset({path_of("summary")}))
+            a_day_on = Request(now_us=NOW_US, reread=frozenset({path_of("summary")}))
             reconcile.run_pass(workspace, a_day_on)
     assert vault.problems(vault.reindex()) == {path_of("summary"): ("violation", "mutated")}

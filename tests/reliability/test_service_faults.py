@@ -24,12 +24,14 @@ from workbench import ROOT, Vault, tree
 
 from benchmarks.corpus import write_corpus
 from signet_sync import log, state
-from signet_sync.agent import perils, rounds
+from signet_sync.agent import rounds
 from signet_sync.agent.projection import now_us
-from signet_sync.agent.reconcile import Request, run_pass
+from signet_sync.agent.reconcile import run_pass
 from signet_sync.agent.workspace import opened
 from signet_sync.config import Settings
 from signet_sync.errors import Interrupted
+from signet_sync.sync import quarantine
+from signet_sync.sync.request import Request
 
 Start = Any
 vault, start = agents.vault, agents.start
@@ -188,7 +190,7 @@ def wary_pass(vault: Vault, deadly: str) -> int:
             return really(path, *arguments, **given)
 
         with opened(str(vault.root), Settings()) as workspace:
-            perils.account(workspace.root, workspace.state.path)
+            quarantine.account(workspace.root, workspace.state.path)
             os.open = opens  # type: ignore[assignment]
             run_pass(workspace, Request(now_us=now_us(), wary=True))
         return 0
@@ -200,10 +202,10 @@ def test_a_file_that_kills_whoever_reads_it_is_left_alone_until_it_changes(vault
     sessions = some(vault, 2)
     path = sessions[0].path("summary")
     name = path.removeprefix("memory/")
-    assert [wary_pass(vault, name) for _ in range(perils.MOST + 1)] == [-signal.SIGKILL] * perils.MOST + [0]
+    assert [wary_pass(vault, name) for _ in range(quarantine.MOST + 1)] == [-signal.SIGKILL] * quarantine.MOST + [0]
     assert len(vault.hits(sessions[1].word)) == 2 and len(vault.hits(sessions[0].word)) == 1
     assert verdict(vault, path) == ("invalid", "unreadable")
-    assert f"died {perils.MOST} times" in vault.rows("select message from files where path = ?", path)[0][0]
+    assert f"died {quarantine.MOST} times" in vault.rows("select message from files where path = ?", path)[0][0]
     # Every command leaves it alone; changed, or asked for by `--full`, it is read again.
     document = vault.reindex()
     assert vault.problems(document)[path] == ("invalid", "unreadable")
@@ -214,7 +216,7 @@ def test_a_file_that_kills_whoever_reads_it_is_left_alone_until_it_changes(vault
 def test_whoever_asks_for_all_of_it_reads_a_deadly_file_again(vault: Vault) -> None:
     (session,) = some(vault, 1)
     name = session.path("summary").removeprefix("memory/")
-    for _ in range(perils.MOST + 1):
+    for _ in range(quarantine.MOST + 1):
         wary_pass(vault, name)
     assert vault.reindex("--full")["problems"] == [] and len(vault.hits(session.word)) == 2
     assert not list(vault.state.glob("perils.json"))
@@ -224,7 +226,7 @@ def test_whoever_asks_for_all_of_it_reads_a_deadly_file_again(vault: Vault) -> N
 def test_an_agent_that_is_killed_by_a_file_lives_on_without_it(vault: Vault, figure: Callable[..., None]) -> None:
     sessions = some(vault, 2)
     name = sessions[0].path("summary").removeprefix("memory/")
-    for _ in range(perils.MOST):
+    for _ in range(quarantine.MOST):
         assert deadly(vault, name).wait(30) == -signal.SIGKILL
     last = deadly(vault, name)
     try:
@@ -233,14 +235,14 @@ def test_an_agent_that_is_killed_by_a_file_lives_on_without_it(vault: Vault, fig
     finally:
         last.terminate()
     assert last.wait(10) == 0
-    figure("starts that a file may end before it is left alone", perils.MOST)
+    figure("starts that a file may end before it is left alone", quarantine.MOST)
 
 
 @pytest.mark.slow
 def test_what_it_had_in_hand_when_it_was_killed_for_another_reason_is_forgotten(vault: Vault) -> None:
     (session,) = some(vault, 1)
     name = session.path("summary").removeprefix("memory/")
-    for _ in range(perils.MOST - 1):
+    for _ in range(quarantine.MOST - 1):
         assert deadly(vault, name).wait(30) == -signal.SIGKILL
     agent = Agent(vault)
     try:
@@ -398,7 +400,7 @@ def test_with_little_memory_one_huge_file_does_not_end_it(
     session = Session().write(vault)
     until(lambda: session.sentence in page(vault), "at work", 300.0)
     until(lambda: verdict(vault, f"memory/{name}") == ("invalid", "unreadable"), "left alone", 60.0)
-    assert f"{perils.MOST} times" in vault.rows("select message from files where path = ?", f"memory/{name}")[0][0]
+    assert f"{quarantine.MOST} times" in vault.rows("select message from files where path = ?", f"memory/{name}")[0][0]
     assert vault.rows("select count(*) from files where verdict = 'indexed'")[0][0] >= 90
     peak = int(re.findall(r"VmHWM:\s+(\d+)", Path(f"/proc/{agent.process.pid}/status").read_text())[0]) // 1024
     assert agent.end()[0] == 0

@@ -28,7 +28,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 from workbench import tree
 
 from signet_sync.agent import dreams, memories, recall, reconcile, removal, sessions, sweeps, violations
-from signet_sync.agent.workspace import Workspace, open_workspace
+from signet_sync.agent.workspace import open_workspace
 from signet_sync.config import Settings
 from signet_sync.contracts.artifacts import validate_tombstone
 from signet_sync.contracts.frontmatter import FrontmatterProblem, parse
@@ -41,6 +41,8 @@ from signet_sync.index import telemetry
 from signet_sync.index.artifacts import canonical_dump
 from signet_sync.index.database import Database, discard
 from signet_sync.projection import markers
+from signet_sync.sync.request import Outcome, Request
+from signet_sync.sync.workspace import Workspace
 
 NOW = parse_instant("2026-03-29T12:00:00.000Z") or 0
 # Every text that is made or typed holds a word of its own: where it stands, and that it stands nowhere, can be seen.
@@ -627,7 +629,7 @@ class Machine(RuleBasedStateMachine):
     @rule(how=HOW, step=STEP, rebuild=st.booleans())
     def a_pass(self, how: str, step: int, rebuild: bool) -> None:
         if how == "killed":
-            self.act(how, step, lambda w: reconcile.run_pass(w, reconcile.Request(self.now, rebuild=rebuild)))
+            self.act(how, step, lambda w: reconcile.run_pass(w, Request(self.now, rebuild=rebuild)))
         else:
             self.look_at_everything(rebuild)
 
@@ -638,7 +640,7 @@ class Machine(RuleBasedStateMachine):
         if not self.dirty or "everything" in self.dirty:
             return
         paths = sweeps.worth(self.work, frozenset(self.dirty))
-        request = reconcile.Request(self.now, paths=paths, settle_seconds=0.5 if settling else 0.0)
+        request = Request(self.now, paths=paths, settle_seconds=0.5 if settling else 0.0)
         outcome = self.run(request)
         if outcome.unsettled:
             again = replace(request, paths=outcome.unsettled, confirmed=outcome.unsettled)
@@ -651,17 +653,17 @@ class Machine(RuleBasedStateMachine):
 
     def look_at_everything(self, rebuild: bool = False) -> None:
         """A full pass, and a second one that finds nothing to do."""
-        outcome = self.run(reconcile.Request(self.now, rebuild=rebuild))
+        outcome = self.run(Request(self.now, rebuild=rebuild))
         if outcome.cliff is not None:
-            outcome = self.run(reconcile.Request(self.now, accept_removals=True))
+            outcome = self.run(Request(self.now, accept_removals=True))
         assert outcome.cliff is None and not outcome.trouble, outcome
         self.judge("pass", full=True)
         whole = self.everything()
-        self.run(reconcile.Request(self.now))
+        self.run(Request(self.now))
         after = self.everything()
         assert after == whole, sorted(k for k in after.keys() | whole.keys() if after.get(k) != whole.get(k))
 
-    def run(self, request: reconcile.Request) -> reconcile.Outcome:
+    def run(self, request: Request) -> Outcome:
         """One pass, and what no pass may do."""
         self.counted["passes"] += 1
         native, arriving = self.native(), self.standing_stones()
@@ -787,7 +789,7 @@ class Machine(RuleBasedStateMachine):
     def indexed_anew(self, database: Database, *, rebuild: bool) -> list[tuple[Any, ...]]:
         """The dump of a database that has just seen the vault for the first time, or as if."""
         workspace = replace(self.work, database=database, touch_nothing=True, own_place=False)
-        reconcile.run_locked(workspace, reconcile.Request(self.now, rebuild=rebuild, project=False))
+        reconcile.run_locked(workspace, Request(self.now, rebuild=rebuild, project=False))
         return canonical_dump(database)
 
     def rows(self, sql: str) -> list[tuple[Any, ...]]:
@@ -835,7 +837,7 @@ def ground(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     state = Path(os.environ["SIGNET_STATE"])
     (tmp_path / "vault" / "memory").mkdir(parents=True)
     workspace = open_workspace(str(tmp_path / "vault"), Settings())
-    reconcile.run_pass(workspace, reconcile.Request(NOW))
+    reconcile.run_pass(workspace, Request(NOW))
     workspace.close()
     shutil.copytree(tmp_path / "vault", tmp_path / "empty")
     shutil.copytree(state, tmp_path / "empty-state")

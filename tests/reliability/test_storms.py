@@ -22,11 +22,11 @@ from invariants import everything
 from workbench import Vault, tree
 
 from signet_sync.agent import projection
-from signet_sync.agent.reconcile import Outcome, Request
 from signet_sync.agent.rounds import Rounds
 from signet_sync.agent.workspace import open_workspace
 from signet_sync.config import Settings
 from signet_sync.index.database import Database
+from signet_sync.sync.request import Outcome, Request
 from signet_sync.watcher import Hint, Watcher
 
 Figure = Callable[..., None]

@@ -8,7 +8,6 @@ from typing import Any
 
 from signet_sync import state
 from signet_sync.agent.entities.garden import Garden, Seen, parsed
-from signet_sync.agent.workspace import Workspace
 from signet_sync.config import Settings
 from signet_sync.contracts.gardens import FILES, Place, ledger_page
 from signet_sync.entities import chain
@@ -18,6 +17,7 @@ from signet_sync.errors import WorkspaceError
 from signet_sync.index import gardens as rows
 from signet_sync.index.database import Database
 from signet_sync.projection import faults
+from signet_sync.sync.workspace import Workspace
 from signet_sync.vault import gardens
 
 # What the next write puts in order by itself is no problem of anybody's.

@@ -9,7 +9,6 @@ from signet_sync.agent.entities import drafting, observing, saga
 from signet_sync.agent.entities.garden import Entity, Garden, agents
 from signet_sync.agent.entities.ledger import new_ulid
 from signet_sync.agent.entities.saga import Plan, Raced, Stamp
-from signet_sync.agent.workspace import Workspace
 from signet_sync.contracts.gardens import parse_path
 from signet_sync.contracts.timestamps import day_of
 from signet_sync.entities import edits
@@ -17,6 +16,7 @@ from signet_sync.entities.events import Event, states_of
 from signet_sync.entities.fitting import fit_item
 from signet_sync.errors import UsageError
 from signet_sync.index import gardens
+from signet_sync.sync.workspace import Workspace
 
 _LOG = "change-log"
 _TOLD = "entities_told:"

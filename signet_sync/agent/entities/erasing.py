@@ -11,7 +11,6 @@ from signet_sync.agent.entities.garden import Entity, Garden, Seen, folder_of, p
 from signet_sync.agent.entities.ledger import new_ulid
 from signet_sync.agent.entities.saga import Plan, Stamp
 from signet_sync.agent.traces import Sieve
-from signet_sync.agent.workspace import Workspace
 from signet_sync.contracts.bodies import utf8
 from signet_sync.contracts.gardens import FILES, File, Place
 from signet_sync.contracts.timestamps import iso
@@ -21,6 +20,7 @@ from signet_sync.entities.events import Event, encode
 from signet_sync.entities.evidence import token_for
 from signet_sync.errors import WorkspaceError
 from signet_sync.index import gardens
+from signet_sync.sync.workspace import Workspace
 from signet_sync.vault import files
 
 _TRIES = 3

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from hashlib import sha256
 
 from signet_sync.agent.entities.ledger import Ledger
-from signet_sync.agent.workspace import Workspace
 from signet_sync.contracts.gardens import (
     COMMON,
     FILES,
@@ -37,6 +36,7 @@ from signet_sync.entities.replay import Replayed, fold
 from signet_sync.errors import UsageError
 from signet_sync.index import gardens
 from signet_sync.index.gardens import Chain, GardenFile
+from signet_sync.sync.workspace import Workspace
 from signet_sync.vault import files
 
 _BYTES = SIZE_LIMIT * 4

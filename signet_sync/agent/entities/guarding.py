@@ -11,12 +11,12 @@ from signet_sync.agent.entities.answers import Done, Proposal
 from signet_sync.agent.entities.garden import Entity, Garden, words
 from signet_sync.agent.entities.performing import Ask, carry_out, load, perform
 from signet_sync.agent.entities.saga import Plan, write
-from signet_sync.agent.workspace import Workspace
 from signet_sync.contracts.gardens import anchor_of
 from signet_sync.entities import edits
 from signet_sync.entities.events import Actor, Event, Operation
 from signet_sync.entities.evidence import token_for
 from signet_sync.errors import UsageError
+from signet_sync.sync.workspace import Workspace
 
 Guard = Literal["pin", "unpin", "lock", "unlock"]
 

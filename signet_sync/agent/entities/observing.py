@@ -13,7 +13,6 @@ from signet_sync.agent.entities import merging, saga
 from signet_sync.agent.entities.answers import Observed
 from signet_sync.agent.entities.garden import Entity, Garden, Seen, agents, folder_of, parsed, path_of
 from signet_sync.agent.entities.ledger import new_ulid, outcome
-from signet_sync.agent.workspace import Workspace
 from signet_sync.contracts.gardens import FILES, File, Place, kind_of, ledger_page, parse_ledger_page, parse_path
 from signet_sync.contracts.observed import Signature
 from signet_sync.contracts.places import DEFAULT_AGENT
@@ -27,6 +26,7 @@ from signet_sync.entities.replay import settle
 from signet_sync.errors import WorkspaceError
 from signet_sync.index import gardens
 from signet_sync.index.gardens import Drift, GardenFile
+from signet_sync.sync.workspace import Workspace
 from signet_sync.vault import files
 
 # What the queue says of the ledger itself stands under no entity.

@@ -10,7 +10,6 @@ from signet_sync.agent.entities.answers import Done
 from signet_sync.agent.entities.garden import Entity, Garden
 from signet_sync.agent.entities.performing import Ask, carry_out, perform
 from signet_sync.agent.entities.saga import Plan
-from signet_sync.agent.workspace import Workspace
 from signet_sync.contracts.gardens import Kind, slug_of
 from signet_sync.contracts.sentences import flatten
 from signet_sync.contracts.timestamps import iso
@@ -20,6 +19,7 @@ from signet_sync.entities.events import Actor, Operation
 from signet_sync.entities.evidence import token_for
 from signet_sync.entities.fitting import fit_item
 from signet_sync.errors import UsageError
+from signet_sync.sync.workspace import Workspace
 
 _STATUS_LENGTH = 40
 DEPRECATED = "deprecated"

@@ -7,7 +7,6 @@ from signet_sync.agent import projection
 from signet_sync.agent.entities import observing, performing, proposing, viewing
 from signet_sync.agent.entities.answers import Listed, Logged, Proposal, Remark, Replay, Shown, Source
 from signet_sync.agent.entities.garden import Garden
-from signet_sync.agent.workspace import Workspace
 from signet_sync.contracts.gardens import FILES, Kind, kind_of, parse_path
 from signet_sync.entities import chain
 from signet_sync.entities.events import Event
@@ -15,6 +14,7 @@ from signet_sync.entities.evidence import read_token
 from signet_sync.errors import UsageError
 from signet_sync.index import gardens
 from signet_sync.index.gardens import GardenFile
+from signet_sync.sync.workspace import Workspace
 
 
 def show(workspace: Workspace, agent_id: str, ref: str, *, now_us: int) -> Shown:

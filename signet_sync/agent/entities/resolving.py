@@ -10,7 +10,6 @@ from signet_sync.agent.entities import observing, performing, saga
 from signet_sync.agent.entities.answers import Done
 from signet_sync.agent.entities.garden import Garden, Seen, parsed
 from signet_sync.agent.entities.ledger import new_ulid
-from signet_sync.agent.workspace import Workspace
 from signet_sync.contracts.gardens import File, Place, kind_of
 from signet_sync.contracts.sanitizer import redact
 from signet_sync.contracts.timestamps import iso
@@ -20,6 +19,7 @@ from signet_sync.entities.events import Actor, Event
 from signet_sync.entities.evidence import token_for
 from signet_sync.errors import UsageError, WorkspaceError
 from signet_sync.index import gardens
+from signet_sync.sync.workspace import Workspace
 
 # What a maintainer calls the ledger itself where its end was gone.
 LEDGER = "ledger"

@@ -12,7 +12,6 @@ from signet_sync.agent.entities.answers import Promoted
 from signet_sync.agent.entities.garden import Entity, Garden, version_of
 from signet_sync.agent.entities.ledger import new_ulid
 from signet_sync.agent.entities.saga import Plan, Raced, Stamp
-from signet_sync.agent.workspace import Workspace
 from signet_sync.contracts.gardens import COMMON, KINDS, Kind, Shape, anchor_of, shapes
 from signet_sync.contracts.sentences import flatten
 from signet_sync.contracts.timestamps import iso
@@ -23,6 +22,7 @@ from signet_sync.entities.evidence import token_for
 from signet_sync.entities.fitting import Fitted, blocks
 from signet_sync.errors import UsageError
 from signet_sync.index import gardens
+from signet_sync.sync.workspace import Workspace
 
 _EXTENSIONS = "extensions"
 _ANCHOR = re.compile(r"[a-z0-9][a-z0-9-]{0,63}", re.ASCII)

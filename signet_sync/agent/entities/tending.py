@@ -12,7 +12,6 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from hashlib import sha256
 
-from signet_sync.agent.workspace import Workspace
 from signet_sync.contracts.gardens import parse_ledger_page, parse_path
 from signet_sync.contracts.observed import Found, Signature
 from signet_sync.contracts.places import DEFAULT_AGENT
@@ -20,6 +19,7 @@ from signet_sync.contracts.timestamps import day_of
 from signet_sync.errors import UsageError, WorkspaceError
 from signet_sync.index import gardens as rows
 from signet_sync.index import tombstones
+from signet_sync.sync.workspace import Workspace
 from signet_sync.vault import files, gardens
 
 # Where entities stand, and every folder in there: one that came or went takes its files with it.

@@ -9,7 +9,6 @@ from signet_sync.agent.asking import Place, reading
 from signet_sync.agent.entities import proposing
 from signet_sync.agent.entities.answers import Listed, Logged, Remark, Shown, ShownItem, ShownSection
 from signet_sync.agent.entities.garden import Garden, Seen, parsed, words
-from signet_sync.agent.workspace import Workspace
 from signet_sync.contracts.gardens import FILES, File, Kind, parse_path
 from signet_sync.entities import linting
 from signet_sync.entities.documents import Document, Section, text_of
@@ -18,6 +17,7 @@ from signet_sync.entities.events import Event, states_of
 from signet_sync.errors import UsageError, WorkspaceError
 from signet_sync.index import gardens
 from signet_sync.index.gardens import GardenFile
+from signet_sync.sync.workspace import Workspace
 
 
 @contextmanager

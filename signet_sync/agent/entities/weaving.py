@@ -6,13 +6,13 @@ from signet_sync.agent.entities import drafting, observing, saga
 from signet_sync.agent.entities.garden import Entity, Garden
 from signet_sync.agent.entities.ledger import new_ulid
 from signet_sync.agent.entities.saga import Plan, Raced, Stamp
-from signet_sync.agent.workspace import Workspace
 from signet_sync.contracts.gardens import parse_path
 from signet_sync.entities import edits
 from signet_sync.entities.fitting import Fitted, fit_item
 from signet_sync.entities.patterns import Edge, Member, patterns
 from signet_sync.errors import UsageError
 from signet_sync.index import gardens
+from signet_sync.sync.workspace import Workspace
 
 PREFIX = "pattern: "
 _MOST = 40

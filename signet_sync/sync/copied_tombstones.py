@@ -9,11 +9,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from signet_sync import reconcile as desk
-from signet_sync.agent.workspace import Workspace
 from signet_sync.contracts.names import has_conflict_mark, tombstone_name
 from signet_sync.contracts.observed import Found
 from signet_sync.contracts.places import TOMBSTONES
 from signet_sync.errors import WorkspaceError
+from signet_sync.sync.workspace import Workspace
 from signet_sync.vault import files, tombstones
 
 if TYPE_CHECKING:

@@ -22,7 +22,7 @@ _ROOM = 512  # bytes for a path: a name has 255 at most
 OUT_OF_MEMORY = (MemoryError, apsw.NoMemError)
 
 
-class Perils:
+class Quarantine:
     """What the agent has in hand in one pass, written down where a process that is killed leaves it.
 
     Only a `wary` pass (the agent's) writes anything down; every pass leaves alone what is known to be deadly, but for

@@ -1,0 +1,154 @@
+"""Finds which sessions are removed, and keeps their files and rows from coming back."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from signet_sync import reconcile as desk
+from signet_sync.contracts.names import carried_token, tombstone_name
+from signet_sync.contracts.observed import Found, Snapshot, Trouble
+from signet_sync.contracts.places import TOMBSTONES
+from signet_sync.contracts.tokens import token_of
+from signet_sync.index import (
+    artifacts,
+    captures,
+    tombstones,
+)
+from signet_sync.reconcile import Bench, Judgement, Known, Survey, Tombstones
+from signet_sync.sync import copied_tombstones
+from signet_sync.sync.reading import unlink
+from signet_sync.sync.request import Outcome
+from signet_sync.sync.workspace import Workspace
+from signet_sync.vault import files
+from signet_sync.vault import tombstones as tombstone_files
+
+if TYPE_CHECKING:
+    from signet_sync.contracts.artifacts import Tombstone
+
+
+def in_force(
+    workspace: Workspace, snapshot: Snapshot, known: dict[str, Known], now_iso: str
+) -> tuple[Tombstones, list[Judgement], frozenset[str]]:
+    """The tombstones in force from files and mirror; either one suffices, the lost one is written again.
+
+    Also gives the paths that a new tombstone makes worth another look although nothing about them changed.
+    """
+    database = workspace.database
+    mirrored = {(s.agent_id, s.session_token): s for s in tombstones.mirrored(database)}
+    judged: list[Judgement] = []
+    fresh: dict[tuple[str, str], Tombstone] = {}
+    unreadable: list[tuple[str, str]] = []
+    for path, what in snapshot.odd.items():
+        parts = tombstone_name(path.removeprefix(f"{TOMBSTONES}/"))
+        if path.startswith(f"{TOMBSTONES}/") and parts is not None:
+            judged.append(desk.judge_tombstone(path, Trouble("not-a-file", f"a {what} stands under its name"))[0])
+            if parts not in mirrored:
+                unreadable.append(parts)
+    for path, signature in snapshot.files.items():
+        if not path.startswith(f"{TOMBSTONES}/"):
+            continue
+        name = path.rpartition("/")[2]
+        before = known.get(path)
+        parts = tombstone_name(name)
+        if before is not None and before.signature == signature and before.verdict == "tombstone" and parts in mirrored:
+            continue
+        judgement, stone = desk.judge_tombstone(path, files.read(workspace.root, path, 1 << 20))
+        judged.append(judgement)
+        if stone is not None:
+            fresh[stone.agent_id, stone.session_token] = stone
+        elif judgement.verdict == "invalid" and parts is not None and parts not in mirrored:
+            unreadable.append(parts)
+    copied = copied_tombstones.take_in(workspace, snapshot.files.keys(), {**mirrored, **fresh})
+    moved = copied.gone.union(tombstone_files.path_of(*key) for key in copied.stones)
+    judged = [judgement for judgement in judged if judgement.path not in moved]
+    fresh |= copied.stones
+    if not workspace.touch_nothing:
+        # Rows, seals and the rest go by the mirror: it holds what the names say until the files can be read.
+        fresh.update({parts: tombstones.by_name(*parts, now_iso) for parts in unreadable})
+        unreadable.clear()
+    for stone in tombstone_files.lifted(workspace.root, {**mirrored, **fresh}.values()):
+        path = _let_go(workspace, stone)
+        judged = [judgement for judgement in judged if judgement.path != path]
+        for known_ones in (mirrored, fresh):
+            known_ones.pop((stone.agent_id, stone.session_token), None)
+    news = [stone for key, stone in fresh.items() if mirrored.get(key) != stone]
+    if news and not workspace.touch_nothing:
+        with database.transaction(durable=True):
+            tombstones.mirror(database, news)
+    mirrored.update(fresh)
+    if not workspace.touch_nothing and snapshot.ground == "present":
+        present = snapshot.files.keys() | snapshot.odd.keys()
+        for (agent_id, token), stone in mirrored.items():
+            path = tombstone_files.path_of(agent_id, token)
+            if path not in present and (snapshot.everything or path in snapshot.asked):
+                tombstone_files.put(workspace.root, stone)
+                status = files.look(workspace.root, path)
+                judged.append(Judgement(path, "tombstone", signature=files.signature_of(status) if status else None))
+    # Whoever removes a session writes the mirror himself: until its scrub a tombstone is a new one.
+    pending = tombstones.pending(database) if mirrored else frozenset()
+    news += [stone for key, stone in mirrored.items() if key in pending and stone not in news]
+    again = _aliases(workspace, news)
+    if news:
+        # No row says whose an invalid file is.
+        again.update(path for path, before in known.items() if before.verdict == "invalid")
+    return Tombstones(list(mirrored.values()), by_name=unreadable), judged, frozenset(again)
+
+
+def _let_go(workspace: Workspace, stone: Tombstone) -> str:
+    """Follows an undo that was made here and cut off, or on another machine; gives the tombstone's path.
+
+    Should another removal stand there by now, its file is left to whoever looks at it.
+    """
+    path = tombstone_files.path_of(stone.agent_id, stone.session_token)
+    if not workspace.touch_nothing:
+        found = files.read(workspace.root, path, 1 << 20)
+        if isinstance(found, Found) and desk.judge_tombstone(path, found)[1] == stone:
+            files.retract(workspace.root, path, found.raw)
+        with workspace.database.transaction(durable=True):
+            tombstones.lift(workspace.database, stone.agent_id, stone.session_token)
+            captures.forget_removed(workspace.database)
+    return path
+
+
+def _aliases(workspace: Workspace, news: Sequence[Tombstone]) -> set[str]:
+    """Files of newly removed sessions whose names carry the token of the session's other identity (id or key)."""
+    found: set[str] = set()
+    for agent_id in {stone.agent_id for stone in news}:
+        tokens = {stone.session_token for stone in news if stone.agent_id == agent_id}
+        for path, token, session_id, key in artifacts.identities(workspace.database, agent_id):
+            others = {token_of(agent_id, identity) for identity in (session_id, key) if identity} - {token}
+            if others & tokens:
+                found.add(path)
+    return found
+
+
+def covered(workspace: Workspace, stones: Tombstones, known: dict[str, Known], snapshot: Snapshot) -> int:
+    """How many indexed files are gone because a tombstone says so."""
+    if not stones:
+        return 0
+    tokens = stones.tokens
+    gone = [
+        p for p, k in known.items() if k.verdict == "indexed" and p not in snapshot.files and carried_token(p) in tokens
+    ]
+    rows = artifacts.rows_by_path(workspace.database, gone)
+    return sum(1 for row in rows.values() if stones.cover(row.session_token, row.agent_id, row.session_id))
+
+
+def enforce(workspace: Workspace, plan: Survey, bench: Bench, outcome: Outcome) -> None:
+    """Deletes files of removed sessions that came back, before anything of them is indexed."""
+    tokens = bench.tombstones.tokens
+    kept: list[str] = []
+    for path in plan.read:
+        if carried_token(path) not in tokens:
+            kept.append(path)
+            continue
+        judgement = desk.judge(path, files.read(workspace.root, path, workspace.settings.max_file_bytes), bench)
+        if not judgement.unlink:
+            kept.append(path)
+        elif unlink(workspace, judgement, outcome):
+            plan.gone.append(path)
+        else:
+            plan.judged.append(replace(judgement, message="its session was removed, but the file cannot be deleted"))
+    plan.read = kept

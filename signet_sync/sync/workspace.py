@@ -1,0 +1,235 @@
+"""Holds one workspace: its settings, state folder and database, and brings native rows back where they were lost."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+
+import apsw
+
+from signet_sync import state
+from signet_sync.config import Settings
+from signet_sync.contracts.noise import NoiseRule
+from signet_sync.durable import private_folder
+from signet_sync.errors import DatabaseCorrupt, DatabaseError, DatabaseUnfinished, WorkspaceError
+from signet_sync.index import backup
+from signet_sync.index.database import (
+    Database,
+    Identity,
+    confide,
+    damaged,
+    discard,
+    identity,
+    is_suspect,
+    last_set_aside,
+    set_aside,
+    translate,
+)
+from signet_sync.storage.database.tables import TABLES
+from signet_sync.sync.stages import Pipeline
+
+
+@dataclass(slots=True)
+class Workspace:
+    """Everything a pass needs. `touch_nothing`: only the database may be written (`--index-only`)."""
+
+    root: str
+    settings: Settings
+    state: state.StateFolder
+    database: Database
+    touch_nothing: bool = False
+    own_place: bool = True
+    events: list[str] = field(default_factory=list)
+    pipeline: Pipeline = field(default_factory=Pipeline)
+
+    @property
+    def noise(self) -> NoiseRule:
+        """The noise rule of the settings."""
+        return NoiseRule.extended(self.settings.noise_projects, self.settings.noise_sessions)
+
+    def close(self) -> None:
+        """Ends the database connection cleanly."""
+        self.database.close()
+
+    def reopen(self) -> None:
+        """Opens the database anew after its file was exchanged or found damaged."""
+        with suppress(DatabaseError):
+            self.database.connection.close()
+        self.database = open_database(self.database.path, self.state, self.own_place, self.events)
+
+    def examine(self, tables: Iterable[str] = TABLES) -> None:
+        """Looks at every page of the database, and closely at some tables.
+
+        Raises `DatabaseCorrupt` where it is damaged, `DatabaseError`.
+        """
+        _examine(self.database, tables)
+
+    def put_aside(self, error: Exception) -> None:
+        """Moves the database aside that turned out to be damaged while it was used; `reopen` makes a new one.
+
+        Raises `OSError`.
+        """
+        seen = self.database.identity
+        with suppress(apsw.Error):
+            self.database.connection.close()
+        _put_aside(self.database.path, seen, self.state, error, self.events)
+
+    def exchange_damaged(self, error: Exception) -> None:
+        """Moves a damaged database aside and makes a new one. Raises `OSError`, `DatabaseError`."""
+        self.put_aside(error)
+        self.database = open_database(self.database.path, self.state, self.own_place, self.events)
+
+
+def open_database(place: str, folder: state.StateFolder, own: bool, events: list[str]) -> Database:
+    """Opens the database; a damaged one is moved aside, a lost one made anew, and native rows come back.
+
+    They are what can be read of the damaged one, and from the backup what cannot.
+    """
+    seen = identity(place)
+    try:
+        database, lost = _opened(place, folder)
+    except DatabaseCorrupt as error:
+        _put_aside(place, seen, folder, error, events)
+        database, lost = _opened(place, folder)
+    if lost:
+        kept = backups(folder) if own else []
+        _salvage(database, kept, events)
+        _restore(database, kept, events)
+    return database
+
+
+def _opened(place: str, folder: state.StateFolder) -> tuple[Database, bool]:
+    """The database, and whether its native rows are still to be brought back."""
+    try:
+        database = Database(place)
+    except DatabaseUnfinished:
+        with state.workspace_lock(folder):
+            # Whoever holds the lock knows that no builder is alive: what is still unfinished now was left by a crash.
+            try:
+                return Database(place), False
+            except DatabaseUnfinished:
+                discard(place)
+        database = Database(place)
+    try:
+        if is_suspect(place):
+            with _unless_busy():
+                _examine(database, TABLES)
+        return database, database.meta("restore") is not None
+    except apsw.Error as error:
+        database.connection.close()
+        raise translate(error, place) from error
+    except DatabaseError:
+        database.connection.close()
+        raise
+
+
+@contextmanager
+def _unless_busy() -> Iterator[None]:
+    """Lets damage through; where the database could not be looked at, the next command does."""
+    try:
+        yield
+    except DatabaseCorrupt:
+        raise
+    except DatabaseError:
+        pass
+
+
+def _examine(database: Database, tables: Iterable[str]) -> None:
+    from signet_sync.index import salvage
+
+    try:
+        found = database.problems(closely=tables) or salvage.doubtful(database)
+    except apsw.Error as error:
+        raise translate(error, database.path) from error
+    if found:
+        raise damaged(found[0], database.path)
+    confide(database.path)
+
+
+def _put_aside(
+    place: str, seen: Identity | None, folder: state.StateFolder, error: Exception, events: list[str]
+) -> None:
+    """Moves a damaged file aside, unless another process did so and this is the new one already. Raises `OSError`."""
+    with state.exchange_lock(folder):
+        if identity(place) != seen:
+            return
+        moved = set_aside(place)
+        confide(place)
+    what = error.message if isinstance(error, DatabaseError) else error
+    events.append(f"the database was damaged ({what}) and moved aside as {os.path.basename(moved)}")
+
+
+def _salvage(database: Database, kept: list[str], events: list[str]) -> None:
+    """Brings back what can be read of the database that was moved aside last, if no backup was written since."""
+    source = last_set_aside(database.path)
+    if source is None or (kept and os.stat(kept[0]).st_mtime_ns > os.stat(source).st_ctime_ns):
+        return
+    from signet_sync.index import salvage
+
+    total = sum(salvage.salvage(database, source).values())
+    if total:
+        events.append(f"{total} native rows were read from the damaged database {os.path.basename(source)}")
+
+
+def _restore(database: Database, kept: list[str], events: list[str]) -> None:
+    """Brings native rows back into a new database from the newest backup that can be read."""
+    for candidate in kept:
+        try:
+            counts = backup.restore(database, candidate)
+        except DatabaseCorrupt as error:
+            events.append(f"a backup could not be read: {error.message}")
+            continue
+        except DatabaseError as error:
+            events.append(f"a backup could not be restored, the next command tries again: {error.message}")
+            return
+        total = sum(counts.values())
+        if total:
+            events.append(f"{total} native rows came back from the backup {os.path.basename(candidate)}")
+        return
+    with database.transaction():
+        database.execute("delete from meta where key = 'restore'")
+
+
+def backups(folder: state.StateFolder) -> list[str]:
+    """Backups of a workspace, newest first."""
+    try:
+        names = [name for name in os.listdir(folder.backups) if name.startswith("native-") and name.endswith(".db")]
+    except OSError:
+        return []
+    return [os.path.join(folder.backups, name) for name in sorted(names, reverse=True)]
+
+
+def back_up(workspace: Workspace, now_iso: str, *, force: bool = False) -> None:
+    """Writes a backup when native rows moved since the last one; `force` rewrites it so that nothing older is left.
+
+    Raises `DatabaseError`, `OSError`, and where it must but cannot yet `WorkspaceError`.
+    """
+    if not workspace.own_place or workspace.touch_nothing:
+        return
+    database = workspace.database
+    if database.meta("restore") is not None:  # what stands in the backups is more than what we have
+        if force:
+            raise WorkspaceError("the backup was not read back yet", hint="the next command tries again")
+        return
+    mark = backup.fingerprint(database)
+    kept = backups(workspace.state)
+    if database.meta("backup") == mark and kept and not force:
+        return
+    folder = workspace.state.backups
+    private_folder(folder)
+    day = now_iso[:10].replace("-", "")
+    target = os.path.join(folder, f"native-{day}.db")
+    backup.write(database, target)
+    with database.transaction():
+        database.set_meta("backup", mark)
+    # After a removal only the new one is clean, whatever day the others claim to be of.
+    # One of a later day was made when the clock was ahead: it holds less, and would be taken for the newest.
+    kept = [place for place in backups(workspace.state) if place <= target]
+    keep = [target] if force else kept[: workspace.settings.backup_keep]
+    for stale in backups(workspace.state):
+        if stale not in keep:
+            # An old one too many does no harm, but one with words of what was removed does: then the scrub is not over.
+            with suppress(FileNotFoundError if force else OSError):
+                os.unlink(stale)
