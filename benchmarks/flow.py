@@ -59,7 +59,8 @@ class Stopwatch:
 def stopwatch() -> tuple[Stopwatch, list[str]]:
     """A watch on every step of an ending, and the names of the steps in their order."""
     from signet_sync import digest, journal
-    from signet_sync.agent import flows, reconcile, sessions
+    from signet_sync.agent import flows, sessions
+    from signet_sync.sync import engine
 
     watched = [
         (sessions, "_session_request", "sanitize"),
@@ -71,8 +72,8 @@ def stopwatch() -> tuple[Stopwatch, list[str]]:
         (flows, "sentence", "sentence"),
         (flows, "_write_artifact", "artifacts"),
         (flows, "_write_manifest", "manifest"),
-        (reconcile, "_index", "rows"),
-        (reconcile, "_project", "pages"),
+        (engine, "index", "rows"),
+        (engine, "publish", "pages"),
         (flows, "_record", "answer"),
     ]
     watch = Stopwatch()

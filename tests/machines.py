@@ -16,11 +16,11 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-from signet_sync.agent import reconcile
 from signet_sync.agent.workspace import open_workspace
 from signet_sync.config import Settings
 from signet_sync.contracts.names import has_conflict_mark
 from signet_sync.contracts.timestamps import SECOND, parse_instant
+from signet_sync.sync import engine
 from signet_sync.sync.request import Outcome, Request
 from signet_sync.sync.workspace import Workspace
 
@@ -134,11 +134,11 @@ class Machine(Place):
     def looks_again(self, path: str) -> None:
         """The pass of a command that has settled what a file is."""
         with self.at():
-            reconcile.run_pass(self.work, Request(self.now_us, reread=frozenset({path})))
+            engine.run_pass(self.work, Request(self.now_us, reread=frozenset({path})))
 
     def _pass(self, request: Request) -> Outcome:
         with self.at():
-            outcome = reconcile.run_pass(self.work, request)
+            outcome = engine.run_pass(self.work, request)
         self.told.update((*outcome.trouble, *self.work.events))
         self.work.events.clear()
         return outcome

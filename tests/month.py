@@ -94,7 +94,7 @@ def simulate(workspace: Workspace, *, agents: int, days: int, recalls: int, seed
     last = START + days * DAY + NIGHT
     for name in names:
         told.sweeps[name].append((last, dreams.dream(workspace, name, last)))
-    projection.project(workspace, agents=None, days=(), touched=(), now_us=last)
+    projection.project(workspace, agents=None, now_us=last)
     return told
 
 

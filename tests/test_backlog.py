@@ -9,13 +9,12 @@ from typing import Any
 import pytest
 from workbench import NOW, Vault
 
-from signet_sync.agent import reconcile
-from signet_sync.agent.reconcile import run_pass, work_off
 from signet_sync.agent.workspace import opened
 from signet_sync.config import Settings
 from signet_sync.contracts.timestamps import DAY, parse_instant
 from signet_sync.index.database import Database
-from signet_sync.sync import outbox
+from signet_sync.sync import engine, outbox
+from signet_sync.sync.engine import run_pass, work_off
 from signet_sync.sync.request import Request
 from signet_sync.sync.workspace import Workspace
 
@@ -24,7 +23,7 @@ NOW_US = parse_instant(NOW) or 0
 
 @pytest.fixture
 def vault(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Vault:
-    monkeypatch.setattr(reconcile, "_MUCH", 1)
+    monkeypatch.setattr(engine, "_MUCH", 1)
     made = Vault(tmp_path / "vault")
     for number in range(1, 13):
         made.session(number)

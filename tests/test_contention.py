@@ -23,7 +23,8 @@ from signet_sync.vault import manifests
 STOPS = """
 import os, signal, sys
 from signet_sync import state
-from signet_sync.agent import projection, reconcile
+from signet_sync.agent import projection
+from signet_sync.sync import engine
 from signet_sync.agent.workspace import opened
 from signet_sync.config import Settings
 from signet_sync.contracts.timestamps import parse_instant
@@ -43,12 +44,12 @@ sys.addaudithook(stop)
 PAGE = """
 # Without the workspace's lock: the lease alone is what is tried here.
 with opened(root, Settings(lease_seconds=lease)) as workspace:
-    outcome = projection.project(workspace, agents={"default"}, days=(), touched=(), now_us=now)
+    outcome = projection.project(workspace, agents={"default"}, now_us=now)
 print(outcome.deferred, outcome.trouble)
 """
 PASS = """
 with opened(root, Settings()) as workspace:
-    reconcile.run_pass(workspace, Request(now_us=now))
+    engine.run_pass(workspace, Request(now_us=now))
 """
 MANIFEST = """
 def change(fields, body):

@@ -32,10 +32,10 @@ from workbench import ROOT, Vault
 
 from benchmarks.corpus import write_corpus
 from signet_sync.agent import daemon as room
-from signet_sync.agent import reconcile
 from signet_sync.agent.daemon import Options
 from signet_sync.errors import AnotherAgent
 from signet_sync.host.notify import Notifier
+from signet_sync.sync import engine
 
 Start = Any
 vault, start, quick = agents.vault, agents.start, agents.quick
@@ -237,14 +237,14 @@ def test_signs_of_life_come_from_the_loop_that_works(
 ) -> None:
     Session().write(vault)
     stuck, release = threading.Event(), threading.Event()
-    really = reconcile.run_pass
+    really = engine.run_pass
 
     def hanging(workspace: Any, request: Any) -> Any:
         if stuck.is_set():
             release.wait(30)
         return really(workspace, request)
 
-    monkeypatch.setattr(reconcile, "run_pass", hanging)
+    monkeypatch.setattr(engine, "run_pass", hanging)
     with manager(tmp_path) as (address, heard):
         notifier = Notifier({"NOTIFY_SOCKET": address, "WATCHDOG_USEC": "200000"})
 

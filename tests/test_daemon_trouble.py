@@ -28,7 +28,8 @@ from agents import (
 from workbench import Vault
 
 from signet_sync import state
-from signet_sync.agent import reconcile, rounds
+from signet_sync.agent import rounds
+from signet_sync.sync import engine
 
 Start = Any
 vault, start, quick = agents.vault, agents.start, agents.quick
@@ -276,7 +277,7 @@ ERRORS = [ValueError("a bug"), apsw.ConnectionClosedError("closed"), apsw.IOErro
 
 @pytest.mark.usefixtures("quick")
 def test_no_error_of_a_pass_ends_the_agent(vault: Vault, monkeypatch: pytest.MonkeyPatch) -> None:
-    really = reconcile.run_pass
+    really = engine.run_pass
     left = list(ERRORS)
 
     def failing(workspace: Any, request: Any) -> Any:
@@ -285,7 +286,7 @@ def test_no_error_of_a_pass_ends_the_agent(vault: Vault, monkeypatch: pytest.Mon
         return really(workspace, request)
 
     monkeypatch.setattr(rounds, "LONGEST_BACKOFF", 0.1)
-    monkeypatch.setattr(reconcile, "run_pass", failing)
+    monkeypatch.setattr(engine, "run_pass", failing)
     with Inside(vault) as agent:
         agent.wait("degraded")
         new = Session().write(vault)
@@ -301,7 +302,7 @@ def test_it_tries_again_with_growing_patience(vault: Vault, monkeypatch: pytest.
         tries.append(time.monotonic())
         raise ValueError("always")
 
-    monkeypatch.setattr(reconcile, "run_pass", failing)
+    monkeypatch.setattr(engine, "run_pass", failing)
     with Inside(vault) as agent:
         until(lambda: len(tries) == 3, "three tries")
         assert agent.state == "degraded: unexpected ValueError, see signet-sync logs"
@@ -320,7 +321,7 @@ def test_a_permanent_error_does_not_fill_the_log(vault: Vault, monkeypatch: pyte
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(rounds, "LONGEST_BACKOFF", 0.01)
-    monkeypatch.setattr(reconcile, "run_pass", failing)
+    monkeypatch.setattr(engine, "run_pass", failing)
     with Inside(vault) as agent:
         agent.wait("degraded")
         time.sleep(5)

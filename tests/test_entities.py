@@ -17,7 +17,6 @@ from secrets_made_up import some
 from workbench import Vault, sampled
 
 from signet_sync import state
-from signet_sync.agent import reconcile
 from signet_sync.agent.entities import (
     days,
     erasing,
@@ -35,6 +34,7 @@ from signet_sync.config import Settings
 from signet_sync.contracts.timestamps import DAY, SECOND, parse_instant
 from signet_sync.errors import UsageError
 from signet_sync.index import gardens
+from signet_sync.sync import engine
 from signet_sync.sync.request import Request
 from signet_sync.sync.workspace import Workspace
 from signet_sync.vault import files, ledgers, moving
@@ -76,7 +76,7 @@ def quotable(work: Workspace, *said: str, number: int = 1) -> dict[str, str]:
     path = Vault(Path(work.root)).session(number, body="# Said\n\n" + "\n\n".join(said) + "\n")["summary"]
     lines = (Path(work.root) / path).read_text("utf-8").split("\n")
     with state.workspace_lock(work.state):
-        reconcile.run_locked(work, Request(now_us=NOW_US, project=False))
+        engine.run_locked(work, Request(now_us=NOW_US, project=False))
     return {words: f"{path}#{lines.index(words) + 1}" for words in said}
 
 

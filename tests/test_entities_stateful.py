@@ -22,7 +22,6 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule, run_state_machine_as_test
 
 from signet_sync import state
-from signet_sync.agent import reconcile
 from signet_sync.agent.entities import (
     days,
     erasing,
@@ -43,6 +42,7 @@ from signet_sync.entities.events import Event
 from signet_sync.entities.replay import by_entity, fold
 from signet_sync.errors import UsageError, WorkspaceError
 from signet_sync.index import gardens
+from signet_sync.sync import engine
 from signet_sync.sync.workspace import Workspace
 from signet_sync.vault import files, ledgers, moving
 
@@ -501,9 +501,9 @@ class Garden(RuleBasedStateMachine):
     def sweep(self) -> None:
         """A pass over everything; the next one writes nothing."""
         for _ in range(2):
-            reconcile.run_pass(self.work, Request(now_us=self.now))
+            engine.run_pass(self.work, Request(now_us=self.now))
         whole = self.snapshot()
-        reconcile.run_pass(self.work, Request(now_us=self.now))
+        engine.run_pass(self.work, Request(now_us=self.now))
         assert self.snapshot() == whole
 
     @rule()

@@ -12,11 +12,11 @@ import pytest
 from workbench import NOW, Vault
 
 from signet_sync.agent import projection
-from signet_sync.agent.reconcile import run_pass
 from signet_sync.agent.workspace import opened
 from signet_sync.config import Settings
 from signet_sync.contracts.timestamps import parse_instant
 from signet_sync.contracts.tokencount import estimate_tokens
+from signet_sync.sync.engine import run_pass
 from signet_sync.sync.request import Request
 
 NOW_US = parse_instant(NOW) or 0

@@ -16,13 +16,14 @@ from hypothesis import strategies as st
 from secrets_made_up import some
 from workbench import NOW, Vault, numbered
 
-from signet_sync.agent import reconcile, redaction, scrub
+from signet_sync.agent import redaction, scrub
 from signet_sync.agent.workspace import opened
 from signet_sync.config import Settings
 from signet_sync.contracts.bodies import body_sha256, normalize
 from signet_sync.contracts.frontmatter import parse
 from signet_sync.contracts.redactions import SECRETS, Cleaning, is_redaction, redacts, rewritten
 from signet_sync.contracts.sanitizer import sanitize_line, sanitize_transcript_v2
+from signet_sync.sync import engine
 from signet_sync.vault import files
 
 DEAD = 4_194_305  # beyond the highest id that a process can have
@@ -277,7 +278,7 @@ def test_a_redaction_that_was_cut_off_is_finished_by_the_next_pass(vault, monkey
     with monkeypatch.context() as patched, pytest.raises(Cut):
         where, name = {
             "the seal": (files, "replace"),
-            "the file": (reconcile, "run_pass"),
+            "the file": (engine, "run_pass"),
             "the pass": (scrub, "back_up"),
         }[step]
         patched.setattr(where, name, cut)

@@ -7,13 +7,13 @@ from pathlib import Path
 import pytest
 from workbench import NOW, Vault
 
-from signet_sync.agent.reconcile import run_pass
 from signet_sync.agent.workspace import opened
 from signet_sync.config import Settings
 from signet_sync.contracts.digests import VERSION
 from signet_sync.contracts.sanitizer import SANITIZER_VERSION, sanitizer_stamp
 from signet_sync.contracts.timestamps import parse_instant
 from signet_sync.index.database import Database
+from signet_sync.sync.engine import run_pass
 from signet_sync.sync.request import Request
 
 NOW_US = parse_instant(NOW) or 0

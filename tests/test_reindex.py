@@ -16,13 +16,12 @@ import artifacts_fixture as made
 import pytest
 from workbench import NOW, SIGNS, Vault, call, contents, numbered, spawn_ordinary, tree
 
-from signet_sync.agent import reconcile
 from signet_sync.agent.workspace import opened
 from signet_sync.config import Settings
 from signet_sync.contracts.bodies import body_sha256, normalize
 from signet_sync.contracts.frontmatter import parse
 from signet_sync.contracts.timestamps import parse_instant
-from signet_sync.sync import reading
+from signet_sync.sync import engine, reading
 from signet_sync.sync.request import Request
 
 
@@ -233,7 +232,7 @@ def test_a_slow_helper_and_the_reading_of_the_next_batch_never_share_the_connect
 
     with opened(str(vault.root), Settings()) as workspace:
         workspace.database.connection.set_progress_handler(dawdle, 40)
-        outcome = reconcile.run_pass(workspace, Request(now_us=parse_instant(NOW)))
+        outcome = engine.run_pass(workspace, Request(now_us=parse_instant(NOW)))
     assert slept and outcome.read == 24
     assert vault.dump() == vault.dump_from_scratch()
 

@@ -98,14 +98,14 @@ def _finish_removal(place: Place) -> None:
 
     Raises `WorkspaceError` where it cannot be finished now.
     """
-    from signet_sync.agent import reconcile
     from signet_sync.agent.projection import now_us
     from signet_sync.errors import WorkspaceError
     from signet_sync.index import overview
+    from signet_sync.sync import engine
     from signet_sync.sync.request import Request
 
     with place.opened() as workspace:
-        reconcile.run_pass(workspace, Request(now_us=now_us(), patience=_PATIENCE))
+        engine.run_pass(workspace, Request(now_us=now_us(), patience=_PATIENCE))
         if overview.half_enforced(workspace.database):
             raise WorkspaceError(
                 "a removal was cut off and cannot be finished now", path=place.root, hint="status says what is halted"

@@ -16,6 +16,8 @@ from signet_sync.contracts.places import MEMORY
 from signet_sync.contracts.records import MANIFEST_KEYS, FieldProblem, manifest_fields
 from signet_sync.contracts.timestamps import parse_instant, parse_name_stamp
 from signet_sync.errors import RevisionConflict, WorkspaceError, reason
+from signet_sync.sync.request import Pass
+from signet_sync.sync.stages import Maintenance
 from signet_sync.sync.workspace import Workspace
 from signet_sync.vault import files, manifests
 
@@ -25,6 +27,18 @@ _LINKS = re.compile(r"(?:\s*\[\[[^\[\]]*\]\])+\s*")
 _SAME = ("agent_id", "session_id", "session_key")
 _PATHS = ("summary_path", "transcript_path", "compaction_path")
 _LATER = ("ended_at", "updated_at")
+
+
+class ManifestCopies(Maintenance):
+    """Joins conflict copies of manifests with their manifests."""
+
+    name = "copies of manifests"
+
+    def run(self, run: Pass) -> None:
+        """Joins them."""
+        joined, trouble = take_in(run.workspace)
+        run.outcome.rewritten |= joined
+        run.outcome.trouble += trouble
 
 
 def take_in(workspace: Workspace) -> tuple[set[str], list[str]]:

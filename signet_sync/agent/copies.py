@@ -18,6 +18,8 @@ from signet_sync.contracts.observed import Found
 from signet_sync.contracts.places import DEFAULT_AGENT, page_agent
 from signet_sync.errors import WorkspaceError, reason
 from signet_sync.projection import markers
+from signet_sync.sync.request import Pass
+from signet_sync.sync.stages import Maintenance
 from signet_sync.sync.workspace import Workspace
 from signet_sync.vault import files
 
@@ -36,6 +38,16 @@ class Copy(NamedTuple):
     path: str
     original: str
     agent_id: str
+
+
+class PageCopies(Maintenance):
+    """Takes our part out of conflict copies of pages."""
+
+    name = "copies of pages"
+
+    def run(self, run: Pass) -> None:
+        """Clears them."""
+        run.outcome.trouble += clear(run.workspace)
 
 
 def standing(root: str) -> list[Copy]:

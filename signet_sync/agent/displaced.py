@@ -2,16 +2,37 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from signet_sync import state
 from signet_sync.agent.projection import PAGE_LIMIT, keep_copy
 from signet_sync.contracts.observed import Found
 from signet_sync.contracts.places import page_agent
 from signet_sync.errors import SignetSyncError
 from signet_sync.projection import markers
+from signet_sync.sync.request import Pass
+from signet_sync.sync.stages import Recovery
 from signet_sync.sync.workspace import Workspace
 from signet_sync.vault import files
 
 BESIDE = ("",)  # where a temporary file may stand besides `.signet/tmp`: in the root
 _NAMELESS = "DISPLACED.md"
+
+
+class DisplacedSaves(Recovery):
+    """Keeps what people saved into files that a pass displaced before it was killed."""
+
+    name = "displaced saves"
+
+    @contextmanager
+    def recover(self, run: Pass) -> Iterator[None]:
+        """Keeps the texts as copies; whatever else lies in folders of temporary files goes."""
+        if run.request.paths is None and not run.workspace.touch_nothing:
+            if waiting := keep_displaced(run.workspace, run.request.now_us):
+                run.workspace.events.append(waiting)
+            state.sweep(run.workspace.state)
+        yield
 
 
 def keep_displaced(workspace: Workspace, now_us: int, *, rest: float = files.REST) -> str:

@@ -193,4 +193,4 @@ def rederive(workspace: Workspace, sessions: Collection[tuple[str, str, str]], n
         with workspace.database.transaction():
             deriving.follow(workspace.database, workspace.pipeline, {Source(SESSION, *one) for one in sessions})
         agents = {agent_id for agent_id, _, _ in sessions}
-        projection.project(workspace, agents=agents, days=(), touched=(), now_us=now_us)
+        projection.project(workspace, agents=agents, now_us=now_us)

@@ -116,7 +116,7 @@ def _sweep(workspace: Workspace, agent_id: str, now_us: int, patience: float) ->
                 candidates=swept.candidates,
                 skipped=swept.skipped,
             )
-        shown = projection.project(workspace, agents={agent_id}, days=(), touched=(), now_us=now_us)
+        shown = projection.project(workspace, agents={agent_id}, now_us=now_us)
         back_up(workspace, iso(now_us))
     waiting = f"{head_page(agent_id)} follows: {shown.held}" if shown.held else next(iter(shown.trouble), "")
     return replace(swept, waiting=waiting)

@@ -15,7 +15,7 @@ from typing import Literal
 import apsw
 
 from signet_sync import buffers, spool, state
-from signet_sync.agent import hooks, intake, projection, reconcile, signet
+from signet_sync.agent import hooks, intake, projection, signet
 from signet_sync.agent.worker import due
 from signet_sync.agent.workspace import opened
 from signet_sync.config import DEFAULT_WORKSPACE, Settings
@@ -28,6 +28,7 @@ from signet_sync.host.settings import HARNESSES
 from signet_sync.index import overview, pages
 from signet_sync.index.database import Database
 from signet_sync.projection import markers
+from signet_sync.sync import mending
 from signet_sync.sync.request import Request
 from signet_sync.sync.workspace import Workspace
 from signet_sync.vault import files
@@ -197,7 +198,7 @@ def _last_pass(workspace: Workspace, now_us: int) -> None:
     heads = [_read(workspace.root, path) for path in _heads(workspace.root) if path in known]
     been_here = any(markers.BEGIN not in found.raw for found in heads if found is not None)
     request = Request(now_us=now_us, project=not been_here)
-    outcome = reconcile.run_pass_mending(workspace, request)
+    outcome = mending.run_pass_mending(workspace, request)
     if outcome.cliff is not None:
         raise Halted(
             f"files are away, and the seals of them are in the state folder: {outcome.cliff.message}",
@@ -206,7 +207,7 @@ def _last_pass(workspace: Workspace, now_us: int) -> None:
         )
     if next(due(workspace, projection.now_us()), None) is not None:
         intake.take(workspace, now_us=projection.now_us)
-        reconcile.run_pass_mending(workspace, request)
+        mending.run_pass_mending(workspace, request)
 
 
 def _heads(root: str) -> list[str]:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from signet_sync import state
-from signet_sync.agent import purge, reconcile
+from signet_sync.agent import purge
 from signet_sync.config import Settings
 from signet_sync.contracts.identities import require_agent
 from signet_sync.contracts.sanitizer import sanitize_line, sanitizer_stamp
@@ -18,6 +18,7 @@ from signet_sync.errors import ConfigError, DatabaseError, SignetSyncError
 from signet_sync.index import flows, promotions, tombstones, versions_cache
 from signet_sync.index.flows import Ended
 from signet_sync.recall.dreams import Promotion, sweep_id
+from signet_sync.sync import engine
 from signet_sync.sync.request import Request
 from signet_sync.sync.workspace import Workspace
 from signet_sync.vault import history
@@ -211,7 +212,7 @@ def _commit(
     purge.resume(workspace)
     if tombstones.any_stand(workspace.database):
         # What a sync service has just brought back of a removed session must not get into a history.
-        reconcile.run_pass(workspace, Request(now_us=now_us))
+        engine.run_pass(workspace, Request(now_us=now_us))
     try:
         with state.history_lock(workspace.state, patience):
             done = _written(workspace, agent_id, subject, body, now_us)

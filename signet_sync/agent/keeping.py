@@ -9,7 +9,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 
 from signet_sync import state
-from signet_sync.agent import live, memories, reconcile
+from signet_sync.agent import live, memories
 from signet_sync.agent.incoming import Incoming, sift
 from signet_sync.backup import bundle_format
 from signet_sync.backup.bundle_format import Places
@@ -20,6 +20,7 @@ from signet_sync.host import outside
 from signet_sync.index import backup, bundle, merging, tombstones
 from signet_sync.index import live as live_rows
 from signet_sync.index.tombstones import Loose
+from signet_sync.sync import engine
 from signet_sync.sync.request import Request
 from signet_sync.sync.workspace import Workspace, back_up, backups
 
@@ -136,7 +137,7 @@ def _settle(workspace: Workspace, now_us: int) -> None:
     """Nothing is written out of what is just being removed, and nothing before the first look at the vault."""
     memories.look(workspace, now_us)
     if tombstones.unscrubbed(workspace.database):
-        reconcile.run_locked(workspace, Request(now_us=now_us))
+        engine.run_locked(workspace, Request(now_us=now_us))
 
 
 def _keep(workspace: Workspace, now_us: int) -> str:
@@ -268,7 +269,7 @@ def bring(workspace: Workspace, incoming: Incoming, now_us: int, *, absent: bool
             before = _keep(workspace, now_us)
         with database.transaction(durable=True):
             taken = merging.merge(database, incoming.rows)
-        outcome = reconcile.run_locked(workspace, Request(now_us=now_us))
+        outcome = engine.run_locked(workspace, Request(now_us=now_us))
         if taken["session_transcripts"] and outcome.cliff is None:
             live.drop_held(workspace, live_rows.handed_over(incoming.rows))
         if incoming.sifted.agents and outcome.cliff is None:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from contextlib import ExitStack
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 
@@ -24,6 +24,8 @@ from signet_sync.errors import UsageError
 from signet_sync.harness.live import Said, lacking, live_in
 from signet_sync.index import artifacts, live, tombstones
 from signet_sync.index.live import Covered, LiveTurn
+from signet_sync.sync.request import Pass
+from signet_sync.sync.stages import Eraser, Recovery
 from signet_sync.sync.workspace import Workspace
 
 if TYPE_CHECKING:
@@ -187,6 +189,25 @@ def is_buffered(workspace: Workspace, agent_id: str, session_key: str, marks: Ma
         for session_id, gone in marks.items()
         for turn in live.transcript(workspace.database, agent_id, session_key, session_id)
     )
+
+
+class LiveTurns(Recovery, Eraser):
+    """Has the rows of live turns follow their files, and the files of removed sessions go."""
+
+    name = "live turns"
+
+    @contextmanager
+    def recover(self, run: Pass) -> Iterator[None]:
+        """Settles rows and files."""
+        try:
+            settle(run.workspace)
+        except OSError as error:
+            run.workspace.events.append(f"live turns cannot be read or written now, the next pass tries again: {error}")
+        yield
+
+    def erase(self, run: Pass, removed: Sequence[Tombstone], gathered: Any) -> None:
+        """Deletes the files, while rows tell which these are."""
+        forget_removed(run.workspace, removed)
 
 
 def forget_removed(workspace: Workspace, stones: Sequence[Tombstone]) -> None:

@@ -13,7 +13,9 @@ from signet_sync.contracts.timestamps import iso
 from signet_sync.contracts.tokens import token_matches
 from signet_sync.contracts.wikilinks import wikilink
 from signet_sync.errors import RevisionConflict, WorkspaceError, reason
-from signet_sync.index import artifacts
+from signet_sync.index import artifacts, passes
+from signet_sync.sync.request import Pass
+from signet_sync.sync.stages import Maintenance
 from signet_sync.sync.workspace import Workspace
 from signet_sync.vault import files, manifests
 
@@ -23,6 +25,22 @@ _KINDS = ("summary", "transcript", "compaction")
 def manifest_body(links: Iterable[tuple[str, str]]) -> str:
     """The body of a manifest that we create: wikilinks to the session's files, for people who walk in Obsidian."""
     return " ".join(wikilink(path, kind) for kind, path in links)
+
+
+class MissingManifests(Maintenance):
+    """Writes manifests that are gone again, from the artifacts of their sessions."""
+
+    name = "missing manifests"
+
+    def due(self, run: Pass) -> bool:
+        """Says whether one may be missing: anything moved since the last look."""
+        return passes.may_miss_manifests(run.database)
+
+    def run(self, run: Pass) -> None:
+        """Writes them."""
+        run.outcome.rebuilt_manifests, complete = rebuild_missing(run.workspace, run.request.now_us)
+        run.outcome.rewritten.update(run.outcome.rebuilt_manifests)
+        run.outcome.deferred |= not complete
 
 
 def rebuild_missing(workspace: Workspace, now_us: int) -> tuple[list[str], bool]:

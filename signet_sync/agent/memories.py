@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from signet_sync import state
-from signet_sync.agent import bygone, flows, projection, purge, reconcile, scrub, traces
+from signet_sync.agent import bygone, flows, projection, purge, scrub, traces
 from signet_sync.contracts.gardens import KINDS
 from signet_sync.contracts.identities import require_agent
 from signet_sync.contracts.observed import Found
@@ -19,7 +19,7 @@ from signet_sync.errors import UsageError, WorkspaceError
 from signet_sync.index import events, lineage, memories, pins, sessions
 from signet_sync.index.memories import OWN_WORD, Memory, Origin
 from signet_sync.recall import concepts
-from signet_sync.sync import deriving
+from signet_sync.sync import deriving, engine
 from signet_sync.sync.request import Outcome, Request
 from signet_sync.sync.workspace import Workspace, back_up
 from signet_sync.temporal.ids import HANDLE, ID_LENGTH, LETTERS, handle
@@ -225,7 +225,7 @@ def unpin(workspace: Workspace, agent_id: str, handle: str, now_us: int) -> Pinn
 def look(workspace: Workspace, now_us: int) -> None:
     """The first look at the vault, where nobody has had it: a page of one memory alone would hide all sessions."""
     if deriving.is_stale(workspace.database, workspace.pipeline) and files.look(workspace.root, MEMORY) is not None:
-        reconcile.run_locked(workspace, Request(now_us=now_us))
+        engine.run_locked(workspace, Request(now_us=now_us))
 
 
 def _origin(workspace: Workspace, agent_id: str, name: str) -> Origin:
@@ -283,7 +283,7 @@ def _settle(workspace: Workspace, agent_id: str, now_us: int) -> str:
 def _pass(workspace: Workspace, agent_id: str, now_us: int) -> Outcome:
     """A pass over nothing but the agent's page."""
     paths = frozenset({head_page(agent_id)})
-    return reconcile.run_locked(workspace, Request(now_us=now_us, paths=paths, resume=False))
+    return engine.run_locked(workspace, Request(now_us=now_us, paths=paths, resume=False))
 
 
 def _waiting(agent_id: str, outcome: Outcome) -> str:

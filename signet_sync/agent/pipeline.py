@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from signet_sync.sync.stages import Pipeline
+from signet_sync.sync.stages import InFull, Pipeline
 
 DERIVERS = (
     "signet_sync.agent.graph:Graph",
@@ -11,4 +11,29 @@ DERIVERS = (
     "signet_sync.agent.session_log:SessionLog",
     "signet_sync.agent.recall_lines:RecallLines",
 )
-PIPELINE = Pipeline(DERIVERS)
+RECOVERIES = (
+    # First, because taking away a second link changes the signature of the file that a crash left published.
+    "signet_sync.agent.displaced:DisplacedSaves",
+    "signet_sync.agent.live:LiveTurns",
+    "signet_sync.agent.flows:UnfinishedFlows",
+)
+ERASERS = (
+    "signet_sync.agent.scrub:RemovedWords",
+    "signet_sync.agent.entities.tending:Entities",
+    "signet_sync.agent.live:LiveTurns",
+    "signet_sync.agent.captured:Captures",
+)
+MAINTENANCE = (
+    InFull("signet_sync.agent.full_text:FullText"),
+    "signet_sync.agent.entities.tending:Entities",
+    InFull("signet_sync.agent.manifests:MissingManifests"),
+    InFull("signet_sync.agent.retention:Retention"),
+    InFull("signet_sync.agent.copied_manifests:ManifestCopies"),
+    InFull("signet_sync.agent.copies:PageCopies"),
+    InFull("signet_sync.agent.scrub:ReturnedPages"),
+    "signet_sync.agent.scrubbing:Scrub",
+    InFull("signet_sync.agent.backups:Backup"),
+)
+PUBLISHERS = ("signet_sync.agent.projection:Pages",)
+CLOSING = ("signet_sync.agent.purge:Purges",)
+PIPELINE = Pipeline(DERIVERS, RECOVERIES, ERASERS, MAINTENANCE, PUBLISHERS, CLOSING)

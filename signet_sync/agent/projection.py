@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import socket
@@ -11,10 +10,10 @@ import time
 import uuid
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager, nullcontext, suppress
-from dataclasses import dataclass, field
+from dataclasses import replace
 from hashlib import sha256
 
-from signet_sync import config
+from signet_sync import __version__, config
 from signet_sync.agent import signet
 from signet_sync.agent.manifests import follow_page
 from signet_sync.agent.session_log import SessionLog
@@ -33,7 +32,19 @@ from signet_sync.contracts.places import (
 )
 from signet_sync.contracts.timestamps import DAY, instant_of, iso
 from signet_sync.errors import LeaseBusy, SignetSyncError, WorkspaceError, reason
-from signet_sync.index import gardens, heads, memories, overview, pages, promotions, tombstones
+from signet_sync.index import (
+    backup,
+    composed,
+    gardens,
+    heads,
+    memories,
+    overview,
+    pages,
+    passes,
+    promotions,
+    tombstones,
+)
+from signet_sync.index.composed import Composed
 from signet_sync.index.database import Database
 from signet_sync.index.pages import PageState
 from signet_sync.projection import head, markers
@@ -43,97 +54,86 @@ from signet_sync.projection.ledger import day_text, month_text
 from signet_sync.projection.render import Projection, Rendered, render, window
 from signet_sync.state import process_alive, process_birth
 from signet_sync.sync import outbox
-from signet_sync.sync.request import PageOutcome
+from signet_sync.sync.publishing import publish
+from signet_sync.sync.request import Outcome, PageOutcome, Pass, Request
+from signet_sync.sync.stages import Change, Publisher
 from signet_sync.sync.workspace import Workspace
 from signet_sync.temporal.score import day_start
 from signet_sync.vault import files
 
 PAGE_LIMIT = 1 << 28
 INDEX_MONTHS = 24
+# Another one where the same rows give another MEMORY.md.
+_COMPOSED = __version__
 # The tokens of the leases that this process holds.
 _HELD: set[str] = set()
 
 
-@dataclass(slots=True)
-class ProjectionOutcome:
-    """What became of the pages: one outcome an agent, manifests that were rewritten, what has to be tried again."""
+class Pages(Publisher):
+    """Keeps the pages of every agent: MEMORY.md, the session log, DREAMS.md, and what manifests say of them.
 
-    pages: dict[str, PageOutcome] = field(default_factory=dict)
-    manifests: list[str] = field(default_factory=list)
-    trouble: list[str] = field(default_factory=list)
-    held: str = ""
-    deferred: bool = False
-
-
-def project(
-    workspace: Workspace,
-    *,
-    agents: Collection[str] | None,
-    days: Collection[tuple[str, str]],
-    touched: Collection[str],
-    now_us: int,
-    halted: str = "",
-    patient: bool = False,
-) -> ProjectionOutcome:
-    """Brings pages in line with rows: of all agents (None), or of some, plus pages that somebody touched.
-
-    A page is rendered when its inputs moved, when its file was touched, when a row enters or leaves the window, and
-    when a UTC day begins: scores are those of a day. With `patient` one that another machine's agent wrote stays for as
-    long as ours would say what it said last: two machines whose memories, pins or accesses differ would else replace
-    each other's page for ever.
+    One is composed when its inputs moved or its file did, when a row enters or leaves the window, and when a UTC day
+    begins: scores are those of a day.
     """
-    outcome = ProjectionOutcome()
-    everything = agents is None
-    if not everything:  # one over some pages cannot take back what one over all has found
-        halted = halted or _standing_halt(workspace)
-    if not halted and _is_away(workspace):
-        return outcome
-    known = overview.agents(workspace.database)
-    former = {state.agent_id for state in pages.page_states(workspace.database).values()} if everything else set()
-    wanted = set(known) | former if agents is None else set(agents)
-    wanted |= {agent for agent, _ in days}
-    for path in touched:
-        agent = page_agent(path)
-        if agent is not None and (agent in known or pages.page_state(workspace.database, path) is not None):
-            wanted.add(agent)
-    if not wanted:
-        return outcome
-    outcome.held = signet.holds(workspace, sorted(wanted))
-    for agent_id in sorted(wanted, key=lambda a: (a != "default", a)):
-        try:
-            _agent(workspace, agent_id, days, outcome, now_us, halted, everything=everything, patient=patient)
-        except LeaseBusy as busy:
-            outcome.deferred = True
-            outcome.trouble.append(busy.message)
-        except (OSError, SignetSyncError) as error:
-            outcome.deferred = True
-            path = (error.path if isinstance(error, SignetSyncError) else None) or head_page(agent_id)
-            outcome.trouble.append(f"{path}: the page could not be written: {reason(error)}")
+
+    name = "pages"
+
+    def mark(self, database: Database, change: Change) -> None:
+        """Marks pages of agents and days."""
+        pages.mark_stale(database, change.days)
+        composed.forget(database, change.agents)
+
+    def stale(self, run: Pass) -> list[str]:
+        """Gives the MEMORY.md of agents whose pages may differ from their rows, or whose files were touched."""
+        workspace, outcome, database = run.workspace, run.outcome, run.database
+        if not _halted(run) and _is_away(workspace):
+            return []
+        known = overview.agents(database)
+        if outcome.full:
+            wanted = {*known, *(state.agent_id for state in pages.page_states(database).values())}
+        else:
+            wanted = outcome.change.agents | {agent for agent, _ in outcome.change.days}
+            for path in run.request.paths or ():
+                agent = page_agent(path)
+                if agent is not None and (agent in known or pages.page_state(database, path) is not None):
+                    wanted.add(agent)
+        if wanted:
+            outcome.held = signet.holds(workspace, sorted(wanted))
+        return [head_page(agent) for agent in sorted(wanted, key=lambda agent: (agent != DEFAULT_AGENT, agent))]
+
+    def publish(self, run: Pass, key: str) -> None:
+        """Brings an agent's pages in line with its rows.
+
+        With `settle_seconds` (the daemon) one that another machine's agent wrote stays for as long as ours would say
+        what it said last: two machines whose memories, pins or accesses differ would else replace each other's page for
+        ever.
+        """
+        _publish_agent(run, page_agent(key) or DEFAULT_AGENT)
+
+
+def project(workspace: Workspace, *, agents: Collection[str] | None, now_us: int) -> Outcome:
+    """Brings the pages of some agents, or of all (None), in line with rows; by a caller who holds the lock."""
+    everyone = agents is None
+    outcome = Outcome(full=everyone, change=Change(agents=set(agents or ())))
+    run = Pass(workspace, Request(now_us, None if everyone else frozenset()), outcome)
+    publish(run, [Pages()])
     return outcome
 
 
-def _agent(
-    workspace: Workspace,
-    agent_id: str,
-    days: Collection[tuple[str, str]],
-    outcome: ProjectionOutcome,
-    now_us: int,
-    halted: str,
-    *,
-    everything: bool,
-    patient: bool,
-) -> None:
-    database = workspace.database
-    rendered, in_window, next_us = compose(workspace, agent_id, now_us, halted)
+def _halted(run: Pass) -> str:
+    """Why passes are halted, or nothing; a pass over some paths cannot take back what one over all has found."""
+    if run.outcome.cliff is not None:
+        return run.outcome.cliff.message
+    return "" if run.outcome.full else passes.halt_message(run.database)
+
+
+def _publish_agent(run: Pass, agent_id: str) -> None:
+    workspace, database, outcome = run.workspace, run.database, run.outcome
+    now_us, halted, held = run.request.now_us, _halted(run), bool(run.outcome.held)
+    patient = run.request.settle_seconds > 0
     path = head_page(agent_id)
-    held = bool(outcome.held)
-    changed = False
     if not halted:
-        moved = sorted({day for agent, day in days if agent == agent_id}, reverse=True)
-        wanted = None if everything else moved
-        blocked = _ledger_pages(workspace, agent_id, wanted, now_us, patient=patient, standing=held)
-        outcome.trouble += blocked
-        outcome.deferred |= bool(blocked)
+        _follow_log(run, agent_id, patient=patient)
         try:
             if not held or _signature(workspace.root, dream_page(agent_id)) is not None:
                 _diary_page(workspace, agent_id, now_us, patient=patient)
@@ -141,34 +141,81 @@ def _agent(
             # MEMORY.md does not wait for it.
             outcome.deferred = True
             outcome.trouble.append(f"{dream_page(agent_id)}: the page could not be written: {reason(error)}")
-    if held and not halted and _is_ours_and_tells(workspace, agent_id, path):
-        changed = _write_page(workspace, agent_id, path, rendered.text, next_us, now_us, must_exist=True, patient=False)
-    if not held:
-        gone = in_window == 0 and agent_id not in overview.agents(database)
-        changed = _write_page(
+    stamp = _stamp(workspace, agent_id, halted)
+    fresh = None if held or agent_id in outcome.change.agents else _fresh(workspace, agent_id, stamp, now_us)
+    if fresh is not None:
+        outcome.pages[agent_id] = fresh
+        return
+    rendered, in_window, next_us = compose(workspace, agent_id, now_us, halted)
+    page = PageOutcome(path, False, in_window, rendered.rows, rendered.clipped, rendered.tokens)
+    if held:
+        tells = not halted and _is_ours_and_tells(workspace, agent_id, path)
+        changed = tells and _write_page(
+            workspace, agent_id, path, rendered.text, next_us, now_us, must_exist=True, patient=False
+        )
+        outcome.pages[agent_id] = replace(page, changed=changed)
+        return
+    gone = in_window == 0 and agent_id not in overview.agents(database)
+    text = None if gone else rendered.text
+    changed = _write_page(workspace, agent_id, path, text, next_us, now_us, must_exist=bool(halted), patient=patient)
+    trouble: list[str] = []
+    if not halted:
+        rewritten, trouble = follow_page(
             workspace,
             agent_id,
-            path,
-            None if gone else rendered.text,
-            next_us,
-            now_us,
-            must_exist=bool(halted),
-            patient=patient,
+            rendered.shown,
+            pages.shown_manifests(database, agent_id),
+            lambda agent, token, session: pages.manifest_of(database, agent, token, session),
+            lambda: gone or _stands(workspace, path, rendered.text),
         )
-        if not halted:
-            rewritten, trouble = follow_page(
-                workspace,
-                agent_id,
-                rendered.shown,
-                pages.shown_manifests(database, agent_id),
-                lambda agent, token, session: pages.manifest_of(database, agent, token, session),
-                lambda: gone or _stands(workspace, path, rendered.text),
-            )
-            outcome.manifests += rewritten
-            outcome.trouble += trouble
-        if gone:
-            return
-    outcome.pages[agent_id] = PageOutcome(path, changed, in_window, rendered.rows, rendered.clipped, rendered.tokens)
+        outcome.rewritten.update(rewritten)
+        outcome.trouble += trouble
+    if not gone:
+        outcome.pages[agent_id] = replace(page, changed=changed)
+        if not trouble:
+            figures = in_window, rendered.rows, rendered.clipped, rendered.tokens
+            composed.store(database, agent_id, Composed(stamp, now_us, *figures))
+
+
+def _follow_log(run: Pass, agent_id: str, *, patient: bool) -> None:
+    """Brings the pages of the session log in line."""
+    days = None
+    if not run.outcome.full:
+        days = sorted({day for agent, day in run.outcome.change.days if agent == agent_id}, reverse=True)
+    blocked = _ledger_pages(
+        run.workspace, agent_id, days, run.request.now_us, patient=patient, standing=bool(run.outcome.held)
+    )
+    run.outcome.trouble += blocked
+    run.outcome.deferred |= bool(blocked)
+
+
+def _stamp(workspace: Workspace, agent_id: str, halted: str) -> str:
+    """Names what MEMORY.md is composed of besides rows that mark it: native rows, entities, settings, rules."""
+    settings = workspace.settings
+    inputs = (
+        _COMPOSED,
+        backup.fingerprint(workspace.database),
+        gardens.fingerprint(workspace.database, agent_id),
+        warning(workspace, agent_id, halted),
+        settings.budget_tokens,
+        (settings.share_head, settings.share_ledger, settings.share_index),
+        settings.window_days,
+        half_lives(settings),
+    )
+    return sha256(repr(inputs).encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def _fresh(workspace: Workspace, agent_id: str, stamp: str, now_us: int) -> PageOutcome | None:
+    """What is known of a MEMORY.md that need not be composed: no input moved, nor its file, nor a row in the window."""
+    path, before = head_page(agent_id), composed.of(workspace.database, agent_id)
+    if before is None or before.stamp != stamp or before.at_us > now_us:
+        return None
+    state = pages.page_state(workspace.database, path)
+    if state is None or state.inputs_sha256 == "" or not now_us < (state.next_us or 1 << 62):
+        return None
+    if state.signature is None or state.signature != _signature(workspace.root, path):
+        return None
+    return PageOutcome(path, False, before.sessions_in_window, before.rows_rendered, before.rows_clipped, before.tokens)
 
 
 def compose(workspace: Workspace, agent_id: str, now_us: int, halted: str = "") -> tuple[Rendered, int, int | None]:
@@ -205,14 +252,8 @@ def is_current(workspace: Workspace, agent_id: str) -> bool:
         return True
     if any(state.inputs_sha256 == "" for state in pages.page_states(database, agent_id).values()):
         return False
-    path = head_page(agent_id)
-    before = pages.page_state(database, path)
-    text = compose(workspace, agent_id, now_us())[0].text
-    return (
-        before is not None
-        and before.inputs_sha256 == sha256(text.encode("utf-8", "replace")).hexdigest()
-        and before.signature == _signature(workspace.root, path)
-    )
+    stamp = _stamp(workspace, agent_id, passes.halt_message(database))
+    return _fresh(workspace, agent_id, stamp, now_us()) is not None
 
 
 def _is_away(workspace: Workspace) -> bool:
@@ -221,12 +262,6 @@ def _is_away(workspace: Workspace) -> bool:
     The next pass over everything finds it out and halts.
     """
     return files.look(workspace.root, MEMORY) is None and overview.indexed_count(workspace.database) > 0
-
-
-def _standing_halt(workspace: Workspace) -> str:
-    """Why passes are halted, or nothing."""
-    stored = workspace.database.meta("halted")
-    return str(json.loads(stored)["message"]) if stored is not None else ""
 
 
 def warning(workspace: Workspace, agent_id: str, halted: str = "") -> str:

@@ -13,7 +13,7 @@ from typing import Any
 
 from signet_sync import reconcile as desk
 from signet_sync import state
-from signet_sync.agent import purge, reconcile, removal
+from signet_sync.agent import purge, removal
 from signet_sync.contracts.frontmatter import FrontmatterProblem, parse
 from signet_sync.contracts.names import IMMUTABLE_KINDS, artifact_name, is_artifact_path
 from signet_sync.contracts.observed import Found, Signature
@@ -25,6 +25,7 @@ from signet_sync.contracts.timestamps import iso
 from signet_sync.errors import RevisionConflict, UsageError, WorkspaceError, reason
 from signet_sync.index import artifacts, redactions
 from signet_sync.reconcile import Judgement, Seal
+from signet_sync.sync import engine
 from signet_sync.sync.request import Request
 from signet_sync.sync.workspace import Workspace
 from signet_sync.vault import files, manifests, versions
@@ -150,7 +151,7 @@ def redact(
             progress(min(start + _BATCH, len(paths)), len(paths))
     touched = frozenset(one.path for one in found)
     if touched or redactions.is_due(workspace.database):
-        reconcile.run_pass(workspace, Request(now_us=now_us, paths=touched or None, reread=touched))
+        engine.run_pass(workspace, Request(now_us=now_us, paths=touched or None, reread=touched))
     purged = purge.finish(workspace, begun, note) if begun is not None else None
     return Redacted(tuple(found), tuple(left), held() if purged is None else purged.history(held), purged)
 

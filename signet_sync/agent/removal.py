@@ -8,7 +8,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 
 from signet_sync import spool, state
-from signet_sync.agent import bygone, projection, purge, reconcile, scrub, traces
+from signet_sync.agent import bygone, projection, purge, scrub, traces
 from signet_sync.agent import live as live_turns
 from signet_sync.contracts.artifacts import Tombstone, validate_tombstone
 from signet_sync.contracts.frontmatter import FrontmatterProblem, parse
@@ -27,6 +27,7 @@ from signet_sync.index.database import Database
 from signet_sync.index.sessions import SessionRef
 from signet_sync.index.traces import used_elsewhere
 from signet_sync.reconcile import judge_tombstone
+from signet_sync.sync import engine
 from signet_sync.sync.request import Request
 from signet_sync.sync.workspace import Workspace
 from signet_sync.vault import files, versions
@@ -267,7 +268,7 @@ def remove(
     with state.workspace_lock(workspace.state):
         if workspace.database.meta("halted") is None:
             # What somebody wrote into our part of a page is kept beside it now, while rows tell which lines must go.
-            projection.project(workspace, agents=None, days=(), touched=(), now_us=now_us)
+            projection.project(workspace, agents=None, now_us=now_us)
         stone = _tombstone(workspace, removal, reason, now_us)
         path = tombstone_files.put(workspace.root, stone)
         with workspace.database.transaction(durable=True):
@@ -280,7 +281,7 @@ def remove(
         _drop_jobs(workspace, removal)
     before = _count(workspace.database, removal)
     with state.workspace_lock(workspace.state):
-        reconcile.run_locked(workspace, Request(now_us=now_us))
+        engine.run_locked(workspace, Request(now_us=now_us))
         try:
             scrub.clean_of_words(workspace, needles)  # what was kept of a page only now
         except (OSError, WorkspaceError) as error:

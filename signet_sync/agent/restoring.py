@@ -8,7 +8,7 @@ from hashlib import sha256
 
 from signet_sync import reconcile as desk
 from signet_sync import state
-from signet_sync.agent import projection, purge, reconcile
+from signet_sync.agent import projection, purge
 from signet_sync.contracts.observed import Found, Signature
 from signet_sync.contracts.places import OWN, TOMBSTONES, page_agent
 from signet_sync.contracts.timestamps import iso
@@ -16,6 +16,7 @@ from signet_sync.errors import UsageError
 from signet_sync.index import artifacts, tombstones
 from signet_sync.projection import markers
 from signet_sync.reconcile import Bench, Tombstones
+from signet_sync.sync import engine
 from signet_sync.sync.request import Request
 from signet_sync.sync.workspace import Workspace
 from signet_sync.vault import files, history
@@ -55,11 +56,11 @@ def restore(workspace: Workspace, path: str, revision: str, now_us: int) -> Rest
     with state.workspace_lock(workspace.state):
         # A tombstone or an artifact that a sync service has just brought counts, too.
         stones = (f"{TOMBSTONES}/{name}" for name in files.listing(workspace.root, TOMBSTONES, ""))
-        reconcile.run_locked(workspace, Request(now_us=now_us, paths=frozenset({path, *stones}), project=False))
+        engine.run_locked(workspace, Request(now_us=now_us, paths=frozenset({path, *stones}), project=False))
         _refuse_removed(workspace, path, version, now_us)
         _refuse_other_than_sealed(workspace, path, version)
         written, kept = _put(workspace, path, version.data, newest, now_us)
-        reconcile.run_locked(workspace, Request(now_us=now_us, paths=frozenset({path})))
+        engine.run_locked(workspace, Request(now_us=now_us, paths=frozenset({path})))
     return Restored(path, version.commit, written, kept)
 
 

@@ -7,11 +7,23 @@ import json
 from signet_sync.contracts.observed import Signature
 from signet_sync.contracts.timestamps import DAY, iso
 from signet_sync.index import events, seals, slack
+from signet_sync.sync.request import Pass
+from signet_sync.sync.stages import Maintenance
 from signet_sync.sync.workspace import Workspace
 from signet_sync.vault import files
 
 # Stands in the database from the moment that rows go until nothing of them is left between others.
 _WIPE = "retention"
+
+
+class Retention(Maintenance):
+    """Lets go of what is kept for a time only."""
+
+    name = "retention"
+
+    def run(self, run: Pass) -> None:
+        """Lets go of what is due."""
+        enforce(run.workspace, run.request.now_us)
 
 
 def enforce(workspace: Workspace, now_us: int) -> None:

@@ -16,7 +16,7 @@ import apsw
 from loguru import logger
 
 from signet_sync import journal, spool
-from signet_sync.agent import dreams, projection, reconcile, signet, sweeps
+from signet_sync.agent import dreams, projection, signet, sweeps
 from signet_sync.agent.committing import Committing
 from signet_sync.agent.connection import Connection
 from signet_sync.agent.presence import Presence
@@ -28,7 +28,7 @@ from signet_sync.contracts.places import DEFAULT_AGENT, MEMORY, TOMBSTONES, agen
 from signet_sync.contracts.timestamps import DAY, SECOND, iso
 from signet_sync.errors import SignetSyncError
 from signet_sync.index import artifacts, merges, overview
-from signet_sync.sync import outbox, quarantine
+from signet_sync.sync import engine, outbox, quarantine
 from signet_sync.sync.garbage import set_apart
 from signet_sync.sync.request import Outcome, Request
 from signet_sync.sync.workspace import Workspace
@@ -336,7 +336,7 @@ class Rounds:
         self._alive()
 
     def _run(self, request: Request) -> Outcome:
-        outcome = reconcile.run_pass(self.workspace, request)
+        outcome = engine.run_pass(self.workspace, request)
         self._remember_unsettled(request, outcome)
         if outcome.change.paths or outcome.change.sources:
             # Not put off by the next change: without an end to changes the log would grow without one.
@@ -371,7 +371,6 @@ class Rounds:
             logger.error("halted: {}; nothing was dropped", outcome.cliff.message)
         elif outcome.full:
             self._halted = False
-            reconcile.clear_halt(self.workspace)
         elif self._halted:
             self.everything = True
         if outcome.held != self.held and (outcome.full or outcome.held):
@@ -434,7 +433,7 @@ class Rounds:
 
     def _work_off(self) -> None:
         """Follows a part of what passes left for idle time; all pages are published once nothing is left."""
-        if reconcile.work_off(self.workspace, self._request(None, frozenset())):
+        if engine.work_off(self.workspace, self._request(None, frozenset())):
             self._due["backlog"] = time.monotonic()
         else:
             self.everything = True

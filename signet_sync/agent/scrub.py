@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any
@@ -24,11 +24,13 @@ from signet_sync.contracts.tokens import token_of
 from signet_sync.durable import sync_folder
 from signet_sync.errors import WorkspaceError
 from signet_sync.harness.texts import UUID
-from signet_sync.index import artifacts, lines, memories, redactions, slack, tombstones
+from signet_sync.index import artifacts, events, lines, memories, passes, redactions, slack, tombstones
 from signet_sync.index.pages import page_states
 from signet_sync.index.traces import names, used_elsewhere
 from signet_sync.reconcile import unpack
 from signet_sync.spool import Job
+from signet_sync.sync.request import Pass
+from signet_sync.sync.stages import Eraser, Maintenance
 from signet_sync.sync.workspace import Workspace, back_up
 from signet_sync.vault import files
 from signet_sync.vault.tombstones import path_of
@@ -39,6 +41,49 @@ if TYPE_CHECKING:
 
 
 _ARTIFACT = re.compile(r"\d{4}-\d\d-\d\dT[^/]*?--[a-z2-7]{16}--(?:summary|transcript|compaction|manifest)", re.ASCII)
+
+
+class RemovedWords(Eraser):
+    """Takes the words of removed sessions out of kept copies, queries and marks, while their rows still say them."""
+
+    name = "removed words"
+
+    def gather(self, run: Pass, removed: Sequence[Tombstone]) -> tuple[set[str], set[str]]:
+        """Cleans what is kept; gives queries, and digests of lines that cannot be taken out now."""
+        workspace, database = run.workspace, run.database
+        lines: set[str] = set()
+        if not workspace.touch_nothing:
+            try:
+                postponed = False
+                if not passes.is_halted(database):
+                    # What was written into our part of a page is kept beside it now, where its lines can be told.
+                    kept = projection.project(workspace, agents=None, now_us=run.request.now_us)
+                    run.outcome.rewritten |= kept.rewritten
+                    postponed = kept.deferred
+                clean_kept_copies(workspace, removed)
+            except (OSError, WorkspaceError):  # the scrub says what is wrong
+                postponed = True
+            if postponed:
+                lines = lines_of_removed(workspace, removed)
+        return queries_of_removed(database, removed), lines
+
+    def erase(self, run: Pass, removed: Sequence[Tombstone], gathered: tuple[set[str], set[str]]) -> Callable[[], None]:
+        """Forgets queries and marks; marks of what still stands behind others go when rows have followed."""
+        database, (queries, lines) = run.database, gathered
+        events.forget_queries(database, queries)
+        tombstones.remember_lines(database, lines)
+        loose = tombstones.forget_marks(database, removed)
+        return lambda: tombstones.forget_loose_marks(database, loose)
+
+
+class ReturnedPages(Maintenance):
+    """Has pages scrubbed that came back, from a backup or another machine, and tell of a removed session."""
+
+    name = "returned pages"
+
+    def run(self, run: Pass) -> None:
+        """Looks for them; the scrub comes after it."""
+        seek_returned(run.workspace)
 
 
 def scrub(workspace: Workspace, now_iso: str) -> None:

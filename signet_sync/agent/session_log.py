@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 
 from signet_sync.agent import graph
 from signet_sync.agent.graph import Graph
-from signet_sync.index import artifacts, nodes, pages
+from signet_sync.index import artifacts, nodes
 from signet_sync.index.database import Database
 from signet_sync.projection.ledger import LedgerRow, compose
 from signet_sync.sync.stages import MANIFEST, SESSION, Alive, Change, Deriver, Source
@@ -47,5 +47,4 @@ class SessionLog(Deriver):
             change.agents.add(agent_id)
         artifacts.store_ledger(database, gone, rows)
         artifacts.count_days(database, sorted(change.days))
-        pages.mark_stale(database, change.days)
         return change

@@ -12,7 +12,7 @@ from hashlib import sha256
 from typing import Any
 
 from signet_sync import journal, state
-from signet_sync.agent import flows, projection, reconcile
+from signet_sync.agent import flows, projection
 from signet_sync.agent import live as live_turns
 from signet_sync.agent.flows import Flow
 from signet_sync.contracts.alike import alike
@@ -35,6 +35,7 @@ from signet_sync.index import artifacts, live, overview, pages, redactions
 from signet_sync.index import flows as results
 from signet_sync.reconcile import Row
 from signet_sync.sessions import ARTIFACTS, FlowKind, Proposals, Propose, kinds_of, parts, refusal_key, untold
+from signet_sync.sync import engine
 from signet_sync.sync.request import Request
 from signet_sync.sync.workspace import Workspace
 from signet_sync.vault import files, tombstones
@@ -327,7 +328,7 @@ def _refresh(workspace: Workspace, agent_id: str, token: str, now_us: int) -> No
         )
     paths = {artifact_path(name) for name in names if token in name}
     paths.add(tombstones.path_of(agent_id, token))
-    reconcile.index_paths(workspace, Request(now_us=now_us, paths=frozenset(paths)))
+    engine.index_paths(workspace, Request(now_us=now_us, paths=frozenset(paths)))
 
 
 def _refuse_removed(workspace: Workspace, request: _Request) -> None:
@@ -569,7 +570,7 @@ def _walk(workspace: Workspace, flow: Flow, now_us: int) -> dict[str, Any]:
     try:
         flows.advance(workspace, flow)
         if flow.refusal is None:
-            outcome = reconcile.run_locked(workspace, Request(now_us=now_us, paths=frozenset(flow.paths), resume=False))
+            outcome = engine.run_locked(workspace, Request(now_us=now_us, paths=frozenset(flow.paths), resume=False))
             if outcome.cliff is None:
                 flow.reconciled = True
                 flows.advance(workspace, flow)

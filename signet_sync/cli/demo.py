@@ -23,10 +23,10 @@ def demo(context: Context, path: str, as_json: bool) -> int:
     """Make a workspace of sample sessions in PATH (default ./signet-demo), index it, and show what comes of it."""
     from signet_sync.agent import demo as agent
     from signet_sync.agent import demo_garden, report
-    from signet_sync.agent.reconcile import run_pass
     from signet_sync.agent.workspace import opened
     from signet_sync.cli.reindex import show
     from signet_sync.config import load
+    from signet_sync.sync.engine import run_pass
     from signet_sync.sync.request import Request
 
     root = os.path.abspath(os.path.expanduser(path))

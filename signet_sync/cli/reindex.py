@@ -69,8 +69,8 @@ def _pass(
 ) -> dict[str, Any]:
     """The pass itself; gives its document, and leaves what tells the next one that nothing changed."""
     from signet_sync.agent import report, unchanged
-    from signet_sync.agent.reconcile import run_pass_mending
     from signet_sync.agent.workspace import opened
+    from signet_sync.sync.mending import run_pass_mending
     from signet_sync.sync.request import Request
 
     if look is not None:

@@ -266,8 +266,8 @@ _NO_REASON = "give a --reason; it stands in the tombstone"
 
 def refresh(workspace: Workspace, instant: int, what: str = "removed") -> None:
     """The index as the disk is now: nobody agrees to yesterday's list. Raises `Halted` where the files are away."""
-    from signet_sync.agent.reconcile import run_pass
     from signet_sync.errors import Halted
+    from signet_sync.sync.engine import run_pass
     from signet_sync.sync.request import Request
 
     outcome = run_pass(workspace, Request(now_us=instant, project=False))

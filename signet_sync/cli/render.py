@@ -39,7 +39,7 @@ def render(context: Context, write: bool, agent: str, now: str | None, as_json: 
         changed = False
         if write:
             with state.workspace_lock(workspace.state):
-                outcome = projection.project(workspace, agents={agent}, days=(), touched=(), now_us=instant)
+                outcome = projection.project(workspace, agents={agent}, now_us=instant)
             if outcome.held or outcome.trouble:
                 raise SignetSyncError(
                     outcome.held or outcome.trouble[0], path=head_page(agent), hint="see signet-sync status"

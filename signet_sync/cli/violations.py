@@ -24,7 +24,7 @@ def violations() -> None:
 
 def _refreshed(workspace: Workspace, instant: int) -> None:
     """The verdicts as the disk has them now: nobody heals by yesterday's list."""
-    from signet_sync.agent.reconcile import run_pass
+    from signet_sync.sync.engine import run_pass
     from signet_sync.sync.request import Request
 
     run_pass(workspace, Request(now_us=instant, project=False))
@@ -180,8 +180,8 @@ def restore(
     on; the same command again takes up what is left.
     """
     from signet_sync.agent import violations as agent
-    from signet_sync.agent.reconcile import run_pass
     from signet_sync.agent.workspace import opened
+    from signet_sync.sync.engine import run_pass
     from signet_sync.sync.request import Request
 
     which, instant = _chosen(paths, everything, vanished, batch, accepted=accepted), resolve_now(now)
@@ -220,8 +220,8 @@ def accept(
     means what it does for restore, and trouble with one of several is told likewise.
     """
     from signet_sync.agent import violations as agent
-    from signet_sync.agent.reconcile import run_pass
     from signet_sync.agent.workspace import opened
+    from signet_sync.sync.engine import run_pass
     from signet_sync.sync.request import Request
 
     which, instant = _chosen(paths, everything, vanished, batch), resolve_now(now)

@@ -109,3 +109,33 @@ def forget_returned(database: Database) -> None:
 def sealed_paths(database: Database) -> list[str]:
     """The paths of all sealed files."""
     return [path for (path,) in database.execute("select path from seals order by path")]
+
+
+def unseen(database: Database) -> list[str]:
+    """The paths of sealed files of which there is no verdict."""
+    rows = database.execute("select path from seals where path not in (select path from files) order by path")
+    return [path for (path,) in rows]
+
+
+def open_ones(database: Database) -> set[tuple[str, str | None]]:
+    """Path and agent of every open violation."""
+    rows = database.execute("select v.path, s.agent_id from violations v left join seals s on s.path = v.path")
+    return {(path, agent) for path, agent in rows}
+
+
+# The first term is that of the partial index; SQLite does not conclude it from the second.
+_VIOLATED = "verdict <> 'indexed' and verdict = 'violation'"
+
+
+def follow_verdicts(database: Database, moment: str) -> None:
+    """Makes open violations follow the verdicts; what one pass finds together is one batch. In a transaction."""
+    database.execute(
+        "insert into violations(path, code, message, found_at, found_sha256, batch)"
+        f" select path, code, message, ?, coalesce(found_sha256, ''), ? from files where {_VIOLATED}"
+        " on conflict(path) do update set code = excluded.code, message = excluded.message,"
+        " found_sha256 = excluded.found_sha256 where code <> excluded.code or found_sha256 <> excluded.found_sha256"
+        " or message <> excluded.message",
+        (moment, moment),
+    )
+    database.execute(f"delete from violations where path not in (select path from files where {_VIOLATED})")
+    forget_returned(database)

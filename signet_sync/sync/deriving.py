@@ -95,6 +95,8 @@ def _work(database: Database, pipeline: Pipeline, since_us: int, change: Change,
                 _follow_at_once(database, deriver, moved, alive)
         if more:
             queue(database, pipeline, moved.sources)
+        for publisher in pipeline.publishers:
+            publisher.mark(database, moved)
         change.add(moved)
         _finish(database, pipeline, change)
     return True

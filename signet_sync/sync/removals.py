@@ -4,18 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from signet_sync import reconcile as desk
 from signet_sync.contracts.names import carried_token, tombstone_name
 from signet_sync.contracts.observed import Found, Snapshot, Trouble
 from signet_sync.contracts.places import TOMBSTONES
 from signet_sync.contracts.tokens import token_of
-from signet_sync.index import (
-    artifacts,
-    captures,
-    tombstones,
-)
+from signet_sync.index import artifacts, tombstones
 from signet_sync.reconcile import Bench, Judgement, Known, Survey, Tombstones
 from signet_sync.sync import copied_tombstones
 from signet_sync.sync.reading import unlink
@@ -28,13 +24,16 @@ if TYPE_CHECKING:
     from signet_sync.contracts.artifacts import Tombstone
 
 
-def in_force(
-    workspace: Workspace, snapshot: Snapshot, known: dict[str, Known], now_iso: str
-) -> tuple[Tombstones, list[Judgement], frozenset[str]]:
-    """The tombstones in force from files and mirror; either one suffices, the lost one is written again.
+class InForce(NamedTuple):
+    """The tombstones in force, the verdicts of their files, and `aliases`: paths that a new one makes worth a look."""
 
-    Also gives the paths that a new tombstone makes worth another look although nothing about them changed.
-    """
+    stones: Tombstones
+    judged: list[Judgement]
+    aliases: frozenset[str]
+
+
+def in_force(workspace: Workspace, snapshot: Snapshot, known: dict[str, Known], now_iso: str) -> InForce:
+    """Gives the tombstones in force from files and mirror; either one suffices, the lost one is written again."""
     database = workspace.database
     mirrored = {(s.agent_id, s.session_token): s for s in tombstones.mirrored(database)}
     judged: list[Judgement] = []
@@ -93,7 +92,7 @@ def in_force(
     if news:
         # No row says whose an invalid file is.
         again.update(path for path, before in known.items() if before.verdict == "invalid")
-    return Tombstones(list(mirrored.values()), by_name=unreadable), judged, frozenset(again)
+    return InForce(Tombstones(list(mirrored.values()), by_name=unreadable), judged, frozenset(again))
 
 
 def _let_go(workspace: Workspace, stone: Tombstone) -> str:
@@ -108,7 +107,8 @@ def _let_go(workspace: Workspace, stone: Tombstone) -> str:
             files.retract(workspace.root, path, found.raw)
         with workspace.database.transaction(durable=True):
             tombstones.lift(workspace.database, stone.agent_id, stone.session_token)
-            captures.forget_removed(workspace.database)
+            for eraser in workspace.pipeline.erasers:
+                eraser.lift(workspace.database)
     return path
 
 

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field, replace
 
 from signet_sync.contracts.observed import Snapshot
+from signet_sync.contracts.timestamps import iso
 from signet_sync.errors import Interrupted
+from signet_sync.index.database import Database
 from signet_sync.reconcile import Cliff, Judgement
 from signet_sync.sync.stages import Change
+from signet_sync.sync.workspace import Workspace
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +68,7 @@ class PageOutcome:
 class Outcome:
     """What a pass found and did; `agent.report` turns it into the shapes of the command line."""
 
-    full: bool
+    full: bool = False
     scanned: int = 0
     read: int = 0
     unchanged: int = 0
@@ -83,3 +86,32 @@ class Outcome:
     trouble: list[str] = field(default_factory=list)
     elapsed_ms: float = 0.0
     seen: Snapshot | None = None
+
+    @property
+    def whole(self) -> bool:
+        """Whether all files were looked at, and nothing halted the pass."""
+        return self.full and self.cliff is None
+
+
+@dataclass(slots=True)
+class Pass:
+    """One pass on its way: what it runs over, what it was asked to do, and what came of it so far."""
+
+    workspace: Workspace
+    request: Request
+    outcome: Outcome = field(default_factory=Outcome)
+
+    @property
+    def database(self) -> Database:
+        """The database of the workspace."""
+        return self.workspace.database
+
+    @property
+    def now_iso(self) -> str:
+        """The pass's present as a timestamp."""
+        return iso(self.request.now_us)
+
+    def look_at(self, paths: Iterable[str]) -> None:
+        """Adds paths to those that the pass was asked to look at."""
+        if self.request.paths is not None:
+            self.request = replace(self.request, paths=self.request.paths.union(paths))

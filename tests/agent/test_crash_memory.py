@@ -18,7 +18,7 @@ from crash_runner import forked
 from flow_runner import NOW_US, SECRET, answering, asked, distil, done, remember
 from workbench import NOW, ROOT, Vault, numbered
 
-from signet_sync.agent import dreams, memories, reconcile
+from signet_sync.agent import dreams, memories
 from signet_sync.agent import live as streamed
 from signet_sync.agent.workspace import opened
 from signet_sync.config import Settings
@@ -27,7 +27,7 @@ from signet_sync.contracts.turns import Turn
 from signet_sync.index import events, live, telemetry
 from signet_sync.index import memories as rows
 from signet_sync.index.database import Database
-from signet_sync.sync import reading
+from signet_sync.sync import engine, indexing, reading
 from signet_sync.sync.workspace import Workspace
 from signet_sync.vault import files
 
@@ -230,8 +230,8 @@ def test_once_it_is_forgotten_no_copy_of_the_page_has_its_words(tmp_path):
     vault, memory_id = vault_with_a_memory(tmp_path)
 
     def work() -> int:
-        passes = iter([reconcile.run_locked])
-        memories.reconcile.run_locked = lambda *given: next(passes, lambda *_: os._exit(137))(*given)
+        passes = iter([engine.run_locked])
+        memories.engine.run_locked = lambda *given: next(passes, lambda *_: os._exit(137))(*given)
         with opened(str(vault.root), Settings()) as workspace:
             memories.forget(workspace, "default", memory_id, NOW_US)
         return 0
@@ -271,7 +271,7 @@ def test_a_first_index_that_dies_takes_nothing_with_it_that_stands_nowhere_else(
 
     def work() -> int:
         reading.THREADED = 1
-        reconcile._links = lambda *_, **__: os._exit(137)
+        indexing._links = lambda *_, **__: os._exit(137)
         vault.reindex()
         return 0
 

@@ -342,12 +342,12 @@ def test_what_only_looks_finishes_nothing(vault, arguments):
 
 
 def test_a_pass_over_a_few_paths_finishes_what_lies_half_written(vault):
-    from signet_sync.agent import reconcile
+    from signet_sync.sync import engine
     from signet_sync.sync.request import Request
 
     killed(vault, at_link("--summary.md", die))
     with opened(str(vault.root), Settings()) as workspace:
-        reconcile.run_pass(workspace, Request(now_us=NOW_US, paths=frozenset()))
+        engine.run_pass(workspace, Request(now_us=NOW_US, paths=frozenset()))
     finished(vault)
 
 

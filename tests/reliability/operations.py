@@ -22,13 +22,14 @@ import artifacts_fixture as made
 from flow_runner import LATER, NOW, NOW_US, Scenario, done, passed, scenarios
 from workbench import Vault, numbered
 
-from signet_sync.agent import memories, quoting, reconcile, redaction, removal
+from signet_sync.agent import memories, quoting, redaction, removal
 from signet_sync.agent.entities import operations
 from signet_sync.agent.workspace import opened
 from signet_sync.cli.remove import refresh
 from signet_sync.config import Settings
 from signet_sync.contracts.timestamps import SECOND
 from signet_sync.errors import UsageError, WorkspaceError
+from signet_sync.sync import engine
 from signet_sync.sync.request import Request
 from signet_sync.sync.workspace import Workspace
 from signet_sync.vault import files
@@ -186,7 +187,7 @@ def _publish(workspace: Workspace) -> None:
     with suppress(FileExistsError):
         files.create_once(workspace.root, path, raw)
     assert (Path(workspace.root) / path).read_bytes() == raw
-    reconcile.run_pass(workspace, Request(now_us=NOW_US))
+    engine.run_pass(workspace, Request(now_us=NOW_US))
 
 
 def _edit(workspace: Workspace) -> None:

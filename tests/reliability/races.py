@@ -314,7 +314,7 @@ def _write_page(root: Path, at: int) -> int:
     stops = armed()
     with opened(str(root), Settings(lease_seconds=0.001)) as workspace:
         stops.at = at
-        outcome = projection.project(workspace, agents={"default"}, days=(), touched=(), now_us=EARLIER[0])
+        outcome = projection.project(workspace, agents={"default"}, now_us=EARLIER[0])
         return int(outcome.deferred)
 
 
@@ -359,7 +359,7 @@ def _taken(workspace: Any, pid: str, now_us: int) -> dict[str, Any]:
     """Writes the page anew; whether the one of this process id held the lease before, and lost it."""
     held = [(owner, fence) for owner, is_held, fence in workspace.database.execute(_LEASE) if is_held]
     mine = [fence for owner, fence in held if owner.split(":")[1] == pid]
-    projection.project(workspace, agents={"default"}, days=(), touched=(), now_us=now_us)
+    projection.project(workspace, agents={"default"}, now_us=now_us)
     fence = workspace.database.value("select fence from memory_md_heads")
     return {"held": bool(mine), "taken": mine != [] and fence > mine[0]}
 

@@ -16,12 +16,13 @@ import pytest
 from crash_runner import forked
 from workbench import NOW, ROOT, Vault, call, contents, numbered
 
-from signet_sync.agent import memories, reconcile, sessions
+from signet_sync.agent import memories, sessions
 from signet_sync.agent.workspace import opened
 from signet_sync.config import Settings
 from signet_sync.contracts.inputs import session_input
 from signet_sync.contracts.timestamps import parse_instant
 from signet_sync.errors import SignetSyncError
+from signet_sync.sync import engine
 from signet_sync.sync.request import Request
 from signet_sync.vault import files
 
@@ -484,5 +485,5 @@ def test_words_that_no_sign_tells_of_are_seen_where_content_is_read_anew(vault, 
     else:
         with opened(str(vault.root), Settings()) as workspace:
             a_day_on = Request(now_us=NOW_US, reread=frozenset({path_of("summary")}))
-            reconcile.run_pass(workspace, a_day_on)
+            engine.run_pass(workspace, a_day_on)
     assert vault.problems(vault.reindex()) == {path_of("summary"): ("violation", "mutated")}

@@ -26,11 +26,11 @@ from benchmarks.corpus import write_corpus
 from signet_sync import log, state
 from signet_sync.agent import rounds
 from signet_sync.agent.projection import now_us
-from signet_sync.agent.reconcile import run_pass
 from signet_sync.agent.workspace import opened
 from signet_sync.config import Settings
 from signet_sync.errors import Interrupted
 from signet_sync.sync import quarantine
+from signet_sync.sync.engine import run_pass
 from signet_sync.sync.request import Request
 
 Start = Any

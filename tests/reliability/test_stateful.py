@@ -27,7 +27,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule, run_state_machine_as_test
 from workbench import tree
 
-from signet_sync.agent import dreams, memories, recall, reconcile, removal, sessions, sweeps, violations
+from signet_sync.agent import dreams, memories, recall, removal, sessions, sweeps, violations
 from signet_sync.agent.workspace import open_workspace
 from signet_sync.config import Settings
 from signet_sync.contracts.artifacts import validate_tombstone
@@ -41,6 +41,7 @@ from signet_sync.index import telemetry
 from signet_sync.index.artifacts import canonical_dump
 from signet_sync.index.database import Database, discard
 from signet_sync.projection import markers
+from signet_sync.sync import engine
 from signet_sync.sync.request import Outcome, Request
 from signet_sync.sync.workspace import Workspace
 
@@ -629,7 +630,7 @@ class Machine(RuleBasedStateMachine):
     @rule(how=HOW, step=STEP, rebuild=st.booleans())
     def a_pass(self, how: str, step: int, rebuild: bool) -> None:
         if how == "killed":
-            self.act(how, step, lambda w: reconcile.run_pass(w, Request(self.now, rebuild=rebuild)))
+            self.act(how, step, lambda w: engine.run_pass(w, Request(self.now, rebuild=rebuild)))
         else:
             self.look_at_everything(rebuild)
 
@@ -670,7 +671,7 @@ class Machine(RuleBasedStateMachine):
         # Whose files nobody touched is not touched by us; a page may move when its clock does.
         calm = set() if self.clock_moved or self.unsure else {*AGENTS} - self.moved
         agents = {agent: self.of_agent(agent) for agent in calm}
-        outcome = reconcile.run_pass(self.work, request)
+        outcome = engine.run_pass(self.work, request)
         note(f"{'full' if outcome.full else 'hint'}: {outcome.change.paths} {outcome.trouble}")
         if outcome.cliff is None:
             quiet = not (self.unsure or self.moved or self.clock_moved)
@@ -789,7 +790,7 @@ class Machine(RuleBasedStateMachine):
     def indexed_anew(self, database: Database, *, rebuild: bool) -> list[tuple[Any, ...]]:
         """The dump of a database that has just seen the vault for the first time, or as if."""
         workspace = replace(self.work, database=database, touch_nothing=True, own_place=False)
-        reconcile.run_locked(workspace, Request(self.now, rebuild=rebuild, project=False))
+        engine.run_locked(workspace, Request(self.now, rebuild=rebuild, project=False))
         return canonical_dump(database)
 
     def rows(self, sql: str) -> list[tuple[Any, ...]]:
@@ -837,7 +838,7 @@ def ground(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     state = Path(os.environ["SIGNET_STATE"])
     (tmp_path / "vault" / "memory").mkdir(parents=True)
     workspace = open_workspace(str(tmp_path / "vault"), Settings())
-    reconcile.run_pass(workspace, Request(NOW))
+    engine.run_pass(workspace, Request(NOW))
     workspace.close()
     shutil.copytree(tmp_path / "vault", tmp_path / "empty")
     shutil.copytree(state, tmp_path / "empty-state")

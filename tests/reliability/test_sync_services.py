@@ -14,12 +14,12 @@ import pytest
 from workbench import NOW, Vault, contents, numbered, tree
 
 from signet_sync.agent import sweeps
-from signet_sync.agent.reconcile import run_pass
 from signet_sync.agent.workspace import opened
 from signet_sync.config import Settings
 from signet_sync.contracts.frontmatter import parse
 from signet_sync.contracts.timestamps import parse_instant
 from signet_sync.projection import markers
+from signet_sync.sync.engine import run_pass
 from signet_sync.sync.request import Outcome, Request
 
 NOW_US = parse_instant(NOW) or 0

@@ -13,13 +13,13 @@ from signet_sync.agent import hooks, intake
 from signet_sync.agent.doctor import agent, harness, storage
 from signet_sync.agent.doctor.patient import Patient
 from signet_sync.agent.projection import now_us
-from signet_sync.agent.reconcile import run_pass_mending
 from signet_sync.agent.worker import due
 from signet_sync.agent.workspace import establish, opened
 from signet_sync.contracts.timestamps import iso
 from signet_sync.errors import Halted, SignetSyncError, WorkspaceError, reason
 from signet_sync.host import service
 from signet_sync.index.database import is_suspect, suspect
+from signet_sync.sync.mending import run_pass_mending
 from signet_sync.sync.request import Request
 
 # A living agent is given so many seconds to mend its own database.

@@ -7,7 +7,6 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from signet_sync import state
-from signet_sync.agent import reconcile
 from signet_sync.agent.entities import observing, relinking, saga, weaving
 from signet_sync.agent.entities.answers import Done
 from signet_sync.agent.entities.garden import Entity, Garden
@@ -19,7 +18,7 @@ from signet_sync.entities.events import Actor, Event, key_of, replayed, request_
 from signet_sync.errors import UsageError, WorkspaceError
 from signet_sync.index import gardens
 from signet_sync.index.gardens import GardenFile
-from signet_sync.sync import deriving
+from signet_sync.sync import deriving, engine
 from signet_sync.sync.request import Request
 from signet_sync.sync.workspace import Workspace
 
@@ -71,7 +70,7 @@ def carry_out(workspace: Workspace, agent_id: str, ask: Ask, act: Callable[[Gard
             before = heads(workspace, agent_id)
             if deriving.is_stale(workspace.database, workspace.pipeline):
                 # Nobody has looked at the vault yet: evidence rests on what it holds, and the page shows all of it.
-                reconcile.run_locked(workspace, Request(now_us=ask.now_us))
+                engine.run_locked(workspace, Request(now_us=ask.now_us))
             garden = Garden(workspace, agent_id, ask.now_us)
             observing.tend(garden)
             known = _known(garden, ask)
@@ -156,7 +155,7 @@ def follow(workspace: Workspace, agent_id: str, before: frozenset[tuple[object, 
     if heads(workspace, agent_id) == before:
         return ""
     page = head_page(agent_id)
-    outcome = reconcile.run_locked(workspace, Request(now_us=now_us, paths=frozenset({page}), resume=False))
+    outcome = engine.run_locked(workspace, Request(now_us=now_us, paths=frozenset({page}), resume=False))
     if outcome.held:
         return f"{page} is held back: {outcome.held}"
     return f"{page} follows with the next pass: {outcome.trouble[0]}" if outcome.trouble else ""

@@ -7,10 +7,11 @@ there is something to read.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from hashlib import sha256
+from typing import TYPE_CHECKING
 
 from signet_sync.contracts.gardens import parse_ledger_page, parse_path
 from signet_sync.contracts.observed import Found, Signature
@@ -19,8 +20,14 @@ from signet_sync.contracts.timestamps import day_of
 from signet_sync.errors import UsageError, WorkspaceError
 from signet_sync.index import gardens as rows
 from signet_sync.index import tombstones
+from signet_sync.sync.request import Pass
+from signet_sync.sync.stages import Eraser, Maintenance
 from signet_sync.sync.workspace import Workspace
 from signet_sync.vault import files, gardens
+
+if TYPE_CHECKING:
+    from signet_sync.contracts.artifacts import Tombstone
+    from signet_sync.index.database import Database
 
 # Where entities stand, and every folder in there: one that came or went takes its files with it.
 _FOLDER = re.compile(
@@ -39,6 +46,45 @@ class Tended:
     agents: set[str] = field(default_factory=set)
     unsettled: set[str] = field(default_factory=set)
     trouble: list[str] = field(default_factory=list)
+
+
+class Entities(Maintenance, Eraser):
+    """Has events and pages of entities follow what people change in their files."""
+
+    name = "entities"
+    database_only = True
+
+    def due(self, run: Pass) -> bool:
+        """Says whether a path of entities was hinted at, or all are looked at."""
+        return run.outcome.full or any(map(is_worth, run.request.paths or ()))
+
+    def run(self, run: Pass) -> None:
+        """Records what moved; in a pass that may write nothing else its rows alone."""
+        workspace, request, outcome = run.workspace, run.request, run.outcome
+        if workspace.touch_nothing:
+            if outcome.full:
+                mirror(workspace, request.now_us)
+            return
+        paths = None if outcome.full else request.paths
+        settle = request.settle_seconds
+        tended = tend(workspace, paths, request.now_us, settle_seconds=settle, confirmed=request.confirmed)
+        outcome.change.agents |= tended.agents
+        outcome.unsettled |= tended.unsettled
+        outcome.trouble += tended.trouble
+
+    def gather(self, run: Pass, removed: Sequence[Tombstone]) -> None:
+        """Takes what newly removed sessions said out of entities, while rows still say it."""
+        if run.workspace.touch_nothing:
+            return
+        from signet_sync.agent import scrub  # heavy, and for removals alone
+
+        # Later it is told by paths and names alone: a disk that fails is waited for, a forbidden file is not.
+        with suppress(PermissionError, WorkspaceError):
+            scrub.clean_gardens(run.workspace, removed, run.request.now_us)
+
+    def sanitize(self, database: Database) -> None:
+        """Has the rows follow their files again, in the same pass."""
+        rows.doubt(database)
 
 
 def is_worth(path: str) -> bool:

@@ -1,0 +1,23 @@
+"""Has every removal followed by its scrub; what a scrub needs is loaded when there is one."""
+
+from __future__ import annotations
+
+from signet_sync.index import tombstones
+from signet_sync.sync.request import Pass
+from signet_sync.sync.stages import Maintenance
+
+
+class Scrub(Maintenance):
+    """Scrubs after removals, and again where something of one came back."""
+
+    name = "scrub"
+
+    def due(self, run: Pass) -> bool:
+        """Says whether a removal waits for its scrub."""
+        return tombstones.unscrubbed(run.database)
+
+    def run(self, run: Pass) -> None:
+        """Scrubs."""
+        from signet_sync.agent import scrub  # heavy, and for removals alone
+
+        scrub.scrub(run.workspace, run.now_iso)

@@ -1,0 +1,131 @@
+"""Runs a pass: recover, index, derive, maintain, publish. Watcher, timer, command line and CI come through here.
+
+A pass after a crash is an ordinary pass: it looks at the disk and does what is left to do. No feature is named here;
+those that take part are registered in the workspace's pipeline.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterable
+from contextlib import ExitStack, suppress
+from dataclasses import replace
+from functools import partial
+
+from signet_sync import state
+from signet_sync.errors import SignetSyncError
+from signet_sync.index import passes, tombstones
+from signet_sync.sync import deriving, outbox
+from signet_sync.sync.garbage import uncollected
+from signet_sync.sync.indexing import building, index, record
+from signet_sync.sync.publishing import publish
+from signet_sync.sync.request import Outcome, Pass, Request
+from signet_sync.sync.stages import Maintenance
+from signet_sync.sync.workspace import Workspace
+
+# Fewer rows of the outbox are worked off at once, of whatever age their sessions are.
+_MUCH = 1_000
+
+
+def run_pass(workspace: Workspace, request: Request) -> Outcome:
+    """One pass over everything or over hinted paths. Raises `WorkspaceError`, `DatabaseError`, `Interrupted`."""
+    with state.workspace_lock(workspace.state, request.patience):
+        outcome = run_locked(workspace, request)
+        _maintain(Pass(workspace, request, outcome), workspace.pipeline.closing)
+        return outcome
+
+
+def run_locked(workspace: Workspace, request: Request) -> Outcome:
+    """A pass by a caller who holds the workspace's lock."""
+    started = time.perf_counter()
+    pipeline = workspace.pipeline
+    run = Pass(workspace, request)
+    if request.paths is not None and deriving.is_stale(workspace.database, pipeline):
+        # No pass has looked at all of it since the database was made or an upgrade emptied its tables: pages of a few
+        # paths would hide all the rest.
+        run.request = replace(request, paths=None)
+    with ExitStack() as recovered:
+        for recovery in pipeline.recoveries:
+            recovered.enter_context(recovery.recover(run))
+        with building(run):
+            index(run)
+        _derive(run)
+        run.request.go_on()
+        if run.outcome.cliff is None:
+            _maintain(run, pipeline.maintenance.of(full=run.outcome.full))
+        if request.project and not workspace.touch_nothing:
+            publish(run, pipeline.publishers)
+            _record(run)
+        if run.outcome.whole:
+            _remember(run)
+    run.outcome.elapsed_ms = (time.perf_counter() - started) * 1000
+    return run.outcome
+
+
+def index_paths(workspace: Workspace, request: Request) -> Outcome:
+    """Takes some paths into the index, without recovery and pages, by a caller who holds the workspace's lock."""
+    run = Pass(workspace, request)
+    index(run)
+    _derive(run)
+    return run.outcome
+
+
+def work_off(workspace: Workspace, request: Request) -> bool:
+    """Makes rows follow a batch of what a pass left in the outbox; says whether more is left.
+
+    Raises `WorkspaceError` (`busy`), `DatabaseError`.
+    """
+    with state.workspace_lock(workspace.state, request.patience):
+        deriving.drain(workspace.database, workspace.pipeline, batches=1, alive=partial(request.alive, 1))
+        return outbox.any_waits(workspace.database)
+
+
+def _derive(run: Pass) -> None:
+    """Makes rows follow from rows, those of a pass that was killed as well; before a scrub none may wait."""
+    database = run.database
+    if run.outcome.cliff is not None or not outbox.any_waits(database):
+        return
+    at_once = not outbox.holds(database, _MUCH) or tombstones.unscrubbed(database)
+    with uncollected():
+        run.outcome.change.add(
+            deriving.drain(
+                database,
+                run.workspace.pipeline,
+                since_us=0 if at_once else run.request.since_us,
+                alive=partial(run.request.alive, run.outcome.read),
+            )
+        )
+
+
+def _maintain(run: Pass, stages: Iterable[Maintenance]) -> None:
+    for stage in stages:
+        if (stage.database_only or not run.workspace.touch_nothing) and stage.due(run):
+            stage.run(run)
+    _record(run)
+
+
+def _record(run: Pass) -> None:
+    """Takes in what the pass has written itself: its own writes are no news."""
+    written, run.outcome.rewritten = run.outcome.rewritten, set()
+    try:
+        record(run, written)
+        _derive(run)
+    except SignetSyncError as error:
+        run.outcome.trouble.append(error.message)
+
+
+def _remember(run: Pass) -> None:
+    """Remembers that all was looked at, and when."""
+    workspace = run.workspace
+    found = not (workspace.touch_nothing or run.outcome.deferred) and passes.may_miss_manifests(run.database)
+    if found or passes.is_halted(run.database):
+        with run.database.transaction():
+            passes.end_halt(run.database)
+            if found:
+                passes.found_all_manifests(run.database)
+    if workspace.touch_nothing and not workspace.own_place:
+        return  # a copy for CI says nothing of the workspace's own index
+    os.makedirs(workspace.state.path, mode=0o700, exist_ok=True)
+    with suppress(OSError):
+        state.write_json(os.path.join(workspace.state.path, "last-pass.json"), {"last_full_pass": run.now_iso})

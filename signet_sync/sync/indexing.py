@@ -1,0 +1,319 @@
+"""Takes files into the index: scan, plan, and one transaction with rows, full text, seals and verdicts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import replace
+from functools import partial
+from hashlib import sha256
+
+from signet_sync import reconcile as desk
+from signet_sync.contracts import digests
+from signet_sync.contracts.bodies import utf8
+from signet_sync.contracts.names import artifact_name
+from signet_sync.contracts.noise import NoiseRule
+from signet_sync.contracts.observed import Snapshot
+from signet_sync.contracts.places import MEMORY
+from signet_sync.contracts.sanitizer import sanitizer_stamp
+from signet_sync.errors import WorkspaceError
+from signet_sync.index import artifacts, merges, overview, passes, redactions, tombstones, violations
+from signet_sync.reconcile import Bench, CliffRule, Judgement, Known, Survey, Tombstones
+from signet_sync.sync import deriving, outbox
+from signet_sync.sync.garbage import uncollected
+from signet_sync.sync.quarantine import Quarantine
+from signet_sync.sync.reading import THREADED, read_and_write
+from signet_sync.sync.removals import covered, enforce, in_force
+from signet_sync.sync.request import Outcome, Pass, Request
+from signet_sync.sync.stages import SESSION, Change, Source
+from signet_sync.sync.workspace import Workspace
+from signet_sync.vault import files, scan
+from signet_sync.vault.layout import require_root
+
+_STRAY = f"{MEMORY}/.signet-"
+
+
+def index(run: Pass) -> None:
+    """Takes in what moved among the paths that a pass was asked to look at."""
+    workspace, database, request = run.workspace, run.database, run.request
+    require_root(workspace.root)
+    snapshot = _look(workspace, request)
+    run.outcome.full, run.outcome.seen = snapshot.everything, snapshot
+    known = artifacts.known_files(database, None if snapshot.everything else snapshot.asked)
+    if request.rebuild:
+        # What is ignored for its name is not read again, so that nothing but the plan tells of it.
+        known = {path: before for path, before in known.items() if before.verdict != "ignored"}
+    if known and artifacts.sanitizer_of_rows(database) != _rules(workspace):
+        # Another sanitizer or other settings made these rows: each that is looked at is made anew, changed or not.
+        request = replace(request, reread=request.reread.union(snapshot.files))
+    removals = in_force(workspace, snapshot, {} if request.rebuild else known, run.now_iso)
+    run.outcome.tombstones = len(removals.stones.stones)
+    plan = _plan(run, snapshot, known, removals.stones, request.reread | removals.aliases)
+    if not snapshot.everything and (plan.cliff is not None or len(plan.gone) >= workspace.settings.cliff_minimum):
+        # A few hinted paths cannot tell whether the whole folder went: look at all of it before believing them.
+        run.request = replace(run.request, paths=None)
+        index(run)
+        return
+    run.outcome.scanned, run.outcome.unchanged, run.outcome.cliff = plan.scanned, plan.unchanged, plan.cliff
+    if plan.cliff is not None:
+        passes.halt(database, plan.cliff)
+        return
+    if snapshot.ground != "present" and not (request.accept_removals and snapshot.ground == "missing"):
+        if snapshot.ground == "refused":
+            raise WorkspaceError(
+                snapshot.ground_message, path=MEMORY, hint="signet-sync doctor says how to put it right"
+            )
+        return
+    if request.rebuild:
+        # And what else was to be read: odd files under an artifact's name, copies that carry a removed session's token.
+        others = [path for path in plan.read if path in snapshot.odd or not is_artifact(path)]
+        plan.read = sorted(path for path in snapshot.files if is_artifact(path)) + others
+        run.outcome.unchanged = 0
+    bench = _bench(run, removals.stones)
+    if request.accept_removals and snapshot.everything:
+        present = snapshot.files.keys() | snapshot.odd.keys()
+        gone = [path for path in violations.sealed_paths(database) if path not in present]
+        bench = replace(bench, accepted_gone=bench.accepted_gone | frozenset(gone))
+    if removals.stones and not workspace.touch_nothing:
+        enforce(workspace, plan, bench, run.outcome)
+    plan.judged += removals.judged
+    with uncollected(wanted=len(plan.read) > THREADED):
+        _apply(run, request, plan, bench, {} if request.rebuild else known)
+
+
+def record(run: Pass, paths: Iterable[str]) -> None:
+    """Takes in manifests that the pass itself has written, so that no later one has to look at them."""
+    wanted = sorted(paths)
+    if not wanted:
+        return
+    database, inner = run.database, replace(run.request, settle_seconds=0.0, reread=frozenset(), progress=None)
+    known = artifacts.known_files(database, wanted)
+    bench = _bench(run, Tombstones(tombstones.mirrored(database)))
+    quarantine = Quarantine(run.workspace.state.path, wary=inner.wary)
+    moved = Outcome()
+    with quarantine.watched(), database.transaction():
+        read_and_write(run.workspace, inner, wanted, bench, known, moved, set(), quarantine)
+        _links(run, moved.change, whole=False)
+        moved.change.agents |= _follow_verdicts(run)
+        move(run, moved.change)
+    run.outcome.change.add(moved.change)
+    run.outcome.trouble += moved.trouble
+
+
+def move(run: Pass, change: Change) -> None:
+    """Has rows and files follow what moved. In the transaction in which it moved."""
+    deriving.queue(run.database, run.workspace.pipeline, change.sources)
+    for publisher in run.workspace.pipeline.publishers:
+        publisher.mark(run.database, change)
+
+
+def is_artifact(path: str) -> bool:
+    """Whether a path is that of an artifact or a manifest."""
+    where, _, name = path.rpartition("/")
+    return where == MEMORY and artifact_name(name) is not None
+
+
+@contextmanager
+def building(run: Pass) -> Iterator[None]:
+    """Makes a first index of many files without a journal on disk, and without the garbage collector."""
+    much = run.request.paths is None and not run.database.value("select exists(select 1 from files)")
+    begun = much and len(scan.names(run.workspace.root) or ()) > THREADED and run.database.begin_build()
+    try:
+        with uncollected(wanted=begun):
+            yield
+    finally:
+        if begun:
+            run.database.end_build()
+
+
+def _look(workspace: Workspace, request: Request) -> Snapshot:
+    """What stands under the paths asked for, when temporary files of a process that died are gone."""
+
+    def look() -> Snapshot:
+        return scan.scan(workspace.root) if request.paths is None else scan.glance(workspace.root, request.paths)
+
+    snapshot = look()
+    strays = any(path.startswith(_STRAY) for path in snapshot.files)
+    if strays and not workspace.touch_nothing and files.sweep(workspace.root, beside=(MEMORY,)):
+        return look()  # a second link of a published file went: its signature is another one now
+    return snapshot
+
+
+def _plan(run: Pass, snapshot: Snapshot, known: dict[str, Known], stones: Tombstones, reread: frozenset[str]) -> Survey:
+    settings = run.workspace.settings
+    some_gone = snapshot.ground != "present" or any(path not in snapshot.files for path in known)
+    return desk.survey(
+        snapshot,
+        known,
+        stones,
+        reread=reread,
+        covered_rows=covered(run.workspace, stones, known, snapshot),
+        indexed=None if snapshot.everything or not some_gone else overview.indexed_count(run.database),
+        rule=None if run.request.accept_removals else CliffRule(settings.cliff_fraction, settings.cliff_minimum),
+    )
+
+
+def _rules(workspace: Workspace) -> str:
+    """Names what a row is made by besides its file: sanitizer, gate and rules, and settings that say more is noise."""
+    rule, made_by = workspace.noise, f"{sanitizer_stamp()} digest {digests.VERSION}"
+    if rule == NoiseRule():
+        return made_by
+    more = sorted(set(rule.projects)), sorted(set(rule.sessions))
+    return f"{made_by} noise {sha256(utf8(repr(more))).hexdigest()[:16]}"
+
+
+def _bench(run: Pass, stones: Tombstones) -> Bench:
+    database = run.database
+    sealed = artifacts.seals_exist(database)
+    return Bench(
+        stones,
+        run.workspace.noise,
+        (lambda path: artifacts.seal_of(database, path)) if sealed else (lambda _: None),
+        run.now_iso,
+        run.workspace.settings.max_file_bytes,
+        frozenset(one.path for one in violations.accepted_gone(database)) if sealed else frozenset(),
+        redacted=redactions.paths(database),
+    )
+
+
+def _apply(run: Pass, request: Request, plan: Survey, bench: Bench, known: dict[str, Known]) -> None:
+    """One transaction: rows, full text, seals, verdicts, links. Nothing is begun where nothing moved."""
+    workspace, database, outcome = run.workspace, run.database, run.outcome
+    pipeline, removed = workspace.pipeline, bench.tombstones.stones
+    gone = [path for path in plan.gone if _is_news(path, known, bench)]
+    named = [j for j in plan.judged if known.get(j.path) != Known(j.signature, j.verdict, j.code)]
+    change = outcome.change
+    erasing = bool(removed) and tombstones.unscrubbed(database)
+    if erasing and outbox.any_waits(database):
+        # What a removal takes along is told by rows that have followed.
+        change.add(deriving.drain(database, pipeline))
+    over = outcome.full and passes.is_halted(database)
+    stale = deriving.stale(database, pipeline) if outcome.full else []
+    if not (plan.read or named or gone or request.rebuild or erasing or over or stale):
+        return
+    unsettled: set[str] = set()
+    first = not (outcome.full or database.value("select exists(select 1 from files)"))
+    erasers = [(one, one.gather(run, removed)) for one in pipeline.erasers] if erasing else []
+    # A person who asks for all of it has every file tried; an agent that rebuilds after damage has not asked.
+    quarantine = Quarantine(workspace.state.path, wary=request.wary, anew=request.rebuild and not request.wary)
+    with quarantine.watched(), database.transaction():
+        conclude = [eraser.erase(run, removed, gathered) for eraser, gathered in erasers]
+        if request.rebuild:
+            database.reset_derived()
+        read_and_write(workspace, request, plan.read, bench, known, outcome, unsettled, quarantine)
+        dropped, vanished = _gone(request, gone, known, bench, unsettled)
+        named += vanished
+        _drop(run, dropped, named, known)
+        tokens, rows = tombstones.remove_covered(database, removed)
+        missed = {judgement.path for judgement in vanished}
+        artifacts.forget_files(database, [one.path for one in outcome.tombstoned if one.path not in missed])
+        outcome.removed_rows += rows
+        change.sources.update(Source(SESSION, *session) for session in tokens)
+        change.agents.update(agent for agent, _, _ in tokens)
+        whole = request.rebuild or (not known and outcome.full)
+        if whole:
+            artifacts.store_files(database, _vanished_seals(run, bench), request.now_us)
+        request.go_on()
+        deriving.rebuild(database, pipeline.derivers if whole else stale)
+        deriving.queue(database, pipeline, change.sources)
+        if erasing:
+            # What nothing stands behind any more is told by the rows that follow.
+            change.add(deriving.drain(database, pipeline, alive=partial(request.alive, len(plan.read))))
+            for concluding in filter(None, conclude):
+                concluding()
+        _links(run, change, whole=whole)
+        if request.accept_removals:
+            paths = [path for path in violations.sealed_paths(database) if path in bench.accepted_gone]
+            violations.accept_gone(database, paths, run.now_iso, "reindex --accept-removals")
+        change.agents.update(_follow_verdicts(run))
+        if outcome.full:
+            passes.end_halt(database)
+        if change.paths:
+            # Only a full pass that may write looks, after a crash or for a pass of a checked-out copy.
+            passes.expect_missing_manifests(database)
+        _made_by(run, settled=(outcome.full or first) and not unsettled)
+        for publisher in pipeline.publishers:
+            publisher.mark(database, change)
+    if outcome.read > THREADED:
+        merges.step(database, merges.BULK_STEP)
+    outcome.unsettled = frozenset(unsettled)
+
+
+def _drop(run: Pass, dropped: Sequence[str], named: Sequence[Judgement], known: dict[str, Known]) -> None:
+    """Drops rows of files that are gone or are no artifacts any more, and keeps their verdicts."""
+    database, change = run.database, run.outcome.change
+    touched = artifacts.delete_rows(database, [*dropped, *(j.path for j in named if j.path in known)])
+    run.outcome.removed_rows += len(touched)
+    change.sources.update(Source(SESSION, *session) for session in touched)
+    change.agents.update(agent for agent, _, _ in touched)
+    change.paths.update(dropped, (j.path for j in named))
+    artifacts.forget_files(database, dropped)
+    artifacts.store_files(database, named, run.request.now_us)
+
+
+def _made_by(run: Pass, *, settled: bool) -> None:
+    """Remembers the rules by which rows were made: of all, or of as many as there were rules."""
+    database, rules = run.database, _rules(run.workspace)
+    if artifacts.sanitizer_of_rows(database) == rules:
+        return
+    if settled:
+        for eraser in run.workspace.pipeline.erasers:
+            eraser.sanitize(database)  # rows that no file is read for
+    artifacts.set_sanitizer_of_rows(database, rules if settled else "several")
+
+
+def _is_news(path: str, known: dict[str, Known], bench: Bench) -> bool:
+    """Whether a gone path was there the last time, or a tombstone now explains what had vanished."""
+    before = known.get(path)
+    if before is None or before.code != "vanished":
+        return before is not None
+    return desk.judge_missing(path, before, bench) is None
+
+
+def _gone(
+    request: Request, gone: Sequence[str], known: dict[str, Known], bench: Bench, unsettled: set[str]
+) -> tuple[list[str], list[Judgement]]:
+    dropped: list[str] = []
+    vanished: list[Judgement] = []
+    for path in gone:
+        if request.settle_seconds and path not in request.confirmed:
+            unsettled.add(path)
+            continue
+        judgement = desk.judge_missing(path, known[path], bench)
+        if judgement is None:
+            dropped.append(path)
+        else:
+            vanished.append(judgement)
+    return dropped, vanished
+
+
+def _vanished_seals(run: Pass, bench: Bench) -> list[Judgement]:
+    """Sealed files that are not there, when the memory of earlier verdicts is gone."""
+    before = Known(None, "indexed", "")
+    missing = (desk.judge_missing(path, before, bench) for path in violations.unseen(run.database))
+    return [judgement for judgement in missing if judgement is not None]
+
+
+def _links(run: Pass, change: Change, *, whole: bool) -> None:
+    """Which link fields lead nowhere; looked at again where a source, a target or (in a full pass) anything moved."""
+    if not change.paths and not whole:
+        return
+    targets = None
+    if not run.outcome.full and not whole:
+        targets = change.paths | artifacts.targets_of(run.database, sorted(change.paths))
+    missing = artifacts.unresolved_targets(run.database, targets)
+    broken = [target for target in missing if not _exists(run.workspace.root, target)]
+    artifacts.mark_broken(run.database, broken, targets)
+
+
+def _exists(root: str, target: str) -> bool:
+    with suppress(OSError, WorkspaceError):
+        return files.look(root, target) is not None
+    return False
+
+
+def _follow_verdicts(run: Pass) -> set[str]:
+    """Makes open violations follow the verdicts; gives the agents concerned."""
+    before = violations.open_ones(run.database)
+    violations.follow_verdicts(run.database, run.now_iso)
+    return {agent for _, agent in before ^ violations.open_ones(run.database) if agent is not None}
