@@ -8,7 +8,7 @@ import socket
 import stat
 import time
 import uuid
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import replace
 from hashlib import sha256
@@ -88,14 +88,15 @@ class Pages(Publisher):
         workspace, outcome, database = run.workspace, run.outcome, run.database
         if not _halted(run) and _is_away(workspace):
             return []
-        known = overview.agents(database)
         if outcome.full:
-            wanted = {*known, *(state.agent_id for state in pages.page_states(database).values())}
+            former = (state.agent_id for state in pages.page_states(database).values())
+            wanted = {*overview.agents(database), *former}
         else:
             wanted = outcome.change.agents | {agent for agent, _ in outcome.change.days}
-            for path in run.request.paths or ():
-                agent = page_agent(path)
-                if agent is not None and (agent in known or pages.page_state(database, path) is not None):
+            touched = {path: agent for path in run.request.paths or () if (agent := page_agent(path)) is not None}
+            known = overview.agents(database) if not wanted.issuperset(touched.values()) else ()
+            for path, agent in touched.items():
+                if agent in known or pages.page_state(database, path) is not None:
                     wanted.add(agent)
         if wanted:
             outcome.held = signet.holds(workspace, sorted(wanted))
@@ -151,15 +152,23 @@ def _publish_agent(run: Pass, agent_id: str) -> None:
     if held:
         tells = not halted and _is_ours_and_tells(workspace, agent_id, path)
         changed = tells and _write_page(
-            workspace, agent_id, path, rendered.text, next_us, now_us, must_exist=True, patient=False
+            workspace,
+            agent_id,
+            rendered.text,
+            next_us,
+            Composed("", now_us, 0, 0, 0, 0),
+            lambda: False,
+            must_exist=True,
+            patient=False,
         )
         outcome.pages[agent_id] = replace(page, changed=changed)
         return
     gone = in_window == 0 and agent_id not in overview.agents(database)
     text = None if gone else rendered.text
-    changed = _write_page(workspace, agent_id, path, text, next_us, now_us, must_exist=bool(halted), patient=patient)
-    trouble: list[str] = []
-    if not halted:
+
+    def follow() -> bool:
+        if halted:
+            return False
         rewritten, trouble = follow_page(
             workspace,
             agent_id,
@@ -170,11 +179,13 @@ def _publish_agent(run: Pass, agent_id: str) -> None:
         )
         outcome.rewritten.update(rewritten)
         outcome.trouble += trouble
+        return not trouble
+
+    figures = in_window, rendered.rows, rendered.clipped, rendered.tokens
+    known = Composed(stamp, now_us, *figures)
+    changed = _write_page(workspace, agent_id, text, next_us, known, follow, must_exist=bool(halted), patient=patient)
     if not gone:
         outcome.pages[agent_id] = replace(page, changed=changed)
-        if not trouble:
-            figures = in_window, rendered.rows, rendered.clipped, rendered.tokens
-            composed.store(database, agent_id, Composed(stamp, now_us, *figures))
 
 
 def _follow_log(run: Pass, agent_id: str, *, patient: bool) -> None:
@@ -516,28 +527,34 @@ def _signature(root: str, path: str) -> Signature | None:
 def _write_page(
     workspace: Workspace,
     agent_id: str,
-    path: str,
     text: str | None,
     next_us: int | None,
-    now_us: int,
+    known: Composed,
+    follow: Callable[[], bool],
     *,
     must_exist: bool,
     patient: bool,
 ) -> bool:
-    """Writes MEMORY.md under its lease where it differs; True if bytes were written. Raises `LeaseBusy`."""
-    database = workspace.database
+    """Writes MEMORY.md under its lease where it differs; True if bytes were written. Raises `LeaseBusy`.
+
+    `follow` brings in line what follows the page, before it counts as `known`, and says whether all went well.
+    """
+    database, path, now_us = workspace.database, head_page(agent_id), known.at_us
     before = pages.page_state(database, path)
     signature = _signature(workspace.root, path)
     if text is None:
         _withdraw(workspace, path)
+        follow()
         return before is not None
     if must_exist and signature is None:
         return False
     inputs = sha256(text.encode("utf-8", "replace")).hexdigest()
     if before is not None and before.signature == signature and before.inputs_sha256 == inputs:
-        if before.next_us != next_us:
-            with database.transaction():
-                pages.store_page(database, path, before._replace(next_us=next_us))
+        followed = follow()
+        with database.transaction():
+            pages.store_page(database, path, before._replace(next_us=next_us))
+            if followed:
+                composed.store(database, agent_id, known)
         return False
     # A lease is about real time, whatever `now` a caller renders for.
     clock = time.time_ns() // 1000
@@ -571,11 +588,17 @@ def _write_page(
                 published, changed = _publish(workspace, path, text, now_us, folders, lease)
                 files.sync_folders(workspace.root, folders)
                 content_hash = inputs
+            followed = follow()
             with database.transaction():
                 _require_lease(workspace, path, lease)
                 pages.store_page(database, path, PageState(agent_id, published, inputs, next_us))
-        finally:
-            pages.release_lease(database, lease, content_hash=content_hash, now_iso=iso(now_us))
+                if followed:
+                    composed.store(database, agent_id, known)
+                pages.release_lease(database, lease, content_hash=content_hash, now_iso=iso(now_us))
+        except BaseException:
+            with database.transaction():
+                pages.release_lease(database, lease, content_hash=content_hash, now_iso=iso(now_us))
+            raise
     return changed
 
 

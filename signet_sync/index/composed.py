@@ -26,8 +26,8 @@ def of(database: Database, agent_id: str) -> Composed | None:
 
 
 def store(database: Database, agent_id: str, page: Composed) -> None:
-    """Remembers a page that was composed and written, in a transaction of its own."""
-    with database.transaction():
+    """Remembers a page that was composed and written. In the caller's transaction."""
+    if of(database, agent_id) != page:
         database.execute("insert or replace into composed values(?, ?, ?, ?, ?, ?, ?)", (agent_id, *page))
 
 

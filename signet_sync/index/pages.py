@@ -247,19 +247,18 @@ def still_holds(database: Database, lease: Lease) -> bool:
 
 
 def release_lease(database: Database, lease: Lease, *, content_hash: str | None, now_iso: str) -> None:
-    """Gives the lease back; with a hash, the page changed and its revision grows."""
-    with database.transaction():
+    """Gives the lease back; with a hash, the page changed and its revision grows. In the caller's transaction."""
+    database.execute(
+        "update memory_md_heads set lease_token = null, lease_owner = null, lease_expires_at = null"
+        " where agent_id = ? and lease_token = ? and fence = ?",
+        tuple(lease),
+    )
+    if content_hash is not None:
         database.execute(
-            "update memory_md_heads set lease_token = null, lease_owner = null, lease_expires_at = null"
-            " where agent_id = ? and lease_token = ? and fence = ?",
-            tuple(lease),
+            "update memory_md_heads set content_hash = ?, revision = revision + 1, updated_at = ?"
+            " where agent_id = ? and fence = ?",
+            (content_hash, now_iso, lease.agent_id, lease.fence),
         )
-        if content_hash is not None:
-            database.execute(
-                "update memory_md_heads set content_hash = ?, revision = revision + 1, updated_at = ?"
-                " where agent_id = ? and fence = ?",
-                (content_hash, now_iso, lease.agent_id, lease.fence),
-            )
 
 
 def head_written(database: Database, agent_id: str) -> bool:
