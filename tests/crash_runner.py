@@ -228,7 +228,7 @@ def main() -> int:
     every = int(sys.argv[3]) if len(sys.argv) > 3 else 1
     for module in ("reindex", "remove", "violations"):
         import_module(f"signet_sync.cli.{module}")
-    for module in ("reconcile", "removal", "violations", "report"):
+    for module in ("scrub", "removal", "violations", "report"):
         import_module(f"signet_sync.agent.{module}")
     told = json.loads((folder / "told.json").read_text())
     commands = scenarios(folder / "before")[name]

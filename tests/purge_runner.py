@@ -97,7 +97,7 @@ def main() -> int:
     folder, key, step, every = Path(sys.argv[1]), sys.argv[2], int(sys.argv[3]), int(sys.argv[4])
     for module in ("reindex", "remove", "history"):
         import_module(f"signet_sync.cli.{module}")
-    for module in ("reconcile", "removal", "history"):
+    for module in ("scrub", "removal", "history"):
         import_module(f"signet_sync.agent.{module}")
     removing = ["remove", key, "--purge-history", "--reason", "asked", "--yes", "--now", NOW]
     root, state = folder / "vault", Path(os.environ["SIGNET_STATE"])

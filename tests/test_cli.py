@@ -506,7 +506,14 @@ def test_who_only_asks_loads_nothing_of_a_pass(vault, words):
         env=os.environ | {"PYTHONPATH": str(ROOT)}, capture_output=True, text=True, check=False,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
-    rules = ("reconcile", "contracts.sanitizer", "contracts.sentences", "projection.render", "agent.workspace")
+    rules = (
+        "reconcile",
+        "contracts.sanitizer",
+        "contracts.sentences",
+        "projection.render",
+        "agent.workspace",
+        "sync.engine",
+    )
     assert not {f"signet_sync.{name}" for name in rules}.intersection(done.stderr.split())
 
 

@@ -25,6 +25,7 @@ import os, signal, sys
 from signet_sync import state
 from signet_sync.agent import projection
 from signet_sync.sync import engine
+from signet_sync.sync.request import Request
 from signet_sync.agent.workspace import opened
 from signet_sync.config import Settings
 from signet_sync.contracts.timestamps import parse_instant
