@@ -26,7 +26,9 @@ from signet_sync.agent.rounds import Rounds
 from signet_sync.agent.workspace import open_workspace
 from signet_sync.config import Settings
 from signet_sync.index.database import Database
-from signet_sync.sync.request import Outcome, Request
+from signet_sync.sync.publishing import publish
+from signet_sync.sync.request import Outcome, Pass, Request
+from signet_sync.sync.stages import Change
 from signet_sync.watcher import Hint, Watcher
 
 Figure = Callable[..., None]
@@ -642,8 +644,10 @@ def test_a_vault_that_goes_while_a_pass_runs_leaves_no_page_at_its_mount_point(v
     vault.root.mkdir()
     try:
         days = {("default", row[0]) for row in work.database.execute("select distinct day from ledger_rows")}
-        moved = {"touched": ["MEMORY.md"]} if what == "MEMORY.md" else {"touched": paths, "days": days}
-        projection.project(work, agents={"default"}, now_us=projection.now_us(), **{"days": (), **moved})
+        change = Change(agents={"default"}, days=days if what == "ledger" else set())
+        touched = frozenset(paths if what == "ledger" else ["MEMORY.md"])
+        run = Pass(work, Request(projection.now_us(), touched), Outcome(change=change))
+        publish(run, [projection.Pages()])
     finally:
         work.close()
     assert tree(vault.root) == {}
