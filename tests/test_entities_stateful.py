@@ -43,6 +43,7 @@ from signet_sync.entities.replay import by_entity, fold
 from signet_sync.errors import UsageError, WorkspaceError
 from signet_sync.index import gardens
 from signet_sync.sync import engine
+from signet_sync.sync.request import Request as PassRequest
 from signet_sync.sync.workspace import Workspace
 from signet_sync.vault import files, ledgers, moving
 
@@ -501,9 +502,9 @@ class Garden(RuleBasedStateMachine):
     def sweep(self) -> None:
         """A pass over everything; the next one writes nothing."""
         for _ in range(2):
-            engine.run_pass(self.work, Request(now_us=self.now))
+            engine.run_pass(self.work, PassRequest(now_us=self.now))
         whole = self.snapshot()
-        engine.run_pass(self.work, Request(now_us=self.now))
+        engine.run_pass(self.work, PassRequest(now_us=self.now))
         assert self.snapshot() == whole
 
     @rule()

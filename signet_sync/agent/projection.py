@@ -33,7 +33,6 @@ from signet_sync.contracts.places import (
 from signet_sync.contracts.timestamps import DAY, instant_of, iso
 from signet_sync.errors import LeaseBusy, SignetSyncError, WorkspaceError, reason
 from signet_sync.index import (
-    backup,
     composed,
     gardens,
     heads,
@@ -205,7 +204,7 @@ def _stamp(workspace: Workspace, agent_id: str, halted: str) -> str:
     settings = workspace.settings
     inputs = (
         _COMPOSED,
-        backup.fingerprint(workspace.database),
+        heads.fingerprint(workspace.database, agent_id),
         gardens.fingerprint(workspace.database, agent_id),
         warning(workspace, agent_id, halted),
         settings.budget_tokens,

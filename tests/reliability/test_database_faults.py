@@ -275,7 +275,7 @@ def test_damage_in_the_log_costs_at_most_what_the_log_held(folder: Path, figure:
 def test_who_only_reads_leaves_a_note_and_the_next_command_that_writes_looks_at_every_page(folder: Path) -> None:
     vault = Vault(folder / "vault")
     pages = {table: page for page, table in sorted(owners(vault.db).items())}
-    change_page(vault, pages["recall_lines"], "no text")
+    change_page(vault, pages["recall_lines"], "zeros")
     assert vault.call("reindex", *NOW_IS).code == 0, "a pass over nothing new needs no line of recall"
     answer = vault.call("recall", "wicks", "--json")
     assert answer.code == 3 and answer.json["error"]["code"] == "database-corrupt"
