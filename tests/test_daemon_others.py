@@ -168,6 +168,7 @@ def test_a_page_of_a_signet_that_has_gone_is_taken_back_after_a_while(vault: Vau
     theirs = "<!-- generated 2026-03-29 12:05 -->\n# Working Memory Summary\n- a <!-- signet:end --> b\n- c\n"
     with Inside(vault) as agent:
         agent.wait("watching")
+        agent.settled()
         assert session.sentence in page(vault)
         (vault / "MEMORY.md").write_text(theirs)
         agent.wait("held: signet daemon")

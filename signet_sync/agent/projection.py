@@ -62,8 +62,6 @@ from signet_sync.vault import files
 
 PAGE_LIMIT = 1 << 28
 INDEX_MONTHS = 24
-# Another one where the same rows give another MEMORY.md.
-_COMPOSED = __version__
 # The tokens of the leases that this process holds.
 _HELD: set[str] = set()
 
@@ -200,18 +198,11 @@ def _follow_log(run: Pass, agent_id: str, *, patient: bool) -> None:
 
 
 def _stamp(workspace: Workspace, agent_id: str, halted: str) -> str:
-    """Names what MEMORY.md is composed of besides rows that mark it: native rows, entities, settings, rules."""
+    """Names what MEMORY.md is composed of besides rows, which forget it in the transaction in which they move."""
     settings = workspace.settings
-    inputs = (
-        _COMPOSED,
-        heads.fingerprint(workspace.database, agent_id),
-        gardens.fingerprint(workspace.database, agent_id),
-        warning(workspace, agent_id, halted),
-        settings.budget_tokens,
-        (settings.share_head, settings.share_ledger, settings.share_index),
-        settings.window_days,
-        half_lives(settings),
-    )
+    shares_of = settings.share_head, settings.share_ledger, settings.share_index
+    budget = settings.budget_tokens, *shares_of, settings.window_days, half_lives(settings)
+    inputs = __version__, warning(workspace, agent_id, halted), budget
     return sha256(repr(inputs).encode("utf-8", "surrogatepass")).hexdigest()
 
 

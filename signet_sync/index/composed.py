@@ -34,3 +34,8 @@ def store(database: Database, agent_id: str, page: Composed) -> None:
 def forget(database: Database, agents: Iterable[str]) -> None:
     """Has the pages of agents composed again. In the transaction in which their rows moved."""
     database.executemany("delete from composed where agent_id = ?", [(agent,) for agent in sorted(agents)])
+
+
+def forget_all(database: Database) -> None:
+    """Has every page composed again. In the caller's transaction."""
+    database.execute("delete from composed")

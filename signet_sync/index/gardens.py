@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 from signet_sync.contracts.gardens import ENTITY_ID, KINDS, File, Kind
 from signet_sync.contracts.observed import Signature
+from signet_sync.index import composed
 from signet_sync.index import lines as recall_lines
 from signet_sync.index.database import Database
 from signet_sync.index.lines import Line
@@ -95,6 +96,7 @@ def put_files(database: Database, files: Iterable[GardenFile]) -> None:
     before = _owners(database, [one.path for one in fresh])
     database.executemany(_PUT, [_row(one) for one in fresh])
     _tell(database, before | {(one.agent_id, one.id) for one in fresh})
+    composed.forget(database, {one.agent_id for one in fresh})
 
 
 def forget_files(database: Database, paths: Iterable[str]) -> None:
@@ -103,6 +105,7 @@ def forget_files(database: Database, paths: Iterable[str]) -> None:
     before = _owners(database, gone)
     database.executemany("delete from garden_files where path = ?", [(path,) for path in gone])
     _tell(database, before)
+    composed.forget(database, {agent_id for agent_id, _ in before})
 
 
 def _row(one: GardenFile) -> list[Any]:
@@ -153,16 +156,6 @@ def signatures(database: Database, agent_id: str | None = None) -> dict[str, Sig
         f"select path, size, mtime_ns, ctime_ns, inode from garden_files{where} order by path", bindings
     )
     return {path: _signature(signature) for path, *signature in rows}
-
-
-def fingerprint(database: Database, agent_id: str) -> str:
-    """Names what is known of an agent's entities; another where a file moved."""
-    found: str = database.value(
-        "select count(*) || ' ' || coalesce(max(ctime_ns), 0) || ' ' || coalesce(sum(ctime_ns % 1000000007), 0)"
-        " || ' ' || coalesce(sum(inode % 1000000007), 0) from garden_files where agent_id = ?",
-        (agent_id,),
-    )
-    return found
 
 
 def doubt(database: Database) -> None:

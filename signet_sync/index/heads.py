@@ -155,22 +155,6 @@ def next_change(database: Database, agent_id: str, now_us: int) -> int | None:
     return min((instant for instant in soonest if instant is not None), default=None)
 
 
-# What native rows say that a page shows, by sums that another remembering, use, pin, sweep or wording moves.
-_NATIVE = (
-    "select count(*) || ' ' || coalesce(max(created_at), '') from memories where agent_id = ?",
-    "select count(*) || ' ' || coalesce(sum(accesses), 0) || ' ' || coalesce(max(last_day), '')"
-    " from node_telemetry where agent_id = ?",
-    "select group_concat(id, ' ') from (select id from pins where agent_id = ? order by id)",
-    "select count(*) || ' ' || coalesce(max(sweep_id), '') from memory_promotions where agent_id = ?",
-    "select count(*) || ' ' || coalesce(max(at), '') from node_wordings where agent_id = ?",
-)
-
-
-def fingerprint(database: Database, agent_id: str) -> tuple[str | None, ...]:
-    """Names what an agent's page shows of native rows; another where one of them came, went or moved."""
-    return tuple(database.value(sql, (agent_id,)) for sql in _NATIVE)
-
-
 def lineage(database: Database, agent_id: str, now_us: int, limit: int) -> Lineage:
     """The newest condensations and the newest summaries and compactions, so many of each; ties by id."""
     condensations, sessions = (

@@ -9,8 +9,8 @@ from hashlib import sha256
 from typing import Any, NamedTuple
 
 from signet_sync.contracts.segments import spaced
+from signet_sync.index import composed, removal
 from signet_sync.index import lines as recall_lines
-from signet_sync.index import removal
 from signet_sync.index.database import Database
 from signet_sync.index.lines import Line
 from signet_sync.storage.database.tables import of_memories
@@ -55,6 +55,7 @@ def store(database: Database, memory: Memory, origin: Origin) -> tuple[Memory, b
             f"insert or replace into memories({_COLUMNS}) values(?, ?, ?, ?, ?, ?, ?, ?)",
             (*row[:4], _listed(row.tags), int(row.private), row.created_at, _listed(row.concepts)),
         )
+        composed.forget(database, [row.agent_id])
     database.execute(
         "insert or ignore into memory_sources(agent_id, memory_id, session_token, session_id, at)"
         " values(?, ?, ?, ?, ?)",
@@ -158,6 +159,7 @@ def forget(database: Database, agent_id: str, ids: Sequence[str]) -> None:
     rows = [(agent_id, memory_id) for memory_id in ids]
     removal.drop_ids(database, rows, *of_memories())
     recall_lines.drop(database, agent_id, ids)
+    composed.forget(database, [agent_id])
     for memory_id in ids:
         database.set_meta(f"{_MARK}{agent_id}:{memory_id}", "due")
 

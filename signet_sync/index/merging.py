@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from signet_sync.index import backup, live, memories
+from signet_sync.index import backup, composed, live, memories
 from signet_sync.index import lines as recall_lines
 from signet_sync.index.database import Database
 from signet_sync.storage.database.table import Table
@@ -49,6 +49,7 @@ def merge(database: Database, other: Database) -> dict[str, int]:
         live.set_filed(database, filed=False)
     if taken["memories"]:
         recall_lines.put(database, memories.lines(database))
+    composed.forget_all(database)
     return {**taken, BYTES: len(given)}
 
 

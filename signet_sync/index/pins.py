@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from signet_sync.index import composed
 from signet_sync.index.database import Database
 
 
@@ -10,6 +11,7 @@ def pin(database: Database, agent_id: str, node_id: str, now_iso: str) -> bool:
     if is_pinned(database, agent_id, node_id):
         return False
     database.execute("insert into pins(agent_id, id, pinned_at) values(?, ?, ?)", (agent_id, node_id, now_iso))
+    composed.forget(database, [agent_id])
     return True
 
 
@@ -18,6 +20,7 @@ def unpin(database: Database, agent_id: str, node_id: str) -> bool:
     if not is_pinned(database, agent_id, node_id):
         return False
     database.execute("delete from pins where agent_id = ? and id = ?", (agent_id, node_id))
+    composed.forget(database, [agent_id])
     return True
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from signet_sync.index import composed
 from signet_sync.index.database import Database
 from signet_sync.projection.diary import DreamView, SweepView
 from signet_sync.projection.head import DreamedView
@@ -48,6 +49,7 @@ def store(
             for promotion in promotions
         ],
     )
+    composed.forget(database, [agent_id])
 
 
 def dreamed(database: Database, agent_id: str) -> dict[str, DreamedView]:
