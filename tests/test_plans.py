@@ -58,7 +58,8 @@ NAMED = re.compile(
 )
 # All of a table, or what one agent has of it; where the agent is the whole key, that is one row.
 WIDE = re.compile(
-    r"SCAN (\w+)(?! VIRTUAL)|SEARCH (?!(?:memory_md_heads|garden_chain|composed)\b)(\w+) .*\(agent_id=\?\)(?: LEFT-JOIN)?$"
+    r"SCAN (\w+)(?! VIRTUAL)"
+    r"|SEARCH (?!(?:memory_md_heads|garden_chain|composed)\b)(\w+) .*\(agent_id=\?\)(?: LEFT-JOIN)?$"
 )
 
 
