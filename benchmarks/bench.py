@@ -9,393 +9,432 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import json
-import math
 import os
-import platform
+import random
 import shutil
-import signal
 import statistics
 import subprocess
 import sys
 import tempfile
-import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass
+from typing import NamedTuple
 
 from benchmarks import corpus
+from benchmarks.ground import PROJECT, BenchError, Ground, Ran, Usage, machine, percentile, python
 
-PROJECT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 README = os.path.join(PROJECT, "benchmarks", "README.md")
 BEGIN, END = "<!-- table:begin -->", "<!-- table:end -->"
-PARTS = ("cold", "nochange", "startup", "onechange", "idle")
-
-DEBOUNCE = 0.2
-"""Seconds; given to `run` and taken off every latency: it is a setting, not a cost."""
-
-PROCESS_LIMIT = 1800.0
-"""Seconds after which a measured process is killed and its part fails."""
 
 
-class BenchError(Exception):
-    """A process failed, took too long, or did other work than it should: its numbers would mean nothing."""
-
-
-@dataclass(frozen=True, slots=True)
-class Row:
-    """One line of the table; `met` is None where there is no goal."""
+class Measure(NamedTuple):
+    """What a line of the table says, in which unit, and what it may be at most."""
 
     what: str
+    unit: str
+    most: float | None = None
+
+
+MEASURES = {
+    "cold small": Measure("cold, all derived", "×", 1.5),
+    "cold large": Measure("cold, all derived", "×", 1.25),
+    "cold page": Measure("cold, until `search` answers and MEMORY.md stands", "×", 0.75),
+    "cold memory": Measure("· peak memory of all processes", "MB"),
+    "cold database": Measure("· database", "×", 1.2),
+    "unchanged large": Measure("nothing changed, whole process", "ms", 120),
+    "unchanged larger": Measure("nothing changed, whole process", "ms", 250),
+    "status": Measure("`status`, over bare Python", "ms", 40),
+    "search": Measure("`search`, over bare Python", "ms", 50),
+    "modules": Measure("own modules that run code", ""),
+    "recall p50": Measure("`recall` among 15,000 artifacts, warm, p50 of a processor", "ms", 15),
+    "recall p99": Measure("· p99", "ms", 40),
+    "recall shell": Measure("· from the shell, over bare Python", "ms"),
+    "change p50": Measure("one change → row and page, less quiet time, p50", "ms", 12),
+    "change p99": Measure("· p99", "ms", 45),
+    "change growth": Measure("· p50, growth with the vault", "×", 1.1),
+    "three files": Measure("three files moved in → MEMORY.md, p50", "ms", 100),
+    "idle memory": Measure("idle, resident memory", "MB", 70),
+    "idle processor": Measure("idle, processor", "%", 0.01),
+    "idle wake-ups": Measure("idle, wake-ups", "a second"),
+    "end long": Measure("a session's end, 1 MB", "ms", 150),
+    "end short": Measure("a session's end, 4 KB", "ms", 15),
+    "huge cold": Measure("cold, all derived", "×"),
+    "huge growth": Measure("· time a file, growth from 15,000", "×", 1.15),
+    "huge memory": Measure("· peak memory of all processes", "MB", 200),
+    "huge database": Measure("· database", "×", 1.2),
+    "huge killed": Measure("· killed midway, both runs together by one", "×"),
+    "huge unchanged": Measure("nothing changed, whole process", "ms", 600),
+    "huge unchanged memory": Measure("· peak memory", "MB", 120),
+    "huge recall": Measure("`recall` from the shell, over bare Python", "ms"),
+}
+"""Every line of the table, and all goals."""
+
+QUESTION = ("recall", "Which decision about the retry of the queue was kept?")
+# Enough of them that the slowest in a hundred is one of several.
+TRIPLES = 20
+
+
+class Row(NamedTuple):
+    """One line of the table; `value` is held against what the measure allows."""
+
+    name: str
     files: str
     ours: str
     reference: str
-    figure: str
-    goal: str = ""
-    met: bool | None = None
+    value: float
 
 
-@dataclass(frozen=True, slots=True)
-class Ran:
-    """One finished process: wall seconds from start to end, peak memory in MB, what it printed."""
+class Sizes(NamedTuple):
+    """Sessions of each vault, three files each."""
 
-    seconds: float
-    peak_mb: float
-    stdout: str
-
-    def json(self) -> Any:
-        """The JSON document that it printed."""
-        return json.loads(self.stdout)
+    small: int = 500
+    large: int = 5_000
+    larger: int = 15_000
+    huge: int = 50_000
 
 
-@dataclass(slots=True)
-class Ground:
-    """The folder in which everything happens, and the environment of every process."""
-
-    root: str
-    per_day: float
-    agents: int
-    env: dict[str, str] = field(init=False)
-
-    def __post_init__(self) -> None:
-        kept = {name: value for name, value in os.environ.items() if not name.startswith("SIGNET_")}
-        self.env = kept | {
-            "HOME": self.path("home"),
-            "SIGNET_CONFIG": self.path("home", "no-settings.toml"),
-            "XDG_STATE_HOME": self.path("state"),
-            "XDG_CONFIG_HOME": self.path("home", "config"),
-            "XDG_DATA_HOME": self.path("home", "data"),
-            "XDG_CACHE_HOME": self.path("home", "cache"),
-            "PYTHONPATH": PROJECT,
-            "NO_COLOR": "1",
-        }
-        self.env.pop("PYTHONDONTWRITEBYTECODE", None)
-        os.makedirs(self.path("home"), exist_ok=True)
-
-    def path(self, *parts: str) -> str:
-        return os.path.join(self.root, *parts)
-
-    def fresh_state(self) -> None:
-        """No database and no state folder, as before the first run."""
-        shutil.rmtree(self.path("state"), ignore_errors=True)
-        for suffix in ("", "-wal", "-shm", "-journal"):
-            for name in ("ours.db", "baseline.db", "empty.db"):
-                with contextlib.suppress(FileNotFoundError):
-                    os.unlink(self.path(name + suffix))
-
-    def pristine(self, sessions: int) -> str:
-        """A corpus that ends at the default moment; kept between runs in a folder given by `--keep`."""
-        where = self.path(f"corpus-{sessions}-{self.per_day:g}-{self.agents}")
-        if not os.path.exists(where + ".done"):
-            shutil.rmtree(where, ignore_errors=True)
-            self._write(where, sessions, corpus.DEFAULT_END)
-            with open(where + ".done", "w"):
-                pass
-        return where
-
-    def workspace(self, sessions: int) -> str:
-        """A fresh copy of the corpus: no page, no ledger, manifests as they were first written."""
-        where = self.path("workspace")
-        shutil.rmtree(where, ignore_errors=True)
-        shutil.copytree(self.pristine(sessions), where)
-        return where
-
-    def live_workspace(self, sessions: int, end: str) -> str:
-        """A corpus up to `end`, for the agent, whose clock is the real one."""
-        where = self.path("live")
-        shutil.rmtree(where, ignore_errors=True)
-        self._write(where, sessions, end)
-        return where
-
-    def _write(self, where: str, sessions: int, end: str) -> None:
-        # In a process of its own, because a child's peak memory starts at its parent's size.
-        options = ["--sessions", sessions, "--per-day", self.per_day, "--end", end, "--agents", self.agents]
-        self.run(sys.executable, "-m", "benchmarks.corpus", where, *map(str, options))
-
-    def run(self, *argv: str) -> Ran:
-        """Runs a process to its end; `BenchError` with the end of its stderr when that is not exit code 0."""
-        with tempfile.TemporaryFile("w+") as out, tempfile.TemporaryFile("w+") as err:
-            began = time.perf_counter()
-            process = subprocess.Popen(argv, stdout=out, stderr=err, env=self.env, cwd=self.root)
-            limit = threading.Timer(PROCESS_LIMIT, process.kill)
-            limit.start()
-            # wait4 and not Popen.wait: the usage of this child alone, not the largest of all so far.
-            _, status, usage = os.wait4(process.pid, 0)
-            seconds = time.perf_counter() - began
-            limit.cancel()
-            process.returncode = os.waitstatus_to_exitcode(status)
-            out.seek(0)
-            err.seek(0)
-            if process.returncode != 0:
-                tail = (err.read().strip() or out.read().strip())[-1500:]
-                raise BenchError(f"{_shown(argv)}: exit code {process.returncode}\n{tail}")
-            unit = 1024**2 if sys.platform == "darwin" else 1024
-            return Ran(seconds, usage.ru_maxrss / unit, out.read())
-
-    def signet(self, workspace: str, database: str, *command: str) -> list[str]:
-        """The command line of signet-sync on that workspace and database."""
-        base = [sys.executable, "-m", "signet_sync", "--workspace", workspace, "--db", self.path(database)]
-        return [*base, *command]
-
-    def baseline(self, workspace: str) -> list[str]:
-        """The command line of the straight-line baseline into a new database."""
-        for suffix in ("", "-wal", "-shm"):
-            with contextlib.suppress(FileNotFoundError):
-                os.unlink(self.path("baseline.db" + suffix))
-        return [sys.executable, "-m", "benchmarks.baseline", workspace, self.path("baseline.db")]
-
-
-def _shown(argv: Sequence[str]) -> str:
-    return " ".join("python" if word == sys.executable else os.path.basename(word) for word in argv)
-
-
-def _seconds(values: Sequence[float]) -> str:
-    return f"{statistics.median(values):.2f} s ({min(values):.2f})"
+def _seconds(runs: Sequence[Ran]) -> str:
+    """The median by the clock, the best in brackets, and the median of a processor."""
+    clock = [ran.seconds for ran in runs]
+    processor = statistics.median(ran.processor for ran in runs)
+    return f"{statistics.median(clock):.2f} s ({min(clock):.2f}), {processor:.2f} of processors"
 
 
 def _ms(values: Sequence[float]) -> str:
     return f"{statistics.median(values) * 1000:.0f} ms ({min(values) * 1000:.0f})"
 
 
-def _ratio(ours: float, reference: float) -> str:
-    return f"{ours / reference:.2f}" if reference > 0 else "?"
+def _mb(value: float) -> str:
+    return f"{value:.0f} MB"
 
 
-def _count(files: int) -> str:
-    return f"{files:,}"
+def _count(sessions: int) -> str:
+    return f"{3 * sessions:,}"
 
 
-def percentile(values: Sequence[float], part: float) -> float:
-    """The smallest value that at least `part` of the values do not exceed."""
-    ordered = sorted(values)
-    return ordered[math.ceil(part * len(ordered)) - 1]
+def _over(ours: Sequence[float], bare: Sequence[float]) -> float:
+    """Milliseconds from the median of one to that of the other."""
+    return (statistics.median(ours) - statistics.median(bare)) * 1000
 
 
-REINDEX = ("reindex", "--json", "--now", corpus.DEFAULT_END)
+@dataclass(slots=True)
+class Bench:
+    """Measures part by part; what a later part compares with is kept from the earlier ones."""
+
+    ground: Ground
+    sizes: Sizes
+    rounds: int
+    changes: int
+    idle_seconds: float
+
+    # ── a vault that was never indexed ──
+
+    def cold(self) -> Iterator[Row]:
+        """First pass against the baseline: whole processes, start-up included."""
+        for name, sessions in (("cold small", self.sizes.small), ("cold large", self.sizes.large)):
+            ours, theirs = self._cold(sessions, self.rounds)
+            yield self._ratio(name, sessions, ours, theirs)
+            yield from self._sizes("cold", sessions, ours, theirs)
+        yield self._page(self.sizes.large)
+
+    def _cold(self, sessions: int, rounds: int) -> tuple[list[Ran], list[Ran]]:
+        """First passes and baselines; which goes first alternates."""
+        ours: list[Ran] = []
+        theirs: list[Ran] = []
+        for turn in range(rounds):
+            self.ground.fresh_state()
+            where = self.ground.workspace(sessions)
+            for is_ours in (False, True) if turn % 2 == 0 else (True, False):
+                os.sync()
+                if is_ours:
+                    ours.append(self.ground.index(where, 3 * sessions)[0])
+                else:
+                    theirs.append(self.ground.baseline(where, 3 * sessions))
+        return ours, theirs
+
+    def _ratio(self, name: str, sessions: int, ours: Sequence[Ran], theirs: Sequence[Ran]) -> Row:
+        ratio = statistics.median(a.seconds / b.seconds for a, b in zip(ours, theirs, strict=True))
+        return Row(name, _count(sessions), _seconds(ours), _seconds(theirs), ratio)
+
+    def _sizes(self, part: str, sessions: int, ours: Sequence[Ran], theirs: Sequence[Ran]) -> Iterator[Row]:
+        """Peak memory, and the databases of the last round."""
+        peak, base = (max(ran.peak_mb for ran in runs) for runs in (ours, theirs))
+        yield Row(f"{part} memory", _count(sessions), _mb(peak), _mb(base), peak)
+        size, small = (os.path.getsize(self.ground.path(name)) / 1e6 for name in ("ours.db", "baseline.db"))
+        yield Row(f"{part} database", _count(sessions), _mb(size), _mb(small), size / small)
+
+    def _page(self, sessions: int) -> Row:
+        """From the start of `run` to a page and to the end of a search that finds something."""
+        ours: list[float] = []
+        theirs: list[Ran] = []
+        for _ in range(self.rounds):
+            self.ground.fresh_state()
+            where = self.ground.workspace(sessions)
+            theirs.append(self.ground.baseline(where, 3 * sessions))
+            os.sync()
+            began = time.perf_counter()
+            with self.ground.agent(where) as process:
+                _until(lambda where=where: os.path.exists(os.path.join(where, "MEMORY.md")), process, 0.005)  # type: ignore[misc]
+                found = self.ground.run(*self.ground.signet(where, "search", "--json", "heartbeat")).json()
+                ours.append(time.perf_counter() - began)
+            if not found["hits"]:
+                raise BenchError("the page stands, but `search heartbeat` finds nothing")
+        ratio = statistics.median(a / b.seconds for a, b in zip(ours, theirs, strict=True))
+        shown = f"{statistics.median(ours):.2f} s ({min(ours):.2f})"
+        return Row("cold page", _count(sessions), shown, _seconds(theirs), ratio)
+
+    # ── a vault in which nothing changed ──
+
+    def unchanged(self) -> Iterator[Row]:
+        """A pass when nothing changed, beside a bare look at all files; and `recall`, in the larger vault."""
+        for name, sessions in (("unchanged large", self.sizes.large), ("unchanged larger", self.sizes.larger)):
+            self.ground.fresh_state()
+            where = self.ground.workspace(sessions)
+            yield self._unchanged(name, where, sessions)[0]
+        yield from self._recall(where, self.sizes.larger)
+
+    def _unchanged(self, name: str, where: str, sessions: int) -> tuple[Row, float]:
+        """The row, and the peak memory."""
+        scan = [sys.executable, "-c", "import sys; from benchmarks.baseline import bare; bare(sys.argv[1])", where]
+        ours: list[Ran] = []
+        bare: list[Ran] = []
+        # The first makes the index; files as young as a pass may be read again by the next one.
+        for _ in range(3):
+            self.ground.index(where, 3 * sessions)
+            time.sleep(1)
+        for _ in range(4 * self.rounds):
+            bare.append(self.ground.run(*scan))
+            ran, answer = self.ground.index(where, 3 * sessions)
+            if answer["counts"]["read"]:
+                raise BenchError(f"nothing changed, but {answer['counts']['read']} files were read")
+            ours.append(ran)
+        clock = [ran.seconds for ran in ours]
+        shown = f"{_ms(clock)}, {statistics.median(ran.processor for ran in ours) * 1000:.0f} of a processor"
+        row = Row(name, _count(sessions), shown, _ms([ran.seconds for ran in bare]), statistics.median(clock) * 1000)
+        return row, max(ran.peak_mb for ran in ours)
+
+    # ── what people and agents ask ──
+
+    def commands(self) -> Iterator[Row]:
+        """How much later than bare Python the commands are done that people wait for; and what they load of us."""
+        sessions = self.sizes.large
+        self.ground.fresh_state()
+        where = self.ground.workspace(sessions)
+        self.ground.index(where, 3 * sessions)
+        for name, words in (("status", ("status",)), ("search", ("search", "heartbeat"))):
+            yield self._asked(name, where, sessions, words)
+        yield Row("modules", _count(sessions), self._loaded(where), "", 0)
+
+    def _asked(self, name: str, where: str, sessions: int, words: Sequence[str]) -> Row:
+        """A command as a whole process, over bare Python in turn with it."""
+        runs = {"ours": self.ground.signet(where, *words), "bare": [sys.executable, "-c", "pass"]}
+        walls: dict[str, list[float]] = {key: [] for key in runs}
+        for turn in range(5 * self.rounds + 1):
+            for key, argv in runs.items():
+                seconds = self.ground.run(*argv).seconds
+                if turn:  # the first compiles modules and fills caches
+                    walls[key].append(seconds)
+        return Row(name, _count(sessions), _ms(walls["ours"]), _ms(walls["bare"]), _over(walls["ours"], walls["bare"]))
+
+    def _recall(self, where: str, sessions: int) -> Iterator[Row]:
+        """`recall`, of the agent that has a third of the vault: where the index is open already, and as a process."""
+        asked = self.ground.run(*python("benchmarks.recall", "--index", self.ground.path("ours.db"))).json()
+        shown = f"{len(asked)} questions"
+        for name, part in (("recall p50", 0.5), ("recall p99", 0.99)):
+            took = percentile(asked, part)
+            yield Row(name, _count(sessions), f"{took:.1f} ms", shown, took)
+        yield self._asked("recall shell", where, sessions, QUESTION)
+
+    def _loaded(self, where: str) -> str:
+        """How many modules of ours each command runs, those left out in which nothing stands but a docstring."""
+        counted = []
+        for what, words in (
+            ("nothing changed", ("reindex",)),
+            ("one change", ("reindex",)),
+            ("status", ("status",)),
+            ("search", ("search", "heartbeat")),
+        ):
+            if what == "nothing changed":
+                for _ in range(2):
+                    time.sleep(0.5)
+                    self.ground.run(*self.ground.signet(where, *words))
+            elif what == "one change":
+                self._arrivals(where, self.sizes.large, 1, 3)[0].move(where)
+            argv = self.ground.signet(where, *words)[3:]
+            ran = self.ground.run(sys.executable, "-c", _COUNTING, *argv)
+            counted.append(f"{what} {ran.stderr.split()[-1]}")
+        return ", ".join(counted)
+
+    # ── under `run` ──
+
+    def under_run(self) -> Iterator[Row]:
+        """What `run` costs while nothing happens, and how soon it follows what does."""
+        middles: dict[int, float] = {}
+        for sessions in (self.sizes.small, self.sizes.large):
+            yield from self._under_run(sessions, middles, with_idle=sessions == self.sizes.large)
+        yield self._growth(middles)
+
+    def _under_run(self, sessions: int, middles: dict[int, float], *, with_idle: bool) -> Iterator[Row]:
+        self.ground.fresh_state()
+        where = self.ground.workspace(sessions)
+        single = self._arrivals(where, sessions, self.changes, 1)
+        triple = self._arrivals(where, sessions, min(TRIPLES, self.changes), 3)
+        with self.ground.agent(where) as process:
+            self.ground.until_idle(where, process)
+            if with_idle:
+                yield from self._idle(process.pid, sessions)
+            watch = _Watch(where, self.ground.path("ours.db"), process)
+            yield from self._changes(watch, single, sessions, middles)
+            if with_idle:
+                pages = [watch.latency(one).page for one in triple]
+                yield Row("three files", _count(sessions), _ms(pages), "", statistics.median(pages) * 1000)
+            watch.close()
+
+    def _idle(self, pid: int, sessions: int) -> Iterator[Row]:
+        before = Usage.of(pid)
+        time.sleep(self.idle_seconds)
+        after = Usage.of(pid)
+        span, files = f"over {self.idle_seconds:.0f} s", _count(sessions)
+        resident = after.resident_mb
+        yield Row("idle memory", files, _mb(resident), "", resident)
+        share = 100 * (after.processor - before.processor) / self.idle_seconds
+        yield Row("idle processor", files, f"{share:.3f} %", span, share)
+        rate = (after.switches - before.switches) / self.idle_seconds
+        yield Row("idle wake-ups", files, f"{rate:.1f} a second", span, rate)
+
+    def _changes(
+        self, watch: _Watch, arrivals: Sequence[Arrival], sessions: int, middles: dict[int, float]
+    ) -> Iterator[Row]:
+        from signet_sync.agent.rounds import LEAD
+
+        found = [watch.latency(one) for one in arrivals]
+        both = [(max(one.row, one.page) - LEAD) * 1000 for one in found]
+        middles[sessions] = percentile(both, 0.5)
+        row = percentile([(one.row - LEAD) * 1000 for one in found], 0.5)
+        how = f"{len(arrivals)} changes, less {LEAD * 1000:.0f} ms"
+        shown = f"{middles[sessions]:.1f} ms, the row {row:.1f}"
+        yield Row("change p50", _count(sessions), shown, how, middles[sessions])
+        slow = percentile(both, 0.99)
+        yield Row("change p99", _count(sessions), f"{slow:.1f} ms", how, slow)
+
+    def _growth(self, middles: dict[int, float]) -> Row:
+        small, large = min(middles), max(middles)
+        span = f"{_count(small)} → {_count(large)}"
+        shown = f"{middles[large]:.1f} ms", f"{middles[small]:.1f} ms"
+        return Row("change growth", span, *shown, middles[large] / middles[small])
+
+    def _arrivals(self, where: str, sessions: int, count: int, files: int) -> list[Arrival]:
+        """Prepares sessions that are still to come: of one file (the summary), or of three.
+
+        The manifest of a single summary lies there already, so that one arrival is one changed file, and nothing has to
+        be written for it but rows and pages.
+        """
+        made = corpus.Corpus(agents=1, seed=1 + files)
+        step = 3_000_000 // (TRIPLES + self.changes + 1)
+        prepared = []
+        for number in range(count):
+            word = f"arrival{files}x{number:05d}q"
+            # Between the last session of the corpus and now; those of three files after all the others.
+            place = number + 1 + (self.changes if files == 3 else 0)
+            ended = self.ground.end_ms(sessions) + place * step
+            session, texts = made.compose(number, ended_ms=ended, slack_ms=step // 2, word=word)
+            summary = session["paths"]["summary"]
+            if files == 1:
+                manifest = session["paths"]["manifest"]
+                corpus.write_files(where, {manifest: texts[manifest]})
+                texts = {summary: texts[summary]}
+            waiting = self.ground.path("waiting", word)
+            shutil.rmtree(waiting, ignore_errors=True)
+            os.makedirs(os.path.join(waiting, "memory"))
+            corpus.write_files(waiting, texts)
+            prepared.append(Arrival(waiting, tuple(texts), summary, word))
+        return prepared
+
+    # ── a session's end ──
+
+    def ending(self) -> Iterator[Row]:
+        """The end of a session of one megabyte and of a few kilobytes, in a process that has everything loaded."""
+        runs = 4 * self.rounds
+        command = python("benchmarks.flow", "--json", "--runs", str(runs), "--sessions", str(self.sizes.small))
+        found = self.ground.run(*command).json()
+        for name, size in (("end long", 1024 * 1024), ("end short", 4 * 1024)):
+            ours, theirs = found[str(size)]
+            yield Row(name, _count(self.sizes.small), _ms(ours), _ms(theirs), statistics.median(ours) * 1000)
+
+    # ── ten times as large as the large one ──
+
+    def huge(self) -> Iterator[Row]:
+        """Everything that must not grow with the vault, or no faster than it."""
+        sessions = self.sizes.huge
+        ours, theirs = self._cold(self.sizes.large, 1)
+        a_file = ours[0].seconds / self.sizes.large
+        ours, theirs = self._cold(sessions, 1)
+        yield self._ratio("huge cold", sessions, ours, theirs)
+        each, before = ours[0].seconds / sessions, a_file
+        shown = f"{each / 3 * 1e6:.0f} µs", f"{before / 3 * 1e6:.0f} µs"
+        yield Row("huge growth", _count(sessions), *shown, each / before)
+        yield from self._sizes("huge", sessions, ours, theirs)
+        row, peak = self._unchanged("huge unchanged", self.ground.path("workspace"), sessions)
+        yield row
+        yield Row("huge unchanged memory", _count(sessions), _mb(peak), "", peak)
+        yield self._asked("huge recall", self.ground.path("workspace"), sessions, QUESTION)
+        yield self._killed(sessions, ours[0].seconds)
+        middles: dict[int, float] = {}
+        for size in (self.sizes.small, sessions):
+            for row in self._under_run(size, middles, with_idle=False):
+                if size == sessions:
+                    yield row
+        yield self._growth(middles)
+
+    def _killed(self, sessions: int, whole: float) -> Row:
+        """A first pass that is killed half way, and the one that goes on."""
+        self.ground.fresh_state()
+        where = self.ground.workspace(sessions)
+        killed = self.ground.run(*self.ground.signet(where, "reindex", "--json"), kill_after=whole / 2)
+        ran, answer = self.ground.index(where, 3 * sessions)
+        again = answer["counts"]["read"]
+        shown = f"{killed.seconds:.1f} + {ran.seconds:.1f} s; {again:,} files read again"
+        return Row("huge killed", _count(sessions), shown, f"{whole:.1f} s", (killed.seconds + ran.seconds) / whole)
 
 
-def _reindex(ground: Ground, workspace: str, database: str, files: int) -> tuple[Ran, dict[str, Any]]:
-    """One pass and its answer; `BenchError` unless every file is indexed and nothing was found wrong."""
-    ran = ground.run(*ground.signet(workspace, database, *REINDEX))
-    answer: dict[str, Any] = ran.json()
-    indexed = answer["counts"]["indexed"]
-    if indexed != files or answer["problems"] or answer["halted"]:
-        first = answer["problems"][:1] or answer["halted"]
-        raise BenchError(f"reindex indexed {indexed} of {files} files; first problem: {first}")
-    return ran, answer
+_COUNTING = """
+import atexit, runpy, sys, types
+
+def runs(module):
+    if type(module) is not types.ModuleType:  # one that is loaded when it is first used
+        return False
+    named = ((name, what) for name, what in vars(module).items() if not name.startswith("__"))
+    return any(not isinstance(what, types.ModuleType) for _, what in named)
+
+def told():
+    ours = [module for name, module in list(sys.modules.items()) if name.partition(".")[0] == "signet_sync"]
+    print(1 + sum(map(runs, ours)), file=sys.stderr)  # 1: what runs as __main__
+
+atexit.register(told)
+runpy.run_module("signet_sync", run_name="__main__", alter_sys=True)
+"""
 
 
-def _straight(ground: Ground, workspace: str, files: int) -> Ran:
-    """The baseline into a new database; `BenchError` unless it has read every file."""
-    ran = ground.run(*ground.baseline(workspace))
-    if ran.json()["files"] != files:
-        raise BenchError(f"the baseline read {ran.json()['files']} of {files} files")
-    return ran
+class Arrival(NamedTuple):
+    """Files of a session still to come: where they wait, their paths, the summary's, a word that only it holds."""
+
+    waiting: str
+    paths: tuple[str, ...]
+    summary: str
+    word: str
+
+    def move(self, workspace: str) -> None:
+        """Moves all of them into place."""
+        for path in self.paths:
+            os.replace(os.path.join(self.waiting, path), os.path.join(workspace, path))
 
 
-Job = Callable[[], None]
-
-
-def _in_turn(turn: int, *jobs: Job) -> None:
-    """Runs the jobs, every other time in reverse, so that going second is nobody's advantage."""
-    for job in jobs if turn % 2 == 0 else reversed(jobs):
-        os.sync()
-        job()
-
-
-# ── the parts ──
-
-
-def cold(ground: Ground, sizes: Sequence[int], rounds: int) -> Iterator[Row]:
-    """First `reindex` of a workspace against the baseline: whole processes, start-up included."""
-    for sessions in sizes:
-        yield from _cold(ground, sessions, rounds)
-
-
-def _cold(ground: Ground, sessions: int, rounds: int) -> Iterator[Row]:
-    files = 3 * sessions
-    ours: list[Ran] = []
-    theirs: list[Ran] = []
-    workspace = ground.path("workspace")
-    jobs: list[Job] = [
-        lambda: theirs.append(_straight(ground, workspace, files)),
-        lambda: ours.append(_reindex(ground, workspace, "ours.db", files)[0]),
-    ]
-    for turn in range(rounds):
-        ground.fresh_state()
-        ground.workspace(sessions)
-        _in_turn(turn, *jobs)
-    mine, base = [ran.seconds for ran in ours], [ran.seconds for ran in theirs]
-    ratio = statistics.median(a / b for a, b in zip(mine, base, strict=True))
-    figure = f"{ratio:.2f} ({min(mine) / min(base):.2f})"
-    yield Row("cold index", _count(files), _seconds(mine), _seconds(base), figure, "≤ 0.5", ratio <= 0.5)
-    peak = [max(ran.peak_mb for ran in runs) for runs in (ours, theirs)]
-    yield Row("· peak memory", _count(files), f"{peak[0]:.0f} MB", f"{peak[1]:.0f} MB", _ratio(*peak))
-    size = [os.path.getsize(ground.path(name)) / 1e6 for name in ("ours.db", "baseline.db")]
-    yield Row("· database", _count(files), f"{size[0]:.0f} MB", f"{size[1]:.0f} MB", _ratio(*size))
-
-
-def nochange(ground: Ground, sizes: Sequence[int], rounds: int) -> Iterator[Row]:
-    """`reindex` when nothing changed against a bare scandir + stat, the start of the process taken off both.
-
-    The start of ours is a `reindex` of an empty workspace; the bare one's is
-    `python -c pass`.
-    """
-    for sessions in sizes:
-        yield from _nochange(ground, sessions, 4 * rounds)
-
-
-def _nochange(ground: Ground, sessions: int, rounds: int) -> Iterator[Row]:
-    files = 3 * sessions
-    ground.fresh_state()
-    workspace, empty = ground.workspace(sessions), ground.path("empty")
-    shutil.rmtree(empty, ignore_errors=True)
-    os.makedirs(os.path.join(empty, "memory"))
-    scan = "import sys; from benchmarks.baseline import bare; bare(sys.argv[1])"
-    walls: dict[str, list[float]] = {"full": [], "empty": [], "bare": [], "pass": []}
-    read: list[int] = []
-
-    def full() -> None:
-        ran, answer = _reindex(ground, workspace, "ours.db", files)
-        walls["full"].append(ran.seconds)
-        read.append(answer["counts"]["read"])
-
-    jobs: list[Job] = [
-        lambda: walls["pass"].append(ground.run(sys.executable, "-c", "pass").seconds),
-        lambda: walls["bare"].append(ground.run(sys.executable, "-c", scan, workspace).seconds),
-        lambda: walls["empty"].append(_reindex(ground, empty, "empty.db", 0)[0].seconds),
-        full,
-    ]
-    # Files as young as the first pass may be read again by the next one, which is then no idle pass.
-    for _ in range(2):
-        _in_turn(0, *jobs)
-        time.sleep(2.5)
-    read.clear()
-    for values in walls.values():
-        values.clear()
-    for turn in range(rounds):
-        _in_turn(turn, *jobs)
-    (ours, bare), (best, least) = (_beyond_start(walls, of) for of in (statistics.median, min))
-    again = f", {max(read)} files read" if max(read) else ""
-    yield Row(
-        "nothing changed, start-up taken off",
-        _count(files),
-        f"{ours * 1000:.0f} ms{again}",
-        f"{bare * 1000:.0f} ms",
-        f"{_ratio(ours, bare)} ({_ratio(best, least)})",
-        "≤ 3",
-        ours <= 3 * bare if bare > 0.02 else None,  # below that, processes start less evenly than it takes
-    )
-    yield Row("· whole process", _count(files), _ms(walls["full"]), _ms(walls["bare"]), "")
-
-
-def _beyond_start(walls: dict[str, list[float]], middle: Callable[[Sequence[float]], float]) -> tuple[float, float]:
-    """Seconds of our pass and of the bare scan beyond the start of their processes."""
-    of = {name: middle(values) for name, values in walls.items()}
-    return of["full"] - of["empty"], of["bare"] - of["pass"]
-
-
-def startup(ground: Ground, sizes: Sequence[int], rounds: int) -> Iterator[Row]:
-    """How much later than bare Python the commands that people wait for are done."""
-    sessions = min(sizes)
-    ground.fresh_state()
-    workspace = ground.workspace(sessions)
-    _reindex(ground, workspace, "ours.db", 3 * sessions)
-    module = [sys.executable, "-m", "signet_sync"]
-    commands = {
-        "python -c pass": [sys.executable, "-c", "pass"],
-        "--help": [*module, "--help"],
-        "--version": [*module, "--version"],
-        "status": ground.signet(workspace, "ours.db", "status"),
-        "search heartbeat": ground.signet(workspace, "ours.db", "search", "heartbeat"),
-    }
-    for argv in commands.values():  # compiles modules and fills caches
-        ground.run(*argv)
-    walls: dict[str, list[float]] = {name: [] for name in commands}
-    for _ in range(5 * rounds):
-        for name, argv in commands.items():
-            walls[name].append(ground.run(*argv).seconds)
-    bare = walls.pop("python -c pass")
-    for name, values in walls.items():
-        more = (statistics.median(values) - statistics.median(bare)) * 1000
-        row = (f"start-up, `{name}`", _count(3 * sessions), _ms(values), _ms(bare), f"+{more:.0f} ms")
-        yield Row(*row, "≤ +150 ms", more <= 150)
-
-
-@dataclass(frozen=True, slots=True)
-class Latency:
-    """Seconds from a file's arrival to its row and to its line in MEMORY.md, the debounce taken off."""
+class Latency(NamedTuple):
+    """Seconds from a file's arrival to its row and to its line in MEMORY.md."""
 
     row: float
     page: float
-
-    @property
-    def both(self) -> float:
-        return max(self.row, self.page)
-
-
-def onechange(ground: Ground, sizes: Sequence[int], changes: int) -> Iterator[Row]:
-    """From the arrival of one new summary under `run` to its row and to its line in MEMORY.md."""
-    middles: list[float] = []
-    for sessions in sizes:
-        both = [latency.both for latency in _latencies(ground, sessions, changes)]
-        half, most = percentile(both, 0.5) * 1000, percentile(both, 0.99) * 1000
-        middles.append(half)
-        row = ("one change → row and page", _count(3 * sessions), f"p50 {half:.0f} ms, p99 {most:.0f} ms")
-        how = f"{changes} changes, less {DEBOUNCE * 1000:.0f} ms debounce"
-        yield Row(*row, how, "", "p99 ≤ 60 ms", most <= 60)
-    if len(middles) > 1:
-        met = middles[-1] <= max(1.2 * middles[0], middles[0] + 1)  # a millisecond is below the clock's noise
-        span = f"{_count(3 * sizes[0])} → {_count(3 * sizes[-1])}"
-        within = f"{middles[-1]:.1f} ms", f"{middles[0]:.1f} ms"
-        yield Row("· p50, growth with the vault", span, *within, _ratio(middles[-1], middles[0]), "≤ 1.2", met)
-
-
-def _latencies(ground: Ground, sessions: int, changes: int) -> list[Latency]:
-    ground.fresh_state()
-    # An hour ago, so that the new sessions are the newest and none of them lies in the future.
-    end_ms = int(time.time() * 1000) - 3_600_000
-    workspace = ground.live_workspace(sessions, corpus.iso(end_ms))
-    arrivals = _arrivals(ground, workspace, end_ms, changes)
-    with _agent(ground, workspace) as process:
-        watch = _Watch(workspace, ground.path("ours.db"), process)
-        found = []
-        for number, arrival in enumerate(arrivals):
-            # Longer than the debounce, so that no change rides along with the one before it.
-            time.sleep(2 * DEBOUNCE + 0.05 * (number % 7))
-            found.append(watch.latency(arrival))
-        watch.close()
-    return found
-
-
-@dataclass(frozen=True, slots=True)
-class Arrival:
-    """A summary still to come: where it waits, its path in the workspace, a word that only it holds."""
-
-    waiting: str
-    path: str
-    word: str
 
 
 class _Watch:
@@ -408,16 +447,23 @@ class _Watch:
         self.process = process
         self.connection = apsw.Connection(database, flags=apsw.SQLITE_OPEN_READONLY)
         self.connection.set_busy_timeout(1000)
+        self.chance = random.Random(3)
 
     def latency(self, arrival: Arrival) -> Latency:
-        """Moves the file into place and times its row and its line."""
+        """Moves files into place after some quiet, and times the summary's row and its line."""
+        from signet_sync.watcher import QUIET_BEFORE
+
+        # What comes after so much quiet is answered at once; our own pages are heard of half a second late. By chance,
+        # because what is done in idle time is done some seconds after a change.
+        time.sleep(QUIET_BEFORE + self.chance.uniform(0.7, 2.2))
         began = time.perf_counter()
-        os.replace(arrival.waiting, os.path.join(self.workspace, arrival.path))
-        row = self._until(lambda: self._in_database(arrival.path), began)
-        page = self._until(lambda: self._in_page(arrival.word.encode()), began)
-        return Latency(row - DEBOUNCE, page - DEBOUNCE)
+        arrival.move(self.workspace)
+        row = _until(lambda: self._in_database(arrival.summary), self.process, 0.0005) - began
+        page = _until(lambda: self._in_page(arrival.word.encode()), self.process, 0.0005) - began
+        return Latency(row, page)
 
     def close(self) -> None:
+        """Lets go of the database."""
         self.connection.close()
 
     def _in_database(self, path: str) -> bool:
@@ -431,171 +477,37 @@ class _Watch:
         except FileNotFoundError:
             return False
 
-    def _until(self, seen: Callable[[], bool], began: float) -> float:
-        """Seconds since `began` at which the change was seen."""
-        while True:
-            visible = seen()
-            now = time.perf_counter() - began
-            if visible:
-                return now
-            if self.process.poll() is not None:
-                raise BenchError(f"`run` ended with exit code {self.process.returncode} during a change")
-            if now > 60:
-                raise BenchError("a change was not seen within 60 s")
-            time.sleep(0.0005)
 
-
-def _arrivals(ground: Ground, workspace: str, end_ms: int, changes: int) -> list[Arrival]:
-    """Prepares sessions of which only the summary is still to come.
-
-    Their manifests lie there already, so that one arrival is one changed file, and nothing has to be written
-    for it but rows and pages.
-    """
-    made = corpus.Corpus(agents=1, seed=2)
-    outbox = ground.path("outbox")
-    shutil.rmtree(outbox, ignore_errors=True)
-    os.makedirs(outbox)
-    step = 3_000_000 // changes
-    prepared = []
-    for number in range(changes):
-        word = f"arrival{number:05d}q"
-        ended = end_ms + (number + 1) * step
-        session, files = made.compose(number, ended_ms=ended, slack_ms=step // 2, word=word)
-        manifest, summary = session["paths"]["manifest"], session["paths"]["summary"]
-        corpus.write_files(workspace, {manifest: files[manifest]})
-        waiting = os.path.join(outbox, os.path.basename(summary))
-        with open(waiting, "wb") as handle:
-            handle.write(files[summary].encode())
-        prepared.append(Arrival(waiting, summary, word))
-    return prepared
-
-
-@contextlib.contextmanager
-def _agent(ground: Ground, workspace: str) -> Iterator[subprocess.Popen[bytes]]:
-    """`run` on that workspace, once it is watching; ended by SIGTERM."""
-    log = ground.path("run.log")
-    command = ground.signet(workspace, "ours.db", "run", "--debounce", str(DEBOUNCE))
-    with open(log, "wb") as out:
-        process = subprocess.Popen(command, stdout=out, stderr=out, env=ground.env, cwd=ground.root)
-    try:
-        _until_watching(ground, workspace, process)
-        yield process
-    finally:
-        process.send_signal(signal.SIGTERM)
-        try:
-            process.wait(20)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            process.wait()
-
-
-def _until_watching(ground: Ground, workspace: str, process: subprocess.Popen[bytes]) -> None:
-    deadline = time.monotonic() + 600
-    while (state := _state(ground, workspace)) != "watching":
-        stuck = state.startswith(("halted", "held", "polling")) or time.monotonic() > deadline
-        if stuck or process.poll() is not None:
-            with open(ground.path("run.log"), errors="replace") as handle:
-                tail = handle.read()[-1500:]
-            raise BenchError(f"`run` is not watching: {state or 'no state'}, code {process.poll()}\n{tail}")
-        time.sleep(0.3)
-
-
-def _state(ground: Ground, workspace: str) -> str:
-    """What `status` says of the agent; empty while there is nothing to ask yet."""
-    try:
-        answer = ground.run(*ground.signet(workspace, "ours.db", "status", "--json")).json()
-    except BenchError:
-        return ""
-    return str(answer["state"]) if answer["running"] else ""
-
-
-@dataclass(frozen=True, slots=True)
-class Usage:
-    """What a process has used so far: CPU seconds, resident MB, voluntary context switches."""
-
-    cpu: float
-    resident_mb: float
-    switches: int
-
-    @classmethod
-    def of(cls, pid: int) -> Usage:
-        """From `/proc`; CPU from the scheduler's nanoseconds where it counts them, else from clock ticks."""
-        with open(f"/proc/{pid}/stat") as handle:
-            fields = handle.read().rsplit(")", 1)[1].split()
-        cpu = (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
-        nanoseconds, switches = 0, 0
-        for thread in os.listdir(f"/proc/{pid}/task"):
-            with contextlib.suppress(FileNotFoundError):
-                switches += _status(f"/proc/{pid}/task/{thread}/status", "voluntary_ctxt_switches")
-                with open(f"/proc/{pid}/task/{thread}/schedstat") as handle:
-                    nanoseconds += int(handle.read().split()[0])
-        resident = _status(f"/proc/{pid}/status", "VmRSS") / 1024
-        return cls(nanoseconds / 1e9 if nanoseconds else cpu, resident, switches)
-
-
-def _status(path: str, key: str) -> int:
-    with open(path) as handle:
-        return next(int(line.split()[1]) for line in handle if line.startswith(key + ":"))
-
-
-def idle(ground: Ground, sizes: Sequence[int], seconds: float) -> Iterator[Row]:
-    """What `run` costs while nothing happens, after its first pass has settled. Linux only."""
-    sessions = max(sizes)
-    if not os.path.isdir("/proc/self/task"):
-        yield Row("idle", _count(3 * sessions), "not measured", "needs /proc", "")
-        return
-    ground.fresh_state()
-    workspace = ground.live_workspace(sessions, corpus.iso(int(time.time() * 1000) - 3_600_000))
-    with _agent(ground, workspace) as process:
-        _settle(process.pid, seconds)
-        before = Usage.of(process.pid)
-        time.sleep(seconds)
-        after = Usage.of(process.pid)
-    share = 100 * (after.cpu - before.cpu) / seconds
-    rate = (after.switches - before.switches) / seconds
-    files, span = _count(3 * sessions), f"over {seconds:.0f} s"
-    yield Row("idle, CPU", files, f"{share:.3f} % of a core", span, "", "< 0.1 %", share < 0.1)
-    resident = after.resident_mb
-    yield Row("idle, resident memory", files, f"{resident:.0f} MB", "", "", "≤ 80 MB", resident <= 80)
-    yield Row("idle, wake-ups", files, f"{rate:.1f} a second", span, "")
-
-
-def _settle(pid: int, seconds: float) -> None:
-    """Waits until the agent has been nearly still for three seconds, at most two minutes."""
-    deadline = time.monotonic() + 120
-    time.sleep(min(5.0, seconds))
-    while time.monotonic() < deadline:
-        before = Usage.of(pid).cpu
-        time.sleep(3)
-        if Usage.of(pid).cpu - before < 0.01:
-            return
+def _until(seen: Callable[[], bool], process: subprocess.Popen[bytes], pause: float) -> float:
+    """Gives the moment at which something was seen; `BenchError` when `run` ends before, or after ten minutes."""
+    deadline = time.perf_counter() + 600
+    while not seen():
+        if process.poll() is not None or time.perf_counter() > deadline:
+            raise BenchError(f"`run` (exit code {process.returncode}) did not do what it was to do")
+        time.sleep(pause)
+    return time.perf_counter()
 
 
 # ── the table ──
 
 
-def table(rows: Sequence[Row]) -> str:
+def table(rows: Sequence[Row], *, judged: bool) -> str:
     """A markdown table; the mark says whether the goal was met."""
-    lines = [
-        "| measured | files | signet-sync | baseline | ratio | goal | |",
-        "|---|---|---|---|---|---|---|",
-    ]
+    lines = ["| measured | files | signet-sync | baseline | figure | goal | |", "|---|---|---|---|---|---|---|"]
     for row in rows:
-        mark = "" if row.met is None else "met" if row.met else "**missed**"
-        cells = (row.what, row.files, row.ours, row.reference, row.figure, row.goal, mark)
+        what, unit, most = MEASURES[row.name]
+        goal = "" if most is None else f"≤ {most:g} {unit}"
+        mark = "" if most is None or not judged else "met" if row.value <= most else "**missed**"
+        cells = (what, row.files, row.ours, row.reference, figure(row), goal, mark)
         lines.append("| " + " | ".join(cells) + " |")
     return "\n".join(lines)
 
 
-def machine() -> str:
-    """One line that says on what the table was measured."""
-    import apsw
-
-    from signet_sync import __version__
-
-    python = f"Python {platform.python_version()}, SQLite {apsw.sqlite_lib_version()}"
-    system = f"{platform.system()} {platform.machine()}, {os.cpu_count()} cores"
-    return f"signet-sync {__version__}, {python}, {system}"
+def figure(row: Row) -> str:
+    """What is held against the goal, as people write it."""
+    unit = MEASURES[row.name].unit
+    digits = {"×": 2, "%": 3, "a second": 1}.get(unit, 0)
+    return f"{row.value:.{digits}f} {unit}" if unit else ""
 
 
 def write_readme(text: str, path: str = README) -> None:
@@ -610,29 +522,27 @@ def write_readme(text: str, path: str = README) -> None:
         handle.write(f"{before}{begin}\n{text}\n{end}{after}")
 
 
-def measure(ground: Ground, chosen: argparse.Namespace) -> tuple[list[Row], list[str]]:
+PARTS: dict[str, Callable[[Bench], Iterator[Row]]] = {
+    "cold": Bench.cold,
+    "unchanged": Bench.unchanged,
+    "commands": Bench.commands,
+    "run": Bench.under_run,
+    "ending": Bench.ending,
+    "huge": Bench.huge,
+}
+
+
+def measure(bench: Bench, parts: Sequence[str]) -> tuple[list[Row], list[str]]:
     """Runs the chosen parts, each as far as it gets; the rows, and the names of parts that failed."""
-    sizes: list[int] = sorted(chosen.sessions)
-    parts: dict[str, Callable[[], Iterator[Row]]] = {
-        "cold": lambda: cold(ground, sizes, chosen.rounds),
-        "nochange": lambda: nochange(ground, sizes, chosen.rounds),
-        "startup": lambda: startup(ground, sizes, chosen.rounds),
-        "onechange": lambda: onechange(ground, sizes, chosen.changes),
-        "idle": lambda: idle(ground, sizes, chosen.idle_seconds),
-    }
     rows: list[Row] = []
     failed: list[str] = []
-    for name in PARTS:
-        if name not in chosen.only:
-            continue
+    for name in parts:
         print(f"{name} …", file=sys.stderr, flush=True)
         try:
-            for row in parts[name]():
+            for row in PARTS[name](bench):
                 rows.append(row)
-                print(
-                    "  " + " | ".join(filter(None, (row.what, row.files, row.ours, row.figure))),
-                    file=sys.stderr,
-                )
+                told = (MEASURES[row.name].what, row.files, row.ours, row.reference, figure(row))
+                print("  " + " | ".join(filter(None, told)), file=sys.stderr, flush=True)
         except BenchError as error:
             failed.append(name)
             print(f"  failed: {error}", file=sys.stderr)
@@ -650,21 +560,26 @@ def _only(text: str) -> list[str]:
 def main(argv: Sequence[str] | None = None) -> int:
     """`python -m benchmarks.bench`: prints the table; exit code 1 when a part failed, not when a goal did."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.bench", description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--sessions", type=int, nargs="+", default=[500, 5000], help="sizes; three files a session")
     parser.add_argument("--rounds", type=int, default=3, help="repetitions of each measurement")
-    parser.add_argument("--changes", type=int, default=100, help="arrivals in `onechange`")
-    parser.add_argument("--idle-seconds", type=float, default=30.0, help="length of `idle`")
+    parser.add_argument("--changes", type=int, default=100, help="arrivals under `run`")
+    parser.add_argument("--idle-seconds", type=float, default=60.0, help="how long `run` is watched while idle")
     parser.add_argument("--per-day", type=float, default=50, help="sessions in 24 hours")
     parser.add_argument("--agents", type=int, default=3, help="agents that share the workspace")
-    parser.add_argument("--only", type=_only, default=list(PARTS), help="comma-separated: " + ", ".join(PARTS))
-    parser.add_argument("--quick", action="store_true", help="100 sessions, one round: does it run at all?")
+    parser.add_argument("--only", type=_only, help="comma-separated: " + ", ".join(PARTS))
+    parser.add_argument("--huge", action="store_true", help="a vault of 150,000 files as well: half an hour, 5 GB")
+    parser.add_argument("--quick", action="store_true", help="tiny vaults, one round: does it run at all?")
     parser.add_argument("--keep", metavar="DIR", help="work in DIR/signet-bench and keep it")
     parser.add_argument("--write", action="store_true", help="write the table into benchmarks/README.md")
     chosen = parser.parse_args(argv)
+    sizes = Sizes()
     if chosen.quick:
-        chosen.sessions, chosen.rounds, chosen.changes, chosen.idle_seconds = [100], 1, 10, 5.0
-    if min(*chosen.sessions, chosen.rounds, chosen.changes, chosen.agents) < 1:
-        parser.error("--sessions, --rounds, --changes and --agents must be at least 1")
+        sizes = Sizes(20, 60, 100, 200)
+        chosen.rounds, chosen.changes, chosen.idle_seconds = 1, 3, 3.0
+    if min(chosen.rounds, chosen.changes, chosen.agents) < 1:
+        parser.error("--rounds, --changes and --agents must be at least 1")
+    if not os.path.isdir("/proc/self/task"):
+        parser.error("memory and processor time of processes are read from /proc, which is not here")
+    parts = chosen.only or [name for name in PARTS if name != "huge" or chosen.huge]
     with contextlib.ExitStack() as stack:
         if chosen.keep:
             # A folder of its own, because old workspaces are removed from it.
@@ -672,8 +587,10 @@ def main(argv: Sequence[str] | None = None) -> int:
             os.makedirs(root, exist_ok=True)
         else:
             root = stack.enter_context(tempfile.TemporaryDirectory(prefix="signet-bench-"))
-        rows, failed = measure(Ground(root, chosen.per_day, chosen.agents), chosen)
-    text = f"{machine()}; rounds: {chosen.rounds}; medians, the best in brackets.\n\n{table(rows)}"
+        ground = Ground(root, chosen.per_day, chosen.agents)
+        rows, failed = measure(Bench(ground, sizes, chosen.rounds, chosen.changes, chosen.idle_seconds), parts)
+    how = f"rounds: {chosen.rounds}; medians, the best in brackets"
+    text = f"{machine()}; {how}.\n\n{table(rows, judged=not chosen.quick)}"
     print(text)
     if failed:
         print(f"\nfailed: {', '.join(failed)}; nothing is written", file=sys.stderr)

@@ -22,8 +22,8 @@ from contextlib import closing, contextmanager
 from typing import Any, NamedTuple
 
 from benchmarks import corpus
-from benchmarks.bench import PROJECT, machine, percentile
 from benchmarks.flow import REST, Stopwatch
+from benchmarks.ground import PROJECT, machine, percentile
 from benchmarks.remembered import Question, Said, hits, memories, questions
 from signet_sync.agent import dreams, projection, recall
 from signet_sync.agent import memories as remembering

@@ -26,7 +26,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from benchmarks import corpus
-from benchmarks.bench import PROJECT, machine, percentile
+from benchmarks.ground import PROJECT, machine, percentile
 from signet_sync.agent.entities import operations, reporting
 from signet_sync.agent.entities.garden import Entity, Garden, Seen, path_of
 from signet_sync.agent.entities.ledger import Ledger, outcome

@@ -19,10 +19,11 @@ import tempfile
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from importlib import import_module
 from typing import Any
 
 from benchmarks import corpus
-from benchmarks.bench import PROJECT, machine, percentile
+from benchmarks.ground import PROJECT, machine, percentile
 
 REST = "rest"
 """What belongs to no step: locks, looking at what is done, going from step to step."""
@@ -56,30 +57,40 @@ class Stopwatch:
         setattr(place, name, timed)
 
 
-def stopwatch() -> tuple[Stopwatch, list[str]]:
-    """A watch on every step of an ending, and the names of the steps in their order."""
-    from signet_sync import digest, journal
-    from signet_sync.agent import flows, sessions
-    from signet_sync.sync import engine
+# Where callers look a function up, and the step that its time belongs to.
+WATCHED = {
+    "signet_sync.agent.sessions:_session_request": "sanitize",
+    "signet_sync.agent.sessions:_refresh": "look at the token's files",
+    "signet_sync.digest:outcome": "digest",
+    "signet_sync.digest:summary": "digest",
+    "signet_sync.journal:begin": "journal",
+    "signet_sync.journal:Held.finish": "journal",
+    "signet_sync.agent.flows:sentence": "sentence",
+    "signet_sync.agent.flows:_write_artifact": "artifacts",
+    "signet_sync.agent.flows:_write_manifest": "manifest",
+    "signet_sync.sync.engine:index": "rows",
+    "signet_sync.sync.engine:_derive": "rows that follow",
+    "signet_sync.sync.engine:publish": "pages",
+    "signet_sync.agent.flows:_record": "answer",
+}
 
-    watched = [
-        (sessions, "_session_request", "sanitize"),
-        (sessions, "_refresh", "look at the token's files"),
-        (digest, "survey", "digest"),
-        (digest, "told", "digest"),
-        (journal, "begin", "journal"),
-        (journal.Held, "finish", "journal"),
-        (flows, "sentence", "sentence"),
-        (flows, "_write_artifact", "artifacts"),
-        (flows, "_write_manifest", "manifest"),
-        (engine, "index", "rows"),
-        (engine, "publish", "pages"),
-        (flows, "_record", "answer"),
-    ]
+
+def place_of(watched: str) -> tuple[Any, str]:
+    """Loads a module or class of ours; gives it and the name of its function."""
+    module, _, names = watched.partition(":")
+    *outer, name = names.split(".")
+    place: Any = import_module(module)
+    for one in outer:
+        place = getattr(place, one)
+    return place, name
+
+
+def stopwatch() -> tuple[Stopwatch, list[str]]:
+    """Watches every step of an ending; gives the names of the steps in their order, too."""
     watch = Stopwatch()
-    for place, name, step in watched:
-        watch.watch(place, name, step)
-    return watch, list(dict.fromkeys(step for _, _, step in watched))
+    for watched, step in WATCHED.items():
+        watch.watch(*place_of(watched), step)
+    return watch, list(dict.fromkeys(WATCHED.values()))
 
 
 @dataclass(slots=True)
@@ -236,6 +247,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--sizes", metavar="BYTES", type=int, nargs="+", default=[1024 * 1024, 4 * 1024])
     parser.add_argument("--runs", metavar="N", type=int, default=20, help="measured endings a size (default 20)")
     parser.add_argument("--sessions", metavar="N", type=int, default=500, help="in the vault before (default 500)")
+    parser.add_argument("--json", action="store_true", help="seconds of endings and baselines alone, by size")
     chosen = parser.parse_args(argv)
     if min(*chosen.sizes, chosen.runs, chosen.sessions) < 1:
         parser.error("--sizes, --runs and --sessions must be at least 1")
@@ -248,6 +260,10 @@ def main(argv: Sequence[str] | None = None) -> int:
         reindex = [sys.executable, "-m", "signet_sync", "--workspace", root, "reindex", "--json"]
         subprocess.run(reindex, stdout=subprocess.DEVNULL, cwd=PROJECT, check=True)
         watch, order = stopwatch()
+        if chosen.json:
+            ended = {size: _last(measure(watch, root, size, chosen.runs)) for size in chosen.sizes}
+            print(json.dumps({size: [found.whole, found.baseline] for size, found in ended.items()}))
+            return 0
         print(f"{machine()}; {chosen.sessions:,} sessions before, {chosen.runs} runs\n")
         for size in chosen.sizes:
             found = _last(measure(watch, root, size, chosen.runs))

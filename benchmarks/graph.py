@@ -23,7 +23,7 @@ from typing import Any
 import apsw
 
 from benchmarks import corpus
-from benchmarks.bench import PROJECT, machine
+from benchmarks.ground import PROJECT, machine
 
 
 @dataclass(slots=True)

@@ -27,7 +27,7 @@ from typing import NamedTuple
 from urllib.parse import urlsplit
 
 from benchmarks import corpus, dreams, entities, flow, remembered
-from benchmarks.bench import PROJECT, machine
+from benchmarks.ground import PROJECT, machine
 
 DAYS = 400
 NOTHING = "/nothing-stands-here"

@@ -26,7 +26,7 @@ from dataclasses import dataclass, field
 from hashlib import sha256
 
 from benchmarks import corpus
-from benchmarks.bench import Ground, machine
+from benchmarks.ground import Ground, machine
 from benchmarks.load import AGENTS, WORD, Vault, call
 from signet_sync import whereabouts
 from signet_sync.index.artifacts import canonical_dump, text_in_step

@@ -10,7 +10,10 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
+from signet_sync.agent import unchanged
 from signet_sync.index.database import Database
+
+PROGRAM = unchanged._program()
 
 # A loaded machine is no reason to fail: what must be fast is measured by the tests that say so.
 # Every run of a commit tries the same examples, so that what fails can be seen again; `thorough` tries new ones.
@@ -49,6 +52,9 @@ def pytest_xdist_auto_num_workers(config):
 # These take longest: begun first, so that no worker is left alone with one of them in the end.
 LONGEST = [
     "test_storms.py",
+    "test_live.py",
+    "test_unchanged.py",
+    "test_arrows.py",
     "test_daemon_life.py",
     "test_intake.py",
     "test_daemon_watch.py",
@@ -144,6 +150,12 @@ def a_machine_of_its_own(tmp_path, monkeypatch):
     }
     for name, place in places.items():
         monkeypatch.setenv(name, f"{tmp_path}/machine/{place}")
+
+
+@pytest.fixture(autouse=True)
+def a_program_that_stays_as_it_is(monkeypatch):
+    """Its hundreds of files are looked at once, not twice for every full pass over few files."""
+    monkeypatch.setattr(unchanged, "_program", lambda: PROGRAM)
 
 
 @pytest.fixture

@@ -331,7 +331,7 @@ def test_no_name_that_a_harness_gives_loses_its_session(listened, transcript, ha
         assert (job.session_id, job.agent_id) == (kept, "keeper")
         Path(job.place).unlink()
     long = json.loads(payload("SessionEnd", transcript)) | {
-        "session_id": "x" * 10_000_000,
+        "session_id": "x" * 1_000_000,
         "cwd": "/home/u/" + "y" * 9_000,
     }
     assert take(listened, harness, json.dumps(long).encode(), "--strict").code == 0

@@ -766,7 +766,7 @@ ANYTHING = st.recursive(
 
 
 @pytest.mark.slow
-@settings(max_examples=600, suppress_health_check=list(HealthCheck))
+@settings(max_examples=200, suppress_health_check=list(HealthCheck))
 @given(data=st.data())
 def test_no_arguments_whatever_get_anything_but_an_answer(machine: Machine, data: st.DataObject) -> None:
     memory = machine.memory()
@@ -784,7 +784,7 @@ def test_no_arguments_whatever_get_anything_but_an_answer(machine: Machine, data
 
 
 @pytest.mark.slow
-@settings(max_examples=400, suppress_health_check=list(HealthCheck))
+@settings(max_examples=150, suppress_health_check=list(HealthCheck))
 @given(rest=st.text(st.characters(exclude_categories=[]), max_size=60) | st.sampled_from(["/..", "memory/", "/%2e%2e"]))
 def test_no_uri_whatever_reads_anything_but_the_agent_s_files(machine: Machine, rest: str) -> None:
     with pytest.raises(SignetSyncError):
