@@ -107,8 +107,9 @@ def put(database: Database) -> None:
     database.execute("update seals set packed = x'' where path = ?", (vault_path("transcript", 2),))  # let go
     said = live.LiveTurn(0, "user", "Where do the herons sleep?", NOW)
     live.buffer(database, "default", "agent:main:main", [said], session_id="live-1")
-    live.set_filed(database, filed=False)
-    database.set_meta("gone:" + "0" * 32, "")
+    database.execute("insert into forgotten_memories values(?)", ("0" * 32,))
+    database.execute("insert into acceptances values(?, 0, ?, 'it is right so')", (vault_path("summary", 2), NOW))
+    database.execute("insert into redactions values(?, ?, 'a rule × 1: it leaked', 1)", (vault_path("summary", 2), NOW))
 
 
 def vault_path(kind: str, number: int) -> str:
@@ -125,7 +126,6 @@ def native(vault: Vault) -> dict[str, list[tuple[Any, ...]]]:
             for table, columns in BACKED_UP.items()
         }
         found["seals"] = sorted(database.execute("select * from seals"))
-        found["marks"] = sorted(database.execute("select * from meta where key like 'gone:%'"))
     return found
 
 

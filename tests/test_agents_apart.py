@@ -24,7 +24,7 @@ KEYS = (None, "agent:main:main", "shared-key")
 PROJECTS = ("/home/ada/code/lantern", None)
 HANDLE = re.compile(r"\^([a-z]-[a-z2-7]{12})")
 # What no agent has: files and links are told by their paths, `meta` holds marks, full text is that of its tables.
-OF_NOBODY = {"files", "links", "violations", "meta", "memory_artifacts_fts", "recall_lines_fts", "history_files",
+OF_NOBODY = {"files", "links", "violations", "memory_artifacts_fts", "recall_lines_fts", "history_files",
              "derivers"}  # fmt: skip
 # Numbers of rows, what the clock of the machine said, and hashes over that.
 UNLIKE = {

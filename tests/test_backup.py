@@ -15,6 +15,7 @@ from signet_sync.errors import DatabaseCorrupt, DatabaseError
 from signet_sync.index import artifacts, backup, gardens, memories, pins, telemetry, tombstones
 from signet_sync.index.database import Database
 from signet_sync.index.memories import Memory
+from signet_sync.index.rules import set_version, version_of
 
 CANARY = "heliotropicwickkeeper"
 AT = "2026-03-28T10:00:00.000Z"
@@ -38,7 +39,7 @@ def database(tmp_path):
         pins.pin(made, "default", MEMORY.id, AT)
     for day in ("2026-03-01", "2026-03-02"):
         telemetry.count_nodes(made, "default", [MEMORY.id, "t-abcdefghijkl"], day)
-    made.set_meta("key", "value")
+    set_version(made, "key", "value")
     yield made
     made.close()
 
@@ -63,7 +64,7 @@ def test_native_rows_come_back_as_they_were(database, tmp_path):
     # The sealed bytes are not in a backup: the next look at the file puts them back.
     path = native(database)["seals"][0][0]
     assert artifacts.seal_of(fresh, path) == artifacts.seal_of(database, path)._replace(packed=None)
-    assert fresh.problems() == [] and fresh.meta("key") is None
+    assert fresh.problems() == [] and version_of(fresh, "key") is None
     assert "kept" not in {row[1] for row in fresh.execute("pragma database_list")}
     fresh.close()
 
@@ -101,7 +102,7 @@ def test_a_newer_backup_takes_the_place_of_an_older_one(database, tmp_path):
 
 def test_the_fingerprint_follows_what_a_backup_holds(database):
     seen = [backup.fingerprint(database)]
-    database.set_meta("other", "value")
+    set_version(database, "other", "value")
     assert backup.fingerprint(database) == seen[0]
     later = {"removed_at": "2026-03-30T08:00:00.000Z"}
     for change in (

@@ -245,15 +245,18 @@ def test_rows_that_no_signet_sync_writes_are_told_and_left(vault: Vault, file: P
     with apsw.Connection(str(file)) as connection:
         connection.execute("update pins set agent_id = '../../up' where rowid = 1")
         connection.execute("update dream_sweeps set sweep_id = 'soon'")
-        connection.execute("insert into marks values('gone:../x', ''), (null, ''), ('accepted:memory/x.md', x'ff')")
-        connection.execute("insert into marks values('accepted:memory/y.md', 'password=hunter2hunter2')")
+        connection.execute("insert into forgotten_memories values('../x'), (null)")
+        connection.execute("insert into acceptances values('memory/x.md', 0, ?, 'y')", (NOW,))
+        accepted = [(kept.vault_path("summary", 1), x) for x in (b"y", "password=hunter2hunter2")]
+        connection.executemany("insert into acceptances values(?, 0, '2026-03-28T12:00:00Z', ?)", accepted)
         connection.execute("update about set value = x'ff' where key = 'made_at'")
     resealed(file)
     wipe(vault)
     answer = vault.call("backup", "restore", str(file), "--now", LATER)
     assert answer.code == 0 and "1 row of pins that no signet-sync writes" in answer.err
-    marks = vault.rows("select key, value from meta where key like 'gone:%' or key like 'accepted:%' order by key")
-    assert [key for key, _ in marks if "x" in key] == [] and "hunter2" not in str(marks) and "REDACTED" in str(marks)
+    marks = vault.rows("select * from forgotten_memories") + vault.rows("select * from acceptances order by path")
+    assert len(marks) == 3 and "memory/x.md" not in str(marks)
+    assert "hunter2" not in str(marks) and "REDACTED" in str(marks)
     shutil.copy(file, vault.state / "backups/native-20200101.db")
     assert "native-20200101.db" in kept.done(vault.call("backup", "list")).out
     assert vault.rows("select distinct agent_id from pins") == [("default",)]

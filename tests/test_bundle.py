@@ -89,7 +89,7 @@ def test_rows_come_back_as_they_were_and_a_second_time_none(vault: Vault, rows: 
     found = kept.native(vault)
     told = {table: len(of_table(rows, table)) for table in BACKED_UP}
     assert answer["rows"] == {**told, "sealed_bytes": 0} == {**{t: len(found[t]) for t in BACKED_UP}, "sealed_bytes": 0}
-    assert found["marks"] == [("gone:" + "0" * 32, "")]
+    assert found["forgotten_memories"] == [("0" * 32,)] and found["acceptances"] and found["redactions"]
     assert [row[2] for row in found["recall_events"] if row[0] == "scout"] == ["Bogotá"]
     again = tmp_path / "again.jsonl"
     kept.done(vault.call("export", str(again), "--now", LATER))
@@ -230,7 +230,7 @@ HOSTILE: dict[str, Callable[[Lines], Any]] = {
     "a field that is gone": lambda lines: of(lines, "memories").pop("type"),
     "a text in place of a number": lambda lines: of(lines, "artifact_telemetry").update(accesses="3"),
     "half a letter": lambda lines: of(lines, "recall_events").update(query="\ud800"),
-    "another key of ours": lambda lines: of(lines, "marks").update(key="halted"),
+    "another mark": lambda lines: of(lines, "forgotten_memories").update(mark="halted"),
 }
 
 
@@ -339,7 +339,7 @@ def test_every_column_that_is_worth_keeping_has_its_place_in_a_line() -> None:
     for table, columns in BACKED_UP.items():
         wanted = {*columns, "packed"} if table == "seals" else {*columns}
         assert set(bundle_format.model(table).model_fields) == wanted, table
-    assert bundle_format.tables() == (*BACKED_UP, bundle_format.MARKS)
+    assert bundle_format.tables() == tuple(BACKED_UP)
     assert bundle_format.model("memories").model_fields["type"].annotation.__args__ == TYPES  # type: ignore[union-attr]
 
 

@@ -18,6 +18,7 @@ from artifacts_fixture import compaction, fill, judged, manifest, summary, trans
 from signet_sync.errors import DatabaseCorrupt, DatabaseError, DatabaseUnfinished
 from signet_sync.index import artifacts
 from signet_sync.index.database import BUSY_MS, MINIMUM_SQLITE, Database, discard, set_aside
+from signet_sync.index.rules import set_version, version_of
 from signet_sync.index.search import search
 from signet_sync.storage.database import tables as schema
 
@@ -115,7 +116,7 @@ def test_only_its_owner_may_read_it_whatever_the_umask(place):
     before = os.umask(0)
     try:
         database = Database(place)
-        database.set_meta("key", "value")
+        set_version(database, "key", "value")
         modes = {path.name: stat.S_IMODE(path.stat().st_mode) for path in Path(place).parent.iterdir()}
         folder = stat.S_IMODE(Path(place).parent.stat().st_mode)
     finally:
@@ -311,7 +312,7 @@ def test_a_reader_can_ask_for_problems_too(filled):
 @pytest.mark.parametrize("lost", ["-wal", "-shm"])
 def test_a_lost_companion_is_no_crash(filled, lost):
     database = Database(filled)
-    database.set_meta("key", "value")
+    set_version(database, "key", "value")
     crashed = files_of(filled)
     database.close()
     for name, raw in crashed.items():
@@ -319,7 +320,7 @@ def test_a_lost_companion_is_no_crash(filled, lost):
             (Path(filled).parent / name).write_bytes(raw)
     again = Database(filled)
     assert again.problems() == []
-    assert again.meta("key") == (None if lost == "-wal" else "value")
+    assert version_of(again, "key") == (None if lost == "-wal" else "value")
     again.close()
 
 
@@ -371,9 +372,9 @@ def test_a_reset_empties_what_is_derived_and_leaves_what_is_native(filled):
     database = Database(filled)
     for table in schema.native_tables():
         columns = [(row[1], row[2]) for row in database.execute(f"pragma table_info({table})")]
-        kinds: dict[str, object] = {"integer": 7, "real": 0.5, "blob": b"bytes"}
+        kinds: dict[str, object] = {"integer": 1, "real": 0.5, "blob": b"bytes"}
         values = [kinds.get(kind.lower(), f"a {name}") for name, kind in columns]
-        database.execute(f"insert into {table} values({', '.join('?' * len(values))})", values)
+        database.execute(f"insert or replace into {table} values({', '.join('?' * len(values))})", values)
     before = rows_of(database, schema.native_tables())
     assert all(before.values())
     with database.transaction():
@@ -427,14 +428,14 @@ def test_a_rebuild_that_fails_leaves_the_old_index(filled):
 def test_a_failure_rolls_back_and_sqlites_errors_become_ours(place):
     database = Database(place)
     with pytest.raises(DatabaseError, match="no such table") as caught, database.transaction():
-        database.set_meta("key", "value")
+        set_version(database, "key", "value")
         database.execute("insert into lost values(1)")
     assert caught.value.path == place
-    assert database.meta("key") is None and not database.connection.in_transaction
+    assert version_of(database, "key") is None and not database.connection.in_transaction
     with database.transaction(durable=True):
         assert database.value("pragma synchronous") == 2
-        database.set_meta("key", "value")
-    assert database.value("pragma synchronous") == 1 and database.meta("key") == "value"
+        set_version(database, "key", "value")
+    assert database.value("pragma synchronous") == 1 and version_of(database, "key") == "value"
     database.close()
 
 
@@ -443,10 +444,10 @@ def test_a_full_disk_rolls_back_and_says_so(place):
     pages = database.value("pragma page_count")
     database.value(f"pragma max_page_count = {pages + 2}")
     with pytest.raises(DatabaseError, match="disk is full"), database.transaction():
-        database.set_meta("large", "x" * 100_000)
+        set_version(database, "large", "x" * 100_000)
     database.value("pragma max_page_count = 1000000")
     with database.transaction():
-        database.set_meta("large", "x" * 100_000)
+        set_version(database, "large", "x" * 100_000)
     assert database.problems() == []
     database.close()
 
@@ -459,19 +460,19 @@ def test_a_lock_is_waited_for_and_then_told(place):
             pass
         assert 0.05 <= time.monotonic() - started < 2
     with second.transaction():
-        second.set_meta("key", "value")
+        set_version(second, "key", "value")
     first.close()
     second.close()
 
 
 def test_meta_is_written_only_where_it_differs(place):
     database = Database(place)
-    database.set_meta("key", "value")
+    set_version(database, "key", "value")
     changes = database.connection.total_changes()
-    database.set_meta("key", "value")
+    set_version(database, "key", "value")
     assert database.connection.total_changes() == changes
-    database.set_meta("key", "other")
-    assert database.meta("key") == "other" and database.meta("none") is None
+    set_version(database, "key", "other")
+    assert version_of(database, "key") == "other" and version_of(database, "none") is None
     database.close()
 
 
@@ -479,7 +480,7 @@ def test_a_checkpoint_gives_way_to_a_reader(filled):
     writer, reader = Database(filled, wait_ms=0), Database(filled, readonly=True)
     reader.execute("begin")
     reader.value("select count(*) from files")
-    writer.set_meta("key", "value")
+    set_version(writer, "key", "value")
     assert not writer.checkpoint(truncate=True)
     reader.execute("rollback")
     assert writer.checkpoint(truncate=True)
@@ -619,9 +620,9 @@ def test_a_traceless_reader_puts_nothing_beside_the_file(filled):
 
 def test_a_traceless_reader_still_sees_what_only_the_log_holds(filled):
     writer = Database(filled)
-    writer.set_meta("key", "in the log")
+    set_version(writer, "key", "in the log")
     reader = Database(filled, readonly=True, traceless=True)
-    assert reader.meta("key") == "in the log"
+    assert version_of(reader, "key") == "in the log"
     reader.close()
     writer.close()
 

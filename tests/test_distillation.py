@@ -22,12 +22,13 @@ from workbench import NOW, Vault, numbered, sampled
 
 from signet_sync import wording
 from signet_sync.agent import intake
-from signet_sync.agent.distillation import MOST, enrich, without_synthesis
+from signet_sync.agent.distillation import MOST, enrich, keep, rederive, without_synthesis
 from signet_sync.agent.workspace import opened
 from signet_sync.config import Settings, resolve
 from signet_sync.contracts.timestamps import DAY, SECOND, iso, parse_instant
 from signet_sync.facts.records import Item
 from signet_sync.index import wordings
+from signet_sync.sync import outbox
 from signet_sync.sync.workspace import Workspace
 from signet_sync.wording import beside, facts_prompt, paragraph_prompt, read_facts, read_paragraph
 
@@ -308,7 +309,6 @@ def test_a_failed_attempt_is_made_again_after_a_while(vault):
         wordings.put_items(found.database, first, (), "", NOW)
         assert wordings.unread(found.database, 9, NOW) == [second]
         assert wordings.unread(found.database, 9, iso(MIDDAY + SECOND)) == [first, second]
-        assert wordings.to_derive(found.database) == set()
         condensed(found)
         (node,) = nodes(found)
         wordings.put_wording(found.database, node, "", "", NOW)
@@ -368,14 +368,12 @@ def test_what_was_distilled_goes_with_its_artifact(vault):
 def test_nothing_that_was_distilled_misses_its_derivation(vault):
     with workspace(vault) as found:
         first, second = wordings.unread(found.database, 9, NOW)
-        wordings.put_items(found.database, first, [Item("note", "x", 1)], "m", NOW)
-        seen = wordings.to_derive(found.database)
-        assert {one[:3] for one in seen} == {first[:3]}
-        wordings.put_items(found.database, second, [Item("note", "y", 1)], "m", iso(MIDDAY + SECOND))
-        wordings.derived(found.database, seen)
-        assert len(wordings.to_derive(found.database)) == 2, "another process has distilled one meanwhile"
-        wordings.derived(found.database, wordings.to_derive(found.database))
-        assert wordings.to_derive(found.database) == set()
+        assert not keep(found, first, (), "", NOW) and outbox.backlog(found.database) == 0
+        assert keep(found, first, [Item("note", "x", 1)], "m", NOW)
+        assert keep(found, second, [Item("note", "y", 1)], "m", NOW)
+        assert outbox.backlog(found.database) == 2
+        rederive(found, {first[:3]}, MIDDAY)
+        assert outbox.backlog(found.database) == 0, "that of another process as well"
 
 
 # --- asking ---------------------------------------------------------------------------------------------------------
@@ -460,7 +458,7 @@ def test_facts_of_a_model_stand_beside_the_others(vault, model, log):
         assert len(model.prompts) == 2 and log == []
         ask(found)
         assert len(model.prompts) == 2, "what was read is not read again"
-        assert wordings.to_derive(found.database) == set()
+        assert outbox.backlog(found.database) == 0
     path = session(vault, 1)
     added = [fact for fact in facts(vault) if fact not in before]
     assert [fact for fact in before if fact not in facts(vault)] == []
@@ -651,8 +649,8 @@ def test_an_answer_about_a_session_that_was_removed_meanwhile_is_dropped(vault, 
 def test_a_run_that_was_cut_short_is_made_up_for(vault, model):
     with workspace(vault) as found:
         artifact = wordings.unread(found.database, 1, NOW)[0]
-        wordings.put_items(found.database, artifact, [Item("person", "Grace reviews", 4)], "m", NOW)
-        ask(found, later=SECOND)
+        keep(found, artifact, [Item("person", "Grace reviews", 4)], "m", NOW)
+    vault.reindex()
     assert ("person", "Grace reviews", artifact.source_path, 4) in facts(vault)
 
 

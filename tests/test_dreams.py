@@ -690,7 +690,7 @@ def test_what_was_forgotten_leaves_the_entries_of_another_machine_too(vault: Vau
         let_go(vault)
         vault.reindex()
         assert LUIS not in vault.page("DREAMS.md") and "- 1 forgotten since" in vault.page("DREAMS.md")
-        assert vault.rows("select key from meta where key glob 'forgotten:*'") == []
+        assert vault.rows("select * from unscrubbed_memories") == []
 
 
 # ── pages of people and of other machines ──

@@ -15,6 +15,7 @@ from workbench import NOW, Vault
 from signet_sync.index import lines, slack
 from signet_sync.index.database import Database
 from signet_sync.index.lines import Line
+from signet_sync.index.rules import set_version
 
 ID = "ca4a1e00-0000-4000-8000-000000000009"
 OTHER = "0fe5e551-0000-4000-8000-000000000000"
@@ -74,7 +75,7 @@ class Lines:
         assert self.database.checkpoint(truncate=True)
         with self.database.transaction():
             assert slack.wipe(self.database)
-            self.database.set_meta("scrubbed", str(self.written))
+            set_version(self.database, "scrubbed", str(self.written))
         assert self.database.checkpoint(truncate=True)
 
 

@@ -430,7 +430,6 @@ def test_rows_of_an_earlier_version_are_written_out(vault: Vault) -> None:
     vault.reindex()
     with writing(vault) as database, database.transaction():
         live.buffer(database, "default", KEY, [LiveTurn(0, "user", "of before", at(0))], session_id=ONE)
-        live.set_filed(database, filed=False)
     vault.reindex("--full")
     (path,) = live_files(vault)
     assert "of before" in path.read_text()
@@ -609,7 +608,7 @@ def test_a_running_session_can_be_asked_for(vault: Vault, talk: Talk) -> None:
     # It goes idle: what was said is captured, and the turns are gone.
     take(vault, later=1000)
     assert said(vault) == [] and jobs(vault) == [] and vault.hits("question1word")
-    assert vault.rows("select key from meta where key like 'live:%'") == []
+    assert vault.rows("select name from live_transcripts") == []
 
 
 def test_numbers_stay_when_a_segment_was_written(vault: Vault, talk: Talk) -> None:

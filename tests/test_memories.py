@@ -309,9 +309,12 @@ def test_what_a_crash_leaves_the_next_pass_takes_away(vault: Vault) -> None:
     with vault.database(readonly=False) as database, database.transaction():
         memories.forget(database, "default", [memory])
     assert len(leaks(vault)) >= 3
-    assert CANARY not in "".join(row[0] for row in vault.rows("select key || value from meta"))
+    assert CANARY not in "".join(
+        row[0]
+        for row in vault.rows("select mark || agent_id || memory_id from forgotten_memories join unscrubbed_memories")
+    )
     vault.reindex()
-    assert leaks(vault) == [] and vault.rows("select * from meta where key like 'forgotten:%'") == []
+    assert leaks(vault) == [] and vault.rows("select * from unscrubbed_memories") == []
 
 
 @pytest.mark.usefixtures("impatient")
@@ -323,7 +326,7 @@ def test_a_reader_puts_off_the_end_of_it_and_the_next_pass_finishes(vault: Vault
         assert forget(vault, memory)["pending"]
         reader.execute("rollback")
     vault.reindex()
-    assert leaks(vault) == [] and vault.rows("select * from meta where key like 'forgotten:%'") == []
+    assert leaks(vault) == [] and vault.rows("select * from unscrubbed_memories") == []
 
 
 def test_a_halted_vault_forgets_all_the_same(vault: Vault) -> None:

@@ -9,8 +9,9 @@ import json
 import os
 import shutil
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +21,11 @@ import pytest
 from workbench import NOW, Vault, numbered
 
 from signet_sync import reconcile
+from signet_sync.backup import bundle_format
+from signet_sync.contracts.tokens import forgotten_mark
+from signet_sync.index import backup, redactions, salvage
 from signet_sync.index.database import Database
+from signet_sync.storage.database.table import FIRST
 from signet_sync.storage.database.table import native as declared
 from signet_sync.storage.database.tables import TABLES, VERSION, native_tables, statements
 
@@ -68,7 +73,7 @@ def native(connection: apsw.Connection) -> dict[str, list[dict[str, Any]]]:
 
 def rows(connection: apsw.Connection, table: str) -> list[dict[str, Any]]:
     names = [name for name, _ in columns(connection, table)]
-    found = connection.execute(f"select {', '.join(names)} from {table} order by 1, 2")
+    found = sorted(connection.execute(f"select {', '.join(names)} from {table}"), key=repr)
     return [dict(zip(names, row, strict=True)) for row in found]
 
 
@@ -76,10 +81,10 @@ def test_every_native_row_of_0_1_0_is_there_afterwards_and_what_is_derived_is_ma
     path = tmp_path / "index.db"
     with closing(old(path)) as connection:
         before = native(connection)
-    assert len(before) == 20 and all(before.values())
+    assert len(before) == 19 and all(before.values())
     database = Database(str(path))
     after = native(database.connection)
-    assert after == before
+    assert {table: after[table] for table in before} == before
     assert whole(database)
     assert not any(rows(database.connection, table) for table in tables(database.connection) if table not in before)
     database.close()
@@ -106,6 +111,135 @@ def closing(connection: apsw.Connection) -> Iterator[apsw.Connection]:
         yield connection
     finally:
         connection.close()
+
+
+ARTIFACT = "memory/2026-03-28T12-00-00.000Z--abcdefghijklmnop--summary.md"
+# What stood in `meta` up to schema 6, and which rows it is now.
+KEYS = {
+    f"accepted:{ARTIFACT}": "2026-03-28T12:00:00.000Z it is right so",
+    "accepted:memory/b.md": "gone 2026-03-29T12:00:00.000Z gone for good",
+    f"redacted:{ARTIFACT}": "2026-03-30T12:00:00.000Z github-token × 1: it leaked",
+    "redaction:due": "1",
+    "gone:" + "0" * 32: "",
+    "forgotten:default:m-abcdefghijkl": "due",
+    "lines of what was removed": '{"new": true, "lines": ["ab", "cd"]}',
+    "live:a.stop": "1774699200000000 2026-03-28T12:00:00.000Z 10 20 30",
+    "live-file:b.jsonl": "10 20 30",
+    "live-file:c.jsonl": "removed",
+    "live-filed": "1",
+    "entities_told:default": "2026-03-27",
+    "entities_ledger:default": "0123456789abcdef",
+    "entities_day": "2026-03-28",
+    "halted": '{"would_remove": 40, "indexed": 52, "message": "40 of 52 indexed files are gone"}',
+    "manifests": "due",
+    "retention": "due",
+    "examined": "2026-03-28T12:00:00.000Z",
+    "full text of lines": "worn",
+    "restore": "due",
+    "backup": "f" * 64,
+    "history_dreamt": "20260328T120000000Z",
+    "history_at": '["2026-03-28T12:00:00.000Z", ["a", "b"]]',
+    # What is made anew.
+    "sanitizer": "sanitize_transcript_v2 0123456789abcdef",
+    "concepts": "1",
+    "history_rules": "x",
+    "extracted": "2026-03-28T12:00:00.000Z",
+    "rest:facts": "2026-03-28T12:00:00.000Z",
+    "graph": "5",
+}
+OF_KEYS: dict[str, list[tuple[Any, ...]]] = {
+    "acceptances": [
+        (ARTIFACT, 0, "2026-03-28T12:00:00.000Z", "it is right so"),
+        ("memory/b.md", 1, "2026-03-29T12:00:00.000Z", "gone for good"),
+    ],
+    "redactions": [(ARTIFACT, "2026-03-30T12:00:00.000Z", "github-token × 1: it leaked", 0)],
+    "forgotten_memories": [("0" * 32,), (forgotten_mark("default", "m-abcdefghijkl"),)],
+    "unscrubbed_memories": [("default", "m-abcdefghijkl")],
+    "removed_lines": [("ab", 1), ("cd", 1)],
+    "live_transcripts": [("a.stop", "10 20 30", "2026-03-28T12:00:00.000Z", 1774699200000000)],
+    "live_files": [("b.jsonl", "10 20 30"), ("c.jsonl", "removed")],
+    "garden_days": [("default", "2026-03-27", "0123456789abcdef")],
+    "passes": [(1, "40 of 52 indexed files are gone", 1, 1, 0, "2026-03-28T12:00:00.000Z", "2026-03-28")],
+    "backups": [(1, 1, None)],
+    "history_told": [(1, "20260328T120000000Z", "2026-03-28T12:00:00.000Z", '["a", "b"]')],
+}  # fmt: skip
+
+
+def with_keys(path: Path, version: int, keys: Mapping[str, str]) -> None:
+    """A database of an older schema with these keys; all had the native tables of 0.1.0."""
+    with closing(old(path)) as connection:
+        connection.execute("delete from meta")
+        connection.executemany("insert into meta values(?, ?)", keys.items())
+        connection.execute(f"pragma user_version = {version}")
+
+
+def of_keys(database: Database) -> dict[str, list[tuple[Any, ...]]]:
+    return {table: sorted(database.execute(f"select * from {table}")) for table in OF_KEYS}
+
+
+@pytest.mark.parametrize("version", [3, 5, 6])
+def test_what_stood_under_a_key_stands_in_a_table_of_its_own(tmp_path: Path, version: int) -> None:
+    path = tmp_path / "index.db"
+    with_keys(path, version, KEYS)
+    database = Database(str(path))
+    assert of_keys(database) == OF_KEYS
+    assert whole(database) and not database.value("select count(*) from derivers")
+    database.close()
+
+
+def test_live_turns_that_had_no_files_are_rows_alone_and_what_was_scrubbed_is_not_due(tmp_path: Path) -> None:
+    path = tmp_path / "index.db"
+    with_keys(path, 5, {key: value for key, value in KEYS.items() if key not in ("live-filed", "redaction:due")})
+    database = Database(str(path))
+    assert list(database.execute("select name from live_files")) == [("c.jsonl",)]
+    assert not redactions.is_due(database)
+    database.close()
+
+
+def test_what_can_be_read_of_a_damaged_database_of_before_has_its_keys(tmp_path: Path) -> None:
+    path = tmp_path / "index.db"
+    with_keys(path, 5, KEYS)
+    fresh = Database(":memory:")
+    counts = salvage.salvage(fresh, str(path))
+    found = {table: rows if TABLES[table].salvaged else [] for table, rows in OF_KEYS.items()}
+    assert {**of_keys(fresh), "backups": []} == found
+    assert {table: counts.get(table, 0) for table in found} == {table: len(rows) for table, rows in found.items()}
+
+
+def test_a_backup_of_before_has_its_keys(tmp_path: Path) -> None:
+    path, place = tmp_path / "index.db", tmp_path / "old.backup"
+    database = Database(str(path))
+    backup.write(database, str(place))
+    database.close()
+    with closing(apsw.Connection(str(place))) as connection:
+        for table in TABLES.values():
+            if table.row and table.since > FIRST:
+                connection.execute(f"drop table {table.name}")
+        connection.execute("create table marks(key text, value text)")
+        connection.executemany("insert into marks values(?, ?)", KEYS.items())
+        connection.execute("update about set value = '6' where key = 'schema'")
+    raw = place.read_bytes()
+    place.write_bytes(raw[:60] + zlib.crc32(raw[:60] + bytes(4) + raw[64:]).to_bytes(4, "big") + raw[64:])
+    fresh = Database(":memory:")
+    counts = backup.restore(fresh, str(place))
+    assert (counts["acceptances"], counts["redactions"], counts["forgotten_memories"]) == (2, 1, 2)
+    assert of_keys(fresh)["acceptances"] == OF_KEYS["acceptances"]
+    assert of_keys(fresh)["forgotten_memories"] == OF_KEYS["forgotten_memories"]
+    with backup.opened(str(place)) as kept:
+        assert kept.counts() == counts
+
+
+def test_a_line_of_a_bundle_of_before_is_a_row_of_today() -> None:
+    for key in (f"accepted:{ARTIFACT}", f"redacted:{ARTIFACT}", "gone:" + "0" * 32):
+        head = json.dumps({"format": "signet-sync bundle", "version": 1, "workspace": "x", "agents": []})
+        line = json.dumps({"table": "marks", "key": key, "value": KEYS[key]})
+        raw = f"{head}\n{line}\n".encode()
+        end = json.dumps({"end": {"rows": 1, "sha256": sha256(raw).hexdigest()}}).encode()
+        bundle = bundle_format.read([*raw.splitlines(keepends=True), end])
+        (row,) = bundle.rows
+        assert not bundle.unknown and tuple(row.values.values()) == OF_KEYS[row.table][0][: len(row.values)]
+        with pytest.raises(bundle_format.BundleProblem, match="key"):
+            bundle_format.read([line.replace(key, "halted").encode() for line in (head, line)])
 
 
 def test_no_text_stays_in_a_table_that_nobody_knows_any_more(tmp_path: Path) -> None:
@@ -255,7 +389,7 @@ def test_a_database_that_lacks_a_table_of_its_own_version_gives_its_native_rows_
 def test_a_change_of_the_schema_wants_a_new_number() -> None:
     """Who changes a table: raise `VERSION`; of a release, keep the statements in `old_schemas/`."""
     text = " ".join(" ".join(statements(*TABLES)).split())
-    assert (VERSION, zlib.crc32(text.encode())) == (6, 1936823388)
+    assert (VERSION, zlib.crc32(text.encode())) == (7, 1365011602)
 
 
 # ── state that earlier versions left ──

@@ -87,7 +87,7 @@ def age(vault: Vault) -> None:
         artifacts.delete_rows(database, list(rows))
         judged = [Judgement(path, "indexed", row=row._replace(content=known[path])) for path, row in rows.items()]
         artifacts.index_text(database, first, artifacts.insert_rows(database, judged, first, NOW))
-        database.set_meta("sanitizer", "sanitize_transcript_v0 0123456789abcdef")
+        artifacts.set_sanitizer_of_rows(database, "sanitize_transcript_v0 0123456789abcdef")
         database.execute("update flow_results set request_sha256 = ?", ("0" * 64,))
         # Without a key, a flow is named by its words.
         database.execute("delete from flow_results where flow_key not in (?, ?)", (key("end"), key("compact")))
@@ -360,7 +360,7 @@ def test_rows_pages_and_full_text_follow_and_files_and_seals_stay(vault: Vault) 
     assert vault.rows("select * from seals order by path") == seals
     assert contents(vault.memory) == before
     assert vault.dump() == vault.dump_from_scratch()
-    ((stamp,),) = vault.rows("select value from meta where key = 'sanitizer'")
+    ((stamp,),) = vault.rows("select version from derivers where name = 'artifacts'")
     assert stamp.startswith(sanitizer_stamp())
 
 
@@ -380,7 +380,7 @@ def test_rows_of_entities_follow_too(vault: Vault, options: tuple[str, ...]) -> 
     known = vault.rows("select * from garden_files order by path")
     with vault.database(readonly=False) as database, database.transaction():
         database.execute("update garden_files set text = ?, line = ?", (SECRET, SECRET))
-        database.set_meta("sanitizer", "sanitize_transcript_v0 0123456789abcdef")
+        artifacts.set_sanitizer_of_rows(database, "sanitize_transcript_v0 0123456789abcdef")
     vault.reindex(*options)
     vault.reindex()
     assert vault.rows("select * from garden_files order by path") == known

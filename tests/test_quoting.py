@@ -177,9 +177,7 @@ def test_a_removal_asks_what_becomes_of_quotes_and_takes_them_out(vault, monkeyp
     spoken = next(text for path in quoting if "So go there" in (text := (vault / path).read_text()))
     assert f"Here it is. {REMOVED} So go there, number2x." in spoken
     assert vault.reindex()["counts"]["violation"] == 0 and vault.dump() == vault.dump_from_scratch()
-    assert all(
-        said.endswith(": private") for (said,) in vault.rows("select value from meta where key like 'redacted:%'")
-    )
+    assert all(said.endswith(": private") for (said,) in vault.rows("select reason from redactions"))
 
 
 def test_quotes_may_be_kept(vault, monkeypatch):

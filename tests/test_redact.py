@@ -179,7 +179,7 @@ def test_a_secret_leaves_files_seals_copies_and_backups(vault, tmp_path):
     assert vault.dump() == vault.dump_from_scratch()
     assert vault.hits("number1x") and vault.call("check").code == 0
     assert redact(vault, "--all")["redacted"] == []
-    ((said,),) = vault.rows("select value from meta where key = ?", f"redacted:{path_of('summary')}")
+    ((said,),) = vault.rows("select at || ' ' || reason from redactions where path = ?", path_of("summary"))
     assert said.startswith(NOW) and said.endswith(": it leaked") and RULE in said
     listed = vault.call("redact", "--list", "--json").json["redactions"]
     assert [one["path"] for one in listed] == sorted(path_of(kind) for kind in before)
@@ -193,7 +193,7 @@ def test_a_secret_leaves_files_seals_copies_and_backups(vault, tmp_path):
     for place in vault.db.parent.glob(f"{vault.db.name}*"):
         place.unlink()
     vault.reindex()
-    assert vault.rows("select count(*) from meta where key like 'redacted:%'") == [(3,)]
+    assert vault.rows("select count(*) from redactions") == [(3,)]
 
 
 def test_one_path_and_all(vault):
@@ -263,7 +263,7 @@ def test_another_machine_follows_by_the_files_alone(vault, tmp_path, monkeypatch
     assert there.reindex()["counts"]["violation"] == 0
     assert leaks(there.root, there.state) == []
     assert there.call("violations", "restore", "--all", "--yes", "--json").json["restored"] == []
-    assert there.rows("select count(*) from meta where key like 'redacted:%'") == [(2,)]
+    assert there.rows("select count(*) from redactions") == [(2,)]
     assert there.dump() == there.dump_from_scratch()
 
 

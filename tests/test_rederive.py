@@ -12,13 +12,14 @@ from signet_sync.config import Settings
 from signet_sync.contracts.digests import VERSION
 from signet_sync.contracts.sanitizer import SANITIZER_VERSION, sanitizer_stamp
 from signet_sync.contracts.timestamps import parse_instant
+from signet_sync.index import artifacts
 from signet_sync.index.database import Database
 from signet_sync.sync.engine import run_pass
 from signet_sync.sync.request import Request
 
 NOW_US = parse_instant(NOW) or 0
 RULES = f"{sanitizer_stamp()} digest {VERSION}"
-STAMP = "select value from meta where key = 'sanitizer'"
+STAMP = "select version from derivers where name = 'artifacts'"
 
 
 @pytest.fixture
@@ -36,9 +37,9 @@ def as_an_older_one_left_it(vault: Vault, *, stamped: bool = True) -> None:
     try:
         with database.transaction():
             database.execute("update memory_artifacts set project = 'old-secret' where source_kind = 'summary'")
-            database.execute("delete from meta where key = 'sanitizer'")
+            database.execute("delete from derivers where name = 'artifacts'")
             if stamped:
-                database.set_meta("sanitizer", "sanitize_transcript_v0 0123456789abcdef")
+                artifacts.set_sanitizer_of_rows(database, "sanitize_transcript_v0 0123456789abcdef")
     finally:
         database.close()
 

@@ -10,6 +10,7 @@ import pytest
 
 from signet_sync.index import slack
 from signet_sync.index.database import Database
+from signet_sync.index.rules import set_version
 
 WORD = re.compile(rb"quill\d{6}z")
 
@@ -60,7 +61,7 @@ class Life:
         self.database.checkpoint(truncate=True)
         with self.database.transaction():
             wiped = slack.wipe(self.database)
-            self.database.set_meta("wiped", str(self.number))
+            set_version(self.database, "wiped", str(self.number))
         return wiped
 
 
@@ -106,7 +107,7 @@ def test_newer_pages_in_the_log_are_waited_for(tmp_path: Path) -> None:
     life = Life(tmp_path / "index.db", 1)
     life.step(100)
     with life.database.transaction():
-        life.database.set_meta("a", "b")
+        set_version(life.database, "a", "b")
     with life.database.transaction():
         assert not slack.wipe(life.database)
     assert life.wipe()

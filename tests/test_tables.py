@@ -208,7 +208,7 @@ def rows(database: Database, *, every: bool = False) -> dict[str, list[tuple[Any
     """The rows that are worth keeping with all their columns; with `every` those of each native table."""
     found = {}
     for table in TABLES.values():
-        if table.kind == "native" and table.name != "meta" and (every or table.row):
+        if table.kind == "native" and table.salvaged and (every or table.row):
             columns = ", ".join(table.types) or "*"
             source = table.name if every else table.rows
             found[table.name] = sorted(database.execute(f"select {columns} from {source}"), key=repr)
@@ -291,7 +291,7 @@ def test_a_line_of_a_made_up_table_is_held_to_its_types(vault: Vault, tmp_path: 
 def test_what_can_be_read_of_a_damaged_database_is_every_native_row(vault: Vault) -> None:
     with vault.database(readonly=False) as database, database.transaction():
         for table in TABLES.values():
-            if table.kind == "native" and not table.row and table.name != "meta":
+            if table.kind == "native" and not table.row and table.salvaged:
                 values = made_up(database, table, FIRST)
                 columns = [row[0] for row in database.execute("select name from pragma_table_info(?)", (table.name,))]
                 given = ["[]" if name == "items" else value for name, value in zip(columns, values, strict=True)]
@@ -304,7 +304,7 @@ def test_what_can_be_read_of_a_damaged_database_is_every_native_row(vault: Vault
     fresh = Database(":memory:")
     counts = salvage.salvage(fresh, str(vault.db))
     assert rows(fresh, every=True) == before
-    assert {name: count for name, count in counts.items() if name != "meta"} == {n: len(r) for n, r in before.items()}
+    assert counts == {n: len(r) for n, r in before.items()}
     fresh.close()
 
 

@@ -22,6 +22,8 @@ from signet_sync.agent.workspace import open_workspace
 from signet_sync.config import Settings
 from signet_sync.errors import DatabaseError
 from signet_sync.host import messages
+from signet_sync.index import passes
+from signet_sync.reconcile import Cliff
 from signet_sync.sync.workspace import Workspace
 
 vault, quick = agents.vault, agents.quick
@@ -88,11 +90,11 @@ class Teller:
 
     def halt(self) -> None:
         with self.workspace.database.transaction():
-            self.workspace.database.set_meta("halted", json.dumps({"message": "40 of 52 indexed files are gone"}))
+            passes.halt(self.workspace.database, Cliff(40, 52, "40 of 52 indexed files are gone"))
 
     def go_on(self) -> None:
         with self.workspace.database.transaction():
-            self.workspace.database.execute("delete from meta where key = 'halted'")
+            passes.end_halt(self.workspace.database)
 
 
 @pytest.fixture

@@ -19,6 +19,7 @@ from signet_sync.agent import unchanged
 from signet_sync.contracts.timestamps import iso, parse_instant
 from signet_sync.errors import SignetSyncError
 from signet_sync.index.database import Database
+from signet_sync.index.rules import set_version
 from signet_sync.storage.database.tables import TABLES, VERSION
 
 LATER = "2026-03-29T23:59:59.999Z"
@@ -223,7 +224,7 @@ def test_a_commit_drops_it_before_it_counts(vault):
     with vault.database(readonly=False) as database:
         assert snapshot(vault).exists()
         with database.transaction():
-            database.set_meta("of a test", "1")
+            set_version(database, "of a test", "1")
             assert snapshot(vault).exists()
         assert not snapshot(vault).exists()
 
@@ -235,7 +236,7 @@ def test_what_another_command_commits_during_a_pass_leaves_none(vault, told, mon
     def meanwhile(workspace, now_us):
         other = Database(str(vault.db))
         with other.transaction():
-            other.set_meta("of a test", "1")
+            set_version(other, "of a test", "1")
         other.connection.close()
         return ask(workspace, now_us)
 

@@ -30,6 +30,7 @@ from signet_sync.agent.daemon import Daemon, Options
 from signet_sync.agent.upgrade import Upgrade
 from signet_sync.errors import DatabaseNewer
 from signet_sync.index.database import Database
+from signet_sync.index.rules import set_version, version_of
 from signet_sync.storage.database.tables import VERSION
 
 vault, quick = agents.vault, agents.quick
@@ -187,9 +188,9 @@ def test_whoever_has_the_database_open_writes_nothing_into_that_of_a_newer_one(t
     database = Database(str(path))
     by_a_newer_one(path)
     with pytest.raises(DatabaseNewer, match=f"schema {VERSION + 1}") as caught, database.transaction():
-        database.set_meta("x", "y")
+        set_version(database, "x", "y")
     assert "upgrade signet-sync" in caught.value.hint
-    assert not database.connection.in_transaction and database.meta("x") is None
+    assert not database.connection.in_transaction and version_of(database, "x") is None
     with pytest.raises(DatabaseNewer):
         database.problems()  # a column is missing, which is no damage
     database.close()
@@ -343,8 +344,8 @@ class Place:
         """A version that has one more native table."""
         self.put("storage/database/tables.py", (f"\nVERSION = {VERSION}\n", f"\nVERSION = {VERSION + 1}\n"))
         later = f'    native("", "create table later(x)", since={VERSION + 1}),\n'
-        meta = '    native(\n        "marks and stamps'
-        self.put("storage/database/native.py", (meta, later + meta))
+        tables = "NATIVE: tuple[Table, ...] = (\n"
+        self.put("storage/database/native.py", (tables, tables + later))
 
 
 @contextmanager

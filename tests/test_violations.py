@@ -179,7 +179,7 @@ def test_what_was_accepted_as_gone_is_known_after_a_lost_database_and_forgotten_
     assert document["problems"] == [] and opened(vault) == {}
     assert vault.call("remove", vault.paths[0]["transcript"], "--reason", "r", "--yes", "--now", NOW).code == 0
     assert vault.call("violations", "list", "--accepted", "--json").json["accepted"] == []
-    assert vault.rows("select count(*) from meta where key like 'accepted:%'") == [(0,)]
+    assert vault.rows("select count(*) from acceptances") == [(0,)]
 
 
 def test_a_batch_or_a_pattern_is_restored_and_trouble_with_one_is_told_while_the_rest_goes_on(vault):

@@ -10,7 +10,7 @@ from loguru import logger
 
 from signet_sync.contracts.timestamps import DAY, SECOND, iso, parse_instant
 from signet_sync.errors import DatabaseCorrupt, DatabaseError, DatabaseNewer, WorkspaceError
-from signet_sync.index import overview
+from signet_sync.index import overview, passes
 from signet_sync.index.database import Database, is_suspect, translate
 from signet_sync.storage.database.tables import native_tables
 from signet_sync.sync.workspace import Workspace
@@ -77,11 +77,11 @@ class Connection:
 
     def _examine_now_and_then(self) -> None:
         database, now_us = self.workspace.database, int(time.time() * SECOND)
-        before = parse_instant(database.meta("examined") or "")
+        before = parse_instant(passes.examined_at(database))
         if before is None or abs(now_us - before) > EXAMINE_EVERY:
             self.workspace.examine(native_tables())
             with database.transaction():
-                database.set_meta("examined", iso(now_us))
+                passes.examined(database, iso(now_us))
 
     def put_aside(self, error: DatabaseCorrupt) -> None:
         """Moves a damaged database away, so that the next `keep` makes it anew."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import fields, replace
 from typing import Literal
 
@@ -19,7 +19,9 @@ from signet_sync.agent import projection, synthesis
 from signet_sync.config import Settings
 from signet_sync.contracts.timestamps import DAY, SECOND, iso
 from signet_sync.errors import ConfigError, ProviderError, SignetSyncError
+from signet_sync.facts.records import Item
 from signet_sync.index import wordings
+from signet_sync.index.wordings import Unread
 from signet_sync.llm import HttpProvider, NullProvider, Provider
 from signet_sync.sync import deriving
 from signet_sync.sync.stages import SESSION, Source
@@ -52,8 +54,7 @@ def enrich(
 
     try:
         if workspace.settings.extraction_provider:
-            _facts(run("facts", without_synthesis(workspace.settings)))
-        _derive(workspace, now_us())
+            _facts(workspace, run("facts", without_synthesis(workspace.settings)), now_us)
         _paragraphs(run("paragraph", workspace.settings))
     except SignetSyncError as error:
         logger.warning("what a language model distils is put off: {}", error.message)
@@ -99,7 +100,7 @@ class _Run:
         if isinstance(self._provider, NullProvider):
             return False
         now_us = self._now_us()
-        return not iso(now_us) < (self.database.meta(self._rest) or "") <= iso(now_us + REST)
+        return not iso(now_us) < (wordings.rests_until(self.database, self.kind) or "") <= iso(now_us + REST)
 
     def may_go_on(self) -> bool:
         return self._failures < FAILURES and time.monotonic() < self._ends and not self._waiting()
@@ -134,19 +135,16 @@ class _Run:
         self._failures += 1
         if self._failures == FAILURES:
             with self.database.transaction():
-                self.database.set_meta(self._rest, iso(self._now_us() + REST))
-
-    @property
-    def _rest(self) -> str:
-        return f"rest:{self.kind}"
+                wordings.set_rests_until(self.database, self.kind, iso(self._now_us() + REST))
 
 
-def _facts(run: _Run) -> None:
+def _facts(workspace: Workspace, run: _Run, now_us: Callable[[], int]) -> None:
     if not run.may_begin():
         return
+    told: set[tuple[str, str, str]] = set()
     for artifact in wordings.unread(run.database, MOST, run.failed_before):
         if not run.may_go_on():
-            return
+            break
         content = wordings.content_of(run.database, artifact)
         if content is None:
             continue
@@ -154,10 +152,26 @@ def _facts(run: _Run) -> None:
         items = wording.read_facts(answer, content) if answer is not None else None
         if items is not None:
             run.answered()
-            wordings.put_items(run.database, artifact, items, run.model, run.at)
+            if keep(workspace, artifact, items, run.model, run.at):
+                told.add(artifact[:3])
         else:
             run.failed(answer)
-            wordings.put_items(run.database, artifact, (), "", run.at)
+            keep(workspace, artifact, (), "", run.at)
+    if told:
+        rederive(workspace, told, now_us())
+
+
+def keep(workspace: Workspace, artifact: Unread, items: Sequence[Item], model: str, at: str) -> bool:
+    """Keeps what a model distilled, and has facts follow it: where that is cut short, the next pass does it.
+
+    Says whether there is anything to follow.
+    """
+    database = workspace.database
+    with database.transaction():
+        news = wordings.put_items(database, artifact, items, model, at) and bool(items)
+        if news:
+            deriving.queue(database, workspace.pipeline, {Source(SESSION, *artifact[:3])})
+    return news
 
 
 def _paragraphs(run: _Run) -> None:
@@ -174,14 +188,6 @@ def _paragraphs(run: _Run) -> None:
         else:
             run.failed(answer)
             wordings.put_wording(run.database, node, "", "", run.at)
-
-
-def _derive(workspace: Workspace, now_us: int) -> None:
-    """Derives the facts of what was distilled; where that is cut short, the next run does it."""
-    distilled = wordings.to_derive(workspace.database)
-    if distilled:
-        rederive(workspace, {one[:3] for one in distilled}, now_us)
-        wordings.derived(workspace.database, distilled)
 
 
 def rederive(workspace: Workspace, sessions: Collection[tuple[str, str, str]], now_us: int) -> None:

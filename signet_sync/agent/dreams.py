@@ -17,7 +17,7 @@ from signet_sync.contracts.identities import require_agent
 from signet_sync.contracts.places import DEFAULT_AGENT, head_page
 from signet_sync.contracts.timestamps import DAY, SECOND, iso
 from signet_sync.errors import UsageError, WorkspaceError
-from signet_sync.index import events, overview, promotions
+from signet_sync.index import events, overview, promotions, rules
 from signet_sync.index import memories as rows
 from signet_sync.index.database import Database
 from signet_sync.recall import concepts, dreams
@@ -183,11 +183,10 @@ def prune(workspace: Workspace, now_us: int) -> int:
 def tag_memories(workspace: Workspace, agent_id: str) -> int:
     """Gives concept tags to memories that have none by today's rules; gives how many."""
     database = workspace.database
-    if database.meta(_CONCEPTS) != concepts.VERSION:
+    if rules.version_of(database, _CONCEPTS) != concepts.VERSION:
         with database.transaction():
-            if database.meta(_CONCEPTS) is not None:
-                rows.forget_concepts(database)
-            database.set_meta(_CONCEPTS, concepts.VERSION)
+            rows.forget_concepts(database)
+            rules.set_version(database, _CONCEPTS, concepts.VERSION)
     tagged = 0
     while batch := rows.untagged(database, agent_id, _BATCH):
         with database.transaction():

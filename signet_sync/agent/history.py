@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -15,7 +14,7 @@ from signet_sync.contracts.identities import require_agent
 from signet_sync.contracts.sanitizer import sanitize_line, sanitizer_stamp
 from signet_sync.contracts.timestamps import SECOND, iso, parse_instant
 from signet_sync.errors import ConfigError, DatabaseError, SignetSyncError
-from signet_sync.index import flows, promotions, tombstones, versions_cache
+from signet_sync.index import flows, history_told, promotions, tombstones, versions_cache
 from signet_sync.index.flows import Ended
 from signet_sync.recall.dreams import Promotion, sweep_id
 from signet_sync.sync import engine
@@ -44,7 +43,6 @@ _LEFT_ALONE = frozenset({"existing-repository", "inside-repository", "history-bu
 _PATIENCE, _LITTLE_PATIENCE = 60.0, 2.0
 # An end that waited for a model is written down after ends that were begun later than it.
 _BACK = 3600 * SECOND
-_MARK, _DREAMT = "history_at", "history_dreamt"
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,13 +102,13 @@ def after_dreams(workspace: Workspace, now_us: int, *, patience: float = _PATIEN
     if done is not None:
         # Nothing is lost where this fails: they are told once more, with a tree that is clean.
         with suppress(DatabaseError), workspace.database.transaction():
-            workspace.database.set_meta(_DREAMT, newest)
+            history_told.set_dreams(workspace.database, newest)
     return done
 
 
 def _risen(workspace: Workspace, now_us: int) -> dict[str, list[Promotion]]:
     """What has risen and no commit has told of; the first history begins with what rose just now."""
-    told = workspace.database.meta(_DREAMT) or sweep_id(now_us - _BACK)
+    told = history_told.dreams(workspace.database) or sweep_id(now_us - _BACK)
     return promotions.risen_since(workspace.database, told)
 
 
@@ -315,11 +313,9 @@ class _Ends:
     @classmethod
     def of(cls, workspace: Workspace, now_us: int) -> _Ends:
         newest, told = 0, frozenset[str]()
-        stored = workspace.database.meta(_MARK)
-        if stored is not None:
-            text, keys = json.loads(stored)
+        if (stored := history_told.ends(workspace.database)) is not None:
             # A clock that was ahead must not keep the ends of a year from being told.
-            newest, told = min(parse_instant(text) or 0, now_us), frozenset(keys)
+            newest, told = min(parse_instant(stored[0]) or 0, now_us), stored[1]
         read = flows.ended_since(workspace.database, iso((newest or now_us) - _BACK))
         due = [end for end in read if end.flow_key not in told]
         newest = max([newest, *(parse_instant(end.at) or 0 for end in read)])
@@ -330,4 +326,4 @@ class _Ends:
         since = iso(self.newest - _BACK)
         keys = [end.flow_key for end in self.read if end.at > since]
         with workspace.database.transaction():
-            workspace.database.set_meta(_MARK, json.dumps([iso(self.newest), keys]))
+            history_told.set_ends(workspace.database, iso(self.newest), keys)

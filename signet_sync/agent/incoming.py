@@ -64,8 +64,6 @@ def of_backup(source: str, places: Places) -> Iterator[Incoming]:
             odd: dict[str, int] = {}
             for table, columns in kept.tables.items():
                 backup.adopt(rows, table, columns, _sound(table, columns, kept.rows(table, columns), odd))
-            for key, value in _sound(bundle_format.MARKS, ("key", "value"), backup.marks(kept), odd):
-                rows.set_meta(key, value)
             about = kept.about
         if salvage.doubtful(rows):
             raise DatabaseCorrupt(
@@ -164,6 +162,7 @@ def sift(workspace: Workspace, incoming: Incoming, now_us: int, *, absent: bool)
         if stones:
             _drop_removed(rows, stones, now_us, sifted)
         _drop_forgotten(workspace, rows, sifted)
+        memories.forget_marks_of(rows, memories.ids(workspace.database))
         if not absent:
             sifted.seals += _drop_absent(workspace, rows)
     sifted.goes = tuple(_that_go(workspace, [stone for stone in stones if stone not in here], now_us))

@@ -23,6 +23,7 @@ from signet_sync.contracts.turns import Turn
 from signet_sync.errors import UsageError
 from signet_sync.harness.live import Said, lacking, live_in
 from signet_sync.index import artifacts, live, tombstones
+from signet_sync.index.database import Database
 from signet_sync.index.live import Covered, LiveTurn
 from signet_sync.sync.request import Pass
 from signet_sync.sync.stages import Eraser, Recovery
@@ -33,8 +34,6 @@ if TYPE_CHECKING:
 
 # A pass over a large vault may hold the database for a while; a turn that was said is not given up for that.
 PATIENCE_MS = 60_000
-# The shape of a file whose session was removed, and which could not be deleted.
-_REMOVED = "removed"
 
 
 def append(
@@ -58,12 +57,13 @@ def append(
     with ExitStack() as stack:
         # In the transaction: a removal that comes later finds the turns.
         stack.enter_context(database.transaction())
-        if live.shapes(database).get(identity.name) == _REMOVED:
+        seen = live.shapes(database).get(identity.name)
+        if seen == live.REMOVED:
             buffers.remove(workspace.state.live, [identity.name])  # what is added must not bring back what it holds
         buffer = stack.enter_context(buffers.held(workspace.state.live, identity))
         refuse_removed(workspace, agent_id, session_key, session_id)
-        if buffer.shape != live.shapes(database).get(identity.name, ""):
-            _settle(workspace, buffer, alone=not live.is_filed(database))
+        if buffer.shape != seen:
+            _settle(workspace, buffer, alone=seen is None)
         fresh = live.news(database, agent_id, session_key, clean, session_id=session_id)
         buffer.append([BufferedTurn(*turn) for turn in fresh])
         live.buffer(database, agent_id, session_key, fresh, session_id=session_id)
@@ -93,17 +93,16 @@ def settle(workspace: Workspace) -> None:
     Such rows are those of an earlier version's database, of a backup or of a bundle. Raises `DatabaseError`, `OSError`.
     """
     database, folder = workspace.database, workspace.state.live
-    if workspace.touch_nothing or (live.is_filed(database) and buffers.shapes(folder) == live.shapes(database)):
+    if workspace.touch_nothing or _is_settled(database, folder):
         return
     with database.transaction():
         known, present = live.shapes(database), buffers.shapes(folder)
         rows = {identity.name: identity for identity in map(Identity._make, live.handed_over(database))}
-        alone = set() if live.is_filed(database) else {*rows}
         stones = tombstones.mirrored(database)
-        for name in sorted(
-            name for name in {*known, *present, *alone} if name in alone or known.get(name) != present.get(name)
-        ):
-            if known.get(name) == _REMOVED and name in present:
+        for name in sorted({*known, *present, *rows}):
+            if name in known and known[name] == present.get(name):
+                continue
+            if known.get(name) == live.REMOVED and name in present:
                 continue
             identity = rows.get(name) or _identity_of(folder, name)
             if identity is None:
@@ -114,8 +113,12 @@ def settle(workspace: Workspace) -> None:
                 live.forget(database, *identity)
             else:
                 with buffers.held(folder, identity) as buffer:
-                    _settle(workspace, buffer, alone=name in alone)
-        live.set_filed(database, filed=True)
+                    _settle(workspace, buffer, alone=name not in known)
+
+
+def _is_settled(database: Database, folder: str) -> bool:
+    known = live.shapes(database)
+    return buffers.shapes(folder) == known and all(Identity(*one).name in known for one in live.handed_over(database))
 
 
 def _identity_of(folder: str, name: str) -> Identity | None:
@@ -146,7 +149,7 @@ def _remove(workspace: Workspace, identity: Identity) -> None:
     try:
         buffers.remove(workspace.state.live, [identity.name])
     except OSError as error:
-        shape = _REMOVED
+        shape = live.REMOVED
         workspace.events.append(
             f"live turns of a removed session cannot be deleted, the next pass tries again: {error}"
         )
@@ -155,7 +158,7 @@ def _remove(workspace: Workspace, identity: Identity) -> None:
 
 def delete_removed(workspace: Workspace) -> None:
     """Deletes the files of removed sessions that could not be deleted with them. Raises `OSError`, `DatabaseError`."""
-    names = [name for name, shape in live.shapes(workspace.database).items() if shape == _REMOVED]
+    names = [name for name, shape in live.shapes(workspace.database).items() if shape == live.REMOVED]
     if names:
         buffers.remove(workspace.state.live, names)
         with workspace.database.transaction():

@@ -184,7 +184,7 @@ def _written(
         artifacts.forget_signatures(workspace.database, [work.path for work in works])
         for work in works:
             seal = work.seal
-            redactions.record(workspace.database, seal.agent_id, [work.path], _said(work.rules, why, now_us))
+            redactions.record(workspace.database, seal.agent_id, [work.path], iso(now_us), _said(work.rules, why))
             if work.before is not None and work.after is not None and work.before != work.after:
                 session = (seal.agent_id, seal.session_token, seal.session_id)
                 redactions.reword(workspace.database, session, work.before, work.after)
@@ -196,9 +196,9 @@ def _written(
         yield Redaction(work.path, work.rules)
 
 
-def _said(found: Mapping[str, int], why: str, now_us: int) -> str:
+def _said(found: Mapping[str, int], why: str) -> str:
     counted = ", ".join(f"{rule} × {count}" for rule, count in sorted(found.items()))
-    return f"{iso(now_us)} {counted}: {sanitize_line(why)}"
+    return f"{counted}: {sanitize_line(why)}"
 
 
 def _put(workspace: Workspace, work: _Work) -> str:
@@ -333,7 +333,7 @@ def _manifest(workspace: Workspace, path: str, cleaning: Cleaning, why: str, now
         return
     if seen:
         with workspace.database.transaction(durable=True):
-            redactions.record(workspace.database, owner[0], [path], _said(seen, why, now_us))
+            redactions.record(workspace.database, owner[0], [path], iso(now_us), _said(seen, why))
         yield Redaction(path, seen)
 
 

@@ -21,7 +21,7 @@ from signet_sync.contracts.sentences import flatten_cell
 from signet_sync.contracts.timestamps import iso
 from signet_sync.contracts.tokens import token_of
 from signet_sync.errors import UsageError, WorkspaceError
-from signet_sync.index import captures, live, sessions, tombstones
+from signet_sync.index import captures, live, passes, sessions, tombstones
 from signet_sync.index import traces as traces_of_rows
 from signet_sync.index.database import Database
 from signet_sync.index.sessions import SessionRef
@@ -266,7 +266,7 @@ def remove(
             workspace, lambda: _verdicts(workspace, removal, needles, mend), note, _holder(workspace, removal)
         )
     with state.workspace_lock(workspace.state):
-        if workspace.database.meta("halted") is None:
+        if not passes.is_halted(workspace.database):
             # What somebody wrote into our part of a page is kept beside it now, while rows tell which lines must go.
             projection.project(workspace, agents=None, now_us=now_us)
         stone = _tombstone(workspace, removal, reason, now_us)

@@ -6,14 +6,11 @@ import json
 
 from signet_sync.contracts.observed import Signature
 from signet_sync.contracts.timestamps import DAY, iso
-from signet_sync.index import events, seals, slack
+from signet_sync.index import events, passes, seals, slack
 from signet_sync.sync.request import Pass
 from signet_sync.sync.stages import Maintenance
 from signet_sync.sync.workspace import Workspace
 from signet_sync.vault import files
-
-# Stands in the database from the moment that rows go until nothing of them is left between others.
-_WIPE = "retention"
 
 
 class Retention(Maintenance):
@@ -40,8 +37,8 @@ def enforce(workspace: Workspace, now_us: int) -> None:
             seals.let_go(database, paths)
             if since is not None:
                 events.drop_before(database, since)
-            database.set_meta(_WIPE, "due")
-    if database.meta(_WIPE) is not None:
+            passes.expect_wipe(database)
+    if passes.is_wipe_due(database):
         _wipe(workspace)
 
 
@@ -73,5 +70,5 @@ def _wipe(workspace: Workspace) -> None:
         return
     with database.transaction():
         if slack.wipe(database):
-            database.execute("delete from meta where key = ?", (_WIPE,))
+            passes.wiped(database)
     database.checkpoint(truncate=True)

@@ -5,7 +5,6 @@ Imports nothing heavy.
 
 from __future__ import annotations
 
-import json
 import os
 import time
 from collections.abc import Mapping
@@ -155,7 +154,7 @@ def _index(path: str, root: str) -> _Index:
 
 
 def _count(database: Database, found: _Index) -> None:
-    from signet_sync.index import overview
+    from signet_sync.index import overview, passes
     from signet_sync.sync import outbox
 
     with database.connection:  # one moment for all numbers
@@ -171,8 +170,7 @@ def _count(database: Database, found: _Index) -> None:
         found.violations = [row[0] for row in database.execute("select path from violations order by path limit 20")]
         found.drifted = database.value("select count(*) from garden_drift")
         found.backlog = outbox.backlog(database)
-        halt = database.meta("halted")
-        found.halt = str(json.loads(halt)["message"]) if halt is not None else ""
+        found.halt = passes.halt_message(database)
         found.refused = database.value("select count(*) from flow_results where refused = 1")
         found.sizes, found.rows = sizes.inside(database)
 

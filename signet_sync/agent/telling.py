@@ -6,7 +6,6 @@ passes, never a word or a name of the vault. It is written down first and told t
 
 from __future__ import annotations
 
-import json
 import os
 import threading
 import time
@@ -20,7 +19,7 @@ from signet_sync.contracts.places import display
 from signet_sync.contracts.sanitizer import sanitize_line
 from signet_sync.errors import ConfigError, SignetSyncError
 from signet_sync.host import messages
-from signet_sync.index import violations
+from signet_sync.index import passes, violations
 from signet_sync.state import StateFolder
 from signet_sync.sync.workspace import Workspace
 
@@ -58,13 +57,12 @@ class Telling:
 
 
 def _of_halt(told: _Told, workspace: Workspace) -> str:
-    stored = workspace.database.meta("halted")
-    if stored is None:
+    why = passes.halt_message(workspace.database)
+    if not why:
         told.over("halted")
         return ""
     if not told.news("halted", 1):
         return ""
-    why = json.loads(stored)["message"]
     return f"{_named(workspace)} is halted, nothing was dropped ({why}): signet-sync status"
 
 

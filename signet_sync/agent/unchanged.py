@@ -176,12 +176,12 @@ def _write(place: str, value: dict[str, Any]) -> None:
 def lasts_until(workspace: Workspace, now_us: int) -> int | None:
     """Until when the clock alone changes nothing, for a pass that found nothing to do; None where something waits."""
     from signet_sync.contracts.timestamps import DAY, iso
-    from signet_sync.index import events, heads, overview, pages, seals, tombstones
+    from signet_sync.index import backup, events, heads, overview, pages, passes, seals, tombstones
     from signet_sync.sync import outbox
     from signet_sync.temporal.score import day_start
 
     database, settings = workspace.database, workspace.settings
-    if any(database.meta(key) is not None for key in ("halted", "manifests", "restore", "retention")):
+    if passes.any_due(database) or backup.is_due(database):
         return None
     if tombstones.unscrubbed(database) or overview.dated_after(database, now_us) is not None:
         return None

@@ -212,7 +212,7 @@ def accept(workspace: Workspace, path: str, reason: str, now_us: int) -> None:
     # The new seal first: after a crash in between the file is a violation of it, and can be accepted or restored again.
     with workspace.database.transaction(durable=True):
         artifacts.store_seals(workspace.database, [judgement.seal._replace(packed=desk.pack(raw))])
-        workspace.database.set_meta(f"accepted:{path}", f"{iso(now_us)} {sanitize_line(reason)}")
+        violations.accept(workspace.database, path, iso(now_us), sanitize_line(reason))
     if raw != found.raw:
         files.replace(workspace.root, path, raw, found.raw)
 

@@ -26,13 +26,14 @@ from signet_sync.contracts.places import storable
 from signet_sync.contracts.sanitizer import sanitize_line, sanitize_transcript_v2
 from signet_sync.contracts.timestamps import iso, parse_instant
 from signet_sync.storage.database import table as types
+from signet_sync.storage.database.older import rows_of
 from signet_sync.storage.database.table import Escaped, Instant, Table, When, bare, is_bytes, is_json
 from signet_sync.storage.database.tables import TABLES, backed_up
 
 FORMAT = "signet-sync bundle"
 VERSION = 1
-# What is known of forgotten memories and accepted files, from the table `meta`.
-MARKS = "marks"
+# Of an older schema: what was forgotten, accepted and redacted, as keys and values.
+_KEYS = "marks"
 LONGEST_LINE = 128 * 1024 * 1024  # bytes
 
 Stored = dict[str, Any]  # a row as SQLite holds it
@@ -104,6 +105,7 @@ _CHECKS: dict[Any, Any] = {
     types.Count: _from(0, 2**63),
     types.Day: _matching(r"^[0-9]{4}-[0-9]{2}-[0-9]{2}$"),
     types.Hash: _matching(r"^[0-9a-f]{64}$"),
+    types.Mark: _matching(r"^[0-9a-f]{32}$"),
     types.Id: _matching(r"^[skcaetfmxupr]-[a-z2-7]{12}$"),
     Instant: _from(0, 253_402_300_800_000_000),  # up to the year 9999
     types.MemoryId: _matching(r"^m-[a-z2-7]{12}$"),
@@ -134,22 +136,18 @@ class _Strict(BaseModel):
     model_config = ConfigDict(extra="ignore", strict=True, allow_inf_nan=False)
 
 
-class Mark(_Strict):
-    """That a memory was forgotten (its hash), or why a changed file was accepted, or one redacted."""
-
-    key: Annotated[str, StringConstraints(pattern=r"^(?:gone:[0-9a-f]{32}|(?:accepted|redacted):memory/[^/]+)$")]
-    value: _Said
+class _Key(_Strict):
+    key: Annotated[str, StringConstraints(pattern="^(?:gone|accepted|redacted):")]
+    value: str
 
 
 def tables() -> tuple[str, ...]:
     """What the lines of a bundle are rows of, in their order."""
-    return (*(one.name for one in backed_up()), MARKS)
+    return tuple(one.name for one in backed_up())
 
 
 def model(name: str) -> type[BaseModel]:
     """What a line of a table must be. Raises `KeyError` for one that is not backed up."""
-    if name == MARKS:
-        return Mark
     if not TABLES[name].row:
         raise KeyError(name)
     return _model(TABLES[name])
@@ -330,6 +328,8 @@ def _take(bundle: Bundle, number: int, document: dict[str, Any]) -> None:
     name = document.pop("table", None)
     if not isinstance(name, str):
         raise BundleProblem(number, "it names no table")
+    if name == _KEYS:
+        name, document = _of_key(number, document)
     if name not in tables():
         bundle.unknown[name] = bundle.unknown.get(name, 0) + 1
         return
@@ -344,6 +344,16 @@ def _take(bundle: Bundle, number: int, document: dict[str, Any]) -> None:
         raise BundleProblem(number, f"{name}: it is nested too deeply") from None
     except ValueError as error:
         raise BundleProblem(number, f"{name}.{error}") from None
+
+
+def _of_key(number: int, document: dict[str, Any]) -> tuple[str, dict[str, Any]]:
+    """The table and the row that stand for a line of keys and values today."""
+    try:
+        key = _Key.model_validate(document)
+    except ValidationError as error:
+        raise BundleProblem(number, f"{_KEYS}: {_first_fault(error)}") from None
+    table, row = next(rows_of({key.key: key.value}))
+    return table, {column: row[column] for column in TABLES[table].types}
 
 
 def _stored(name: str, values: Stored) -> Stored:

@@ -113,15 +113,12 @@ def _history(context: Context, as_json: bool) -> int:
     with reading(context.place()) as database:
         found = told(database)
     if as_json:
-        listed = [
-            {"path": path, "at": said.partition(" ")[0], "told": said.partition(" ")[2]} for path, said in found.items()
-        ]
-        emit({"redactions": listed})
+        emit({"redactions": [{"path": path, "at": at, "told": reason} for path, at, reason in found]})
         return 0
     if not found:
         click.echo("nothing was redacted")
-    for path, said in found.items():
-        click.echo(f"{said.partition(' ')[0]}  {path}: {said.partition(' ')[2]}")
+    for path, at, reason in found:
+        click.echo(f"{at}  {path}: {reason}")
     return 0
 
 

@@ -16,6 +16,11 @@ def token_of(agent_id: str, identity: str) -> str:
     return b32encode(digest[:10]).decode("ascii").lower()
 
 
+def forgotten_mark(agent_id: str, memory_id: str) -> str:
+    """What stays of a memory that was forgotten: no more than a hash of agent and id."""
+    return sha256(utf8(f"{agent_id}:{memory_id}")).hexdigest()[:32]
+
+
 def derive_token(agent_id: str, session_key: str | None, session_id: str) -> str:
     """The token that we write: identity is `session_key` when it is not blank, else `session_id`."""
     return token_of(agent_id, session_key if session_key and js_trim(session_key) else session_id)

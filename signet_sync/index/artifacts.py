@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from signet_sync.contracts.observed import Signature
 from signet_sync.contracts.segments import indexed
 from signet_sync.contracts.verdicts import Known, Row, Seal
+from signet_sync.index import rules
 from signet_sync.index.database import Database
 from signet_sync.projection.rows import LedgerRow, Part
 from signet_sync.storage.database.tables import dumped
@@ -45,17 +46,17 @@ def _known(row: Sequence[Any]) -> Known:
     return tuple.__new__(Known, (signature, row[5], row[6]))
 
 
-_SANITIZER = "sanitizer"
+_RULES = "artifacts"
 
 
 def sanitizer_of_rows(database: Database) -> str | None:
     """The stamp of the sanitizer that every row went through; None where some may have seen another one."""
-    return database.meta(_SANITIZER)
+    return rules.version_of(database, _RULES)
 
 
 def set_sanitizer_of_rows(database: Database, stamp: str) -> None:
     """Says that no row is left that went through another sanitizer."""
-    database.set_meta(_SANITIZER, stamp)
+    rules.set_version(database, _RULES, stamp)
 
 
 def known_files(database: Database, paths: Iterable[str] | None = None) -> dict[str, Known]:

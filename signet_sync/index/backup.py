@@ -1,7 +1,7 @@
 """Backups of native rows: a small SQLite file, written whole, its checksum in its header.
 
-With the rows go marks of what was forgotten, accepted and redacted. Those that are written by themselves stand beside
-the database and hold no bytes of seals: they stand in the files. One that a person asks for holds these, too.
+Those that are written by themselves stand beside the database and hold no bytes of seals: they stand in the files. One
+that a person asks for holds these, too.
 """
 
 from __future__ import annotations
@@ -17,24 +17,14 @@ import apsw
 
 from signet_sync.durable import sync_folder
 from signet_sync.errors import DatabaseCorrupt, DatabaseNewer
-from signet_sync.index import memories
 from signet_sync.index.database import Database, protect, translate, without_log
+from signet_sync.storage.database.older import LAST_WITH_KEYS, rows_of
 from signet_sync.storage.database.table import all_of
-from signet_sync.storage.database.tables import APPLICATION_ID, VERSION, backed_up
+from signet_sync.storage.database.tables import APPLICATION_ID, TABLES, VERSION, backed_up
 
-MARKS = "marks"
 _ABOUT = "about"
-_MARKS = ("gone:", "accepted:", "redacted:")
-
-
-def _marked(marks: Sequence[str]) -> str:
-    # `;` comes right behind `:`.
-    return "(" + " or ".join(f"key >= '{mark}' and key < '{mark[:-1]};'" for mark in marks) + ")"
-
-
-MARKED = _marked(_MARKS)
-# What was forgotten shows in the memories; its mark is settled by the scrub, after the backup that already holds it.
-_ACTS = _marked(_MARKS[1:])
+# Of an older schema: what was forgotten, accepted and redacted, as keys and values.
+_KEYS = "marks"
 _WAIT_MS = 1000
 # In SQLite's header: who made the file, and the place of the number in which we keep the checksum of all other bytes.
 _SEALED = 0x5349534B
@@ -49,9 +39,28 @@ def fingerprint(database: Database) -> str:
         if table.kept == "always":
             sql = f"select {table.mark or all_of(*table.columns)} from {table.name}"
             found.update(f"{table.name}:{database.value(sql)}\n".encode("utf-8", "surrogatepass"))
-    acts = f"select count(*) || ':' || coalesce(max(value), '') from meta where {_ACTS}"
-    found.update(database.value(acts).encode("utf-8", "surrogatepass"))
     return found.hexdigest()
+
+
+def is_due(database: Database) -> bool:
+    """Whether native rows have still to be brought back: what stands in the backups is more than what we have."""
+    return bool(database.state("backups", "restore_due"))
+
+
+def settle(database: Database) -> None:
+    """Says that they are back, or stand in no backup. In the caller's transaction."""
+    database.set_state("backups", "restore_due", 0)
+
+
+def last(database: Database) -> str | None:
+    """The fingerprint of what the last backup holds."""
+    found: str | None = database.state("backups", "fingerprint")
+    return found
+
+
+def set_last(database: Database, mark: str) -> None:
+    """Remembers it. In the caller's transaction."""
+    database.set_state("backups", "fingerprint", mark)
 
 
 def write(
@@ -103,10 +112,6 @@ def _copy(database: Database, about: Mapping[str, str], *, whole: bool, portable
         database.execute(f"create table kept.{table.name} as select {columns} from {table.rows}{few}")
     database.execute(f"create table kept.{_ABOUT}(key text, value text)")
     database.executemany(f"insert into kept.{_ABOUT} values(?, ?)", sorted(about.items()))
-    database.execute(f"create table kept.{MARKS} as select key, value from main.meta where {MARKED}")
-    database.executemany(
-        f"insert into kept.{MARKS} values(?, '')", [(mark,) for mark in memories.settled_marks(database)]
-    )
     if portable is not None:
         paths = [row[0] for row in database.execute("select distinct path from kept.captures")]
         moved = [(portable(path), path) for path in paths if portable(path) != path]
@@ -119,24 +124,43 @@ class Kept:
     def __init__(self, connection: apsw.Connection, source: str) -> None:
         self._connection = connection
         self._source = source
-        self.about = dict(self.texts(_ABOUT))
-        self.tables = _tables(connection, self.about.get("schema", ""))
+        self._of_keys: dict[str, list[dict[str, Any]]] = {}
+        self.about = dict(self._texts(_ABOUT))
+        schema = self.about.get("schema", "")
+        since = int(schema) if schema.isdecimal() else VERSION
+        self.tables = _tables(connection, since)
+        if since <= LAST_WITH_KEYS:
+            self._read_keys()
+
+    def _read_keys(self) -> None:
+        for table, row in rows_of(dict(self._texts(_KEYS))):
+            if TABLES[table].row:
+                self.tables[table] = list(TABLES[table].columns)
+                self._of_keys.setdefault(table, []).append(row)
 
     def rows(self, table: str, columns: Sequence[str]) -> Iterator[tuple[Any, ...]]:
         """The rows of a table. Raises `DatabaseCorrupt`, `DatabaseError` with the backup's path."""
+        if table in self._of_keys:
+            yield from (tuple(row[column] for column in columns) for row in self._of_keys[table])
+            return
         with _of_source(self._source):
             # Equal rows one behind the other in the order in which they were copied.
             yield from self._connection.execute(f"select {', '.join(columns)} from {table} order by rowid")
 
-    def texts(self, table: str) -> list[tuple[str, str]]:
+    def _texts(self, table: str) -> list[tuple[str, str]]:
         """Keys and values of a table of texts; what is no text is none of ours."""
         found = self.rows(table, ["key", "value"])
         return [(key, value) for key, value in found if isinstance(key, str) and isinstance(value, str)]
 
     def counts(self) -> dict[str, int]:
         """The number of rows by table."""
+        of_keys = {table: len(rows) for table, rows in self._of_keys.items()}
         with _of_source(self._source):
-            return {table: self._connection.execute(f"select count(*) from {table}").get for table in self.tables}
+            return of_keys | {
+                table: self._connection.execute(f"select count(*) from {table}").get
+                for table in self.tables
+                if table not in of_keys
+            }
 
 
 @contextmanager
@@ -220,16 +244,10 @@ def restore(database: Database, source: str) -> dict[str, int]:
         counts = {
             table: adopt(database, table, columns, kept.rows(table, columns)) for table, columns in kept.tables.items()
         }
-        database.executemany("insert or ignore into meta(key, value) values(?, ?)", marks(kept))
         # Where a first try failed, a pass has been since, without these rows: the next one makes all anew.
-        database.execute("delete from meta where key = 'restore'")
+        settle(database)
         database.execute("delete from derivers")  # what follows from the rows that are back is made anew
     return counts
-
-
-def marks(kept: Kept) -> list[tuple[str, str]]:
-    """Keys and values of the marks of what was forgotten, accepted and redacted; other keys are none of a backup's."""
-    return [(key, value) for key, value in kept.texts(MARKS) if key.startswith(_MARKS)]
 
 
 def news(
@@ -255,9 +273,8 @@ def adopt(database: Database, table: str, columns: Sequence[str], rows: Iterable
     return database.connection.total_changes() - before
 
 
-def _tables(connection: apsw.Connection, schema: str) -> dict[str, list[str]]:
+def _tables(connection: apsw.Connection, since: int) -> dict[str, list[str]]:
     """Tables of a backup with their columns; one of an older schema lacks tables, and bytes have only whole ones."""
-    since = int(schema) if schema.isdecimal() else VERSION
     return {
         table.name: [one for one in table.types if one in table.columns or _has_column(connection, table.name, one)]
         for table in backed_up()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from signet_sync.index import backup, salvage
+from signet_sync.index import salvage
 from signet_sync.index.database import Database
 from signet_sync.storage.database.tables import backed_up
 
@@ -14,19 +14,15 @@ def rows(database: Database, agent_id: str | None, *, seals: bool) -> Iterator[t
     """Every row that a bundle holds, of all agents or of one, with its table; with `seals` also their bytes."""
     where, bindings = ("", ()) if agent_id is None else (" where agent_id = ?", (agent_id,))
     for table in backed_up():
+        if agent_id is not None and "agent_id" not in table.types:
+            continue  # it does not tell whose its rows are
         names = tuple(table.types) if seals else table.columns
         for row in database.execute(f"select {', '.join(names)} from {table.rows}{where}", bindings):
             yield table.name, dict(zip(names, row, strict=True))
-    if agent_id is None:  # a mark does not tell whose it is
-        for key, value in database.execute(f"select key, value from meta where {backup.MARKED}"):
-            yield backup.MARKS, {"key": key, "value": value}
 
 
 def put(database: Database, table: str, values: Mapping[str, Any]) -> bool:
     """Writes a row into an empty database; False where it shows of itself that it is not as it was written."""
-    if table == backup.MARKS:
-        database.set_meta(values["key"], values["value"])
-        return True
     if not salvage.is_believed(table, values):
         return False
     names = ", ".join(values)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import threading
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any
 
@@ -13,6 +13,7 @@ import apsw
 
 from signet_sync.durable import private_folder, unlink
 from signet_sync.errors import DatabaseCorrupt, DatabaseError, DatabaseNewer, DatabaseUnfinished
+from signet_sync.storage.database.older import LAST_WITH_KEYS, rows_of
 from signet_sync.storage.database.table import FIRST
 from signet_sync.storage.database.tables import (
     APPLICATION_ID,
@@ -231,7 +232,7 @@ class Database:
             self._make(*TABLES)
             self._tell_the_planner()
             # Taken away with the restored rows, so that neither a crash nor a full disk in between loses them.
-            self.set_meta("restore", "due")
+            self.set_state("backups", "restore_due", 1)
             self.connection.execute(f"pragma application_id = {APPLICATION_ID}")
             self.connection.execute(f"pragma user_version = {VERSION}")
 
@@ -243,11 +244,21 @@ class Database:
             for name in native_tables():
                 if TABLES[name].since > version:
                     self._make(name)
+            if version <= LAST_WITH_KEYS:
+                self.take_keys(dict(self.execute("select key, value from meta")), native_tables())
             self.reset_derived()
-            self.execute("delete from meta where key = 'graph'")  # of schema 4 and before: `derivers` says it now
         except apsw.SQLError as error:
             raise damaged(f"it is not of the version that it names: {error}", self.path) from error
         self.connection.execute(f"pragma user_version = {VERSION}")
+
+    def take_keys(self, keys: Mapping[str, str], tables: Collection[str]) -> None:
+        """Has what stood in `meta` stand in the tables that are for it, as far as they are among these."""
+        for table, row in rows_of(keys):
+            if table in tables:
+                names, marks = ", ".join(row), ", ".join("?" * len(row))
+                others = ", ".join(f"{name} = excluded.{name}" for name in row)
+                sql = f"insert into {table}({names}) values({marks}) on conflict do update set {others}"
+                self.execute(sql, list(row.values()))
 
     def _make(self, *names: str) -> None:
         for statement in statements(*names):
@@ -291,7 +302,7 @@ class Database:
 
     def _holds_rows(self) -> bool:
         """Whether anything would be lost with the file: rows of files, or native ones, which are nowhere else."""
-        tables = ("files", "meta where key <> 'restore'", *(name for name in native_tables() if name != "meta"))
+        tables = ("files", *(name for name in native_tables() if TABLES[name].salvaged))
         return any(self.value(f"select exists(select 1 from {table})") for table in tables)
 
     def end_build(self) -> None:
@@ -364,17 +375,16 @@ class Database:
         if self._settled and (version := self.value("pragma user_version")) > VERSION:
             raise self._newer(version)
 
-    def meta(self, key: str) -> str | None:
-        """A value of the `meta` table."""
-        found: str | None = self.value("select value from meta where key = ?", (key,))
-        return found
+    def state(self, table: str, column: str) -> Any:
+        """A column of a table of one row; None while there is none."""
+        return self.value(f"select {column} from {table}")
 
-    def set_meta(self, key: str, value: str) -> None:
-        """Stores a value in the `meta` table, only if it differs."""
+    def set_state(self, table: str, column: str, value: int | str | None) -> None:
+        """Sets a column of a table of one row, only if it differs."""
         self.execute(
-            "insert into meta(key, value) values(?, ?) on conflict(key) do update set value = excluded.value"
-            " where value <> excluded.value",
-            (key, value),
+            f"insert into {table}(one, {column}) values(1, ?) on conflict(one)"
+            f" do update set {column} = excluded.{column} where {column} is not excluded.{column}",
+            (value,),
         )
 
     def reset_derived(self) -> None:

@@ -291,3 +291,36 @@ def clear_drift(database: Database, paths: Iterable[str]) -> int:
     return sum(
         len(list(database.execute("delete from garden_drift where path = ? returning 1", (path,)))) for path in paths
     )
+
+
+# ── days ──
+
+
+def told_day(database: Database, agent_id: str) -> str:
+    """Up to which day the change logs of an agent's entities tell of its events; empty where they tell of none."""
+    found: str | None = database.value("select told_day from garden_days where agent_id = ?", (agent_id,))
+    return found or ""
+
+
+def set_told_day(database: Database, agent_id: str, day: str) -> None:
+    """Remembers it. In the caller's transaction."""
+    database.execute(
+        "insert into garden_days(agent_id, told_day) values(?, ?)"
+        " on conflict(agent_id) do update set told_day = excluded.told_day",
+        (agent_id, day),
+    )
+
+
+def ledger(database: Database, agent_id: str) -> str:
+    """What told the state of an agent's event log when it was last seen; empty where there was none."""
+    found: str | None = database.value("select ledger from garden_days where agent_id = ?", (agent_id,))
+    return found or ""
+
+
+def set_ledger(database: Database, agent_id: str, state: str) -> None:
+    """Remembers it. In the caller's transaction."""
+    database.execute(
+        "insert into garden_days(agent_id, ledger) values(?, ?)"
+        " on conflict(agent_id) do update set ledger = excluded.ledger",
+        (agent_id, state),
+    )

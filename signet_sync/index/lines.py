@@ -11,11 +11,11 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from signet_sync.contracts.segments import indexed
+from signet_sync.index import passes
 from signet_sync.index.database import Database
 
 _TEXTS = "select rowid, coalesce(search_text, text) from recall_lines"
 _CHUNK = 400
-_WORN = "full text of lines"
 
 
 class Line(NamedTuple):
@@ -58,7 +58,7 @@ def drop(database: Database, agent_id: str, ids: Sequence[str]) -> None:
         )
         database.execute(f"delete from recall_lines {where}", chunk)
         if database.connection.changes():
-            database.set_meta(_WORN, "worn")
+            passes.expect_scour(database)
 
 
 def scour(database: Database) -> None:
@@ -67,7 +67,7 @@ def scour(database: Database) -> None:
     Made anew and not merged (`optimize`): FTS5 keeps the marks of what went where it takes a merge for a partial one.
     Where no line was dropped since the last time nothing is done.
     """
-    if database.meta(_WORN) is not None:
+    if passes.is_scour_due(database):
         with database.transaction():
             rebuild(database)
 
@@ -82,7 +82,7 @@ def rebuild(database: Database) -> None:
     """Full text from the lines, all of them. In the caller's transaction."""
     database.execute("insert into recall_lines_fts(recall_lines_fts) values('delete-all')")
     database.execute(f"insert into recall_lines_fts(rowid, text) {_TEXTS}")
-    database.execute("delete from meta where key = ?", (_WORN,))
+    passes.scoured(database)
 
 
 def _text(database: Database, agent_id: str, line_id: str) -> tuple[str, str] | None:

@@ -18,12 +18,10 @@ from signet_sync.storage.database.native import HANDED_OVER
 MOST_FOUND = 50
 MOST_READ = 4 * 1024 * 1024  # characters
 MOST_WORDS = 32
+# The shape of a file whose session was removed, and which could not be deleted.
+REMOVED = "removed"
 
 _MINE = "agent_id = ? and session_key = ? and session_id = ?"
-_MARK = "live:"
-_SHAPE = "live-file:"
-# Says that every turn that was handed over stands in a file: earlier versions had rows alone, a backup still has.
-_FILED = "live-filed"
 
 
 class LiveTurn(NamedTuple):
@@ -282,30 +280,24 @@ def forget(database: Database, agent_id: str, session_key: str, session_id: str)
 
 
 def shapes(database: Database) -> dict[str, str]:
-    """How the files of live turns looked when the rows were made of them, by their names."""
-    rows = database.execute("select key, value from meta where key glob ?", (f"{_SHAPE}*",))
-    return {key.removeprefix(_SHAPE): value for key, value in rows}
+    """How the files of live turns looked when the rows were made of them, by their names.
+
+    Turns whose file is not among them are rows alone: earlier versions had no files, backups and bundles have none.
+    """
+    return dict(database.execute("select name, shape from live_files"))
 
 
 def set_shape(database: Database, name: str, shape: str) -> None:
     """Remembers how a file looked; nothing where it is empty. Inside the caller's transaction."""
     if shape:
-        database.set_meta(_SHAPE + name, shape)
+        database.execute("insert or replace into live_files(name, shape) values(?, ?)", (name, shape))
     else:
-        database.execute("delete from meta where key = ?", (_SHAPE + name,))
+        database.execute("delete from live_files where name = ?", (name,))
 
 
-def is_filed(database: Database) -> bool:
-    """Whether every turn that was handed over stands in a file, too."""
-    return database.meta(_FILED) is not None
-
-
-def set_filed(database: Database, *, filed: bool) -> None:
-    """Says so, or that there may be rows alone. Inside the caller's transaction."""
-    if filed:
-        database.set_meta(_FILED, "1")
-    else:
-        database.execute("delete from meta where key = ?", (_FILED,))
+def forget_shapes(database: Database) -> None:
+    """Says that there may be rows alone. Inside the caller's transaction."""
+    database.execute("delete from live_files where shape <> ?", (REMOVED,))
 
 
 def handed_over(database: Database) -> list[tuple[str, str, str]]:
@@ -340,22 +332,24 @@ class Mark(NamedTuple):
 
 def mark_of(database: Database, name: str) -> Mark | None:
     """The mark of a running session, by the name of its stop marker; None where it was not read yet."""
-    until, separator, rest = (database.meta(_MARK + name) or "").partition(" ")
-    told_at, _, shape = rest.partition(" ")
-    return Mark(shape, told_at, int(until)) if separator and until.isdecimal() else None
+    for row in database.execute("select shape, told_at, rests_until from live_transcripts where name = ?", (name,)):
+        return Mark(*row)
+    return None
 
 
 def set_mark(database: Database, name: str, mark: Mark) -> None:
     """Remembers how a transcript was when it was read."""
     with database.transaction():
-        database.set_meta(_MARK + name, f"{mark.rests_until} {mark.told_at} {mark.shape}")
+        database.execute(
+            "insert or replace into live_transcripts(name, shape, told_at, rests_until) values(?, ?, ?, ?)",
+            (name, *mark),
+        )
 
 
 def keep_marks(database: Database, names: Collection[str]) -> None:
     """Forgets the marks of all sessions but these: a mark lives as long as the stop marker that it is named by."""
-    kept = {_MARK + name for name in names}
-    keys = [key for (key,) in database.execute("select key from meta where key glob ?", (f"{_MARK}*",))]
-    gone = [(key,) for key in keys if key not in kept]
+    known = [name for (name,) in database.execute("select name from live_transcripts")]
+    gone = [(name,) for name in known if name not in names]
     if gone:
         with database.transaction():
-            database.executemany("delete from meta where key = ?", gone)
+            database.executemany("delete from live_transcripts where name = ?", gone)

@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from hashlib import sha256
 from typing import Any, NamedTuple
 
 from signet_sync.contracts.segments import spaced
+from signet_sync.contracts.tokens import forgotten_mark
 from signet_sync.index import composed, removal
 from signet_sync.index import lines as recall_lines
 from signet_sync.index.database import Database
@@ -18,12 +18,7 @@ from signet_sync.storage.database.tables import of_memories
 Origin = tuple[str, str]  # token and id of a session
 OWN_WORD: Origin = ("", "")
 _COLUMNS = "agent_id, id, type, content, tags, private, created_at, concept_tags"
-# The mark's key holds agent and id and no word; it goes when no byte of the memory is left in our files.
-_MARK = "forgotten:"
 _WORD = re.compile(r"[^\W_]+")
-# Another one stays, because a diary of before may come back and tell of it: no more than a hash of agent and id.
-_GONE = "gone:"
-_ALL_MARKS = f"from meta where key >= '{_MARK}' and key < '{_MARK[:-1]};'"  # `;` comes right behind `:`
 
 
 class Memory(NamedTuple):
@@ -61,7 +56,7 @@ def store(database: Database, memory: Memory, origin: Origin) -> tuple[Memory, b
         " values(?, ?, ?, ?, ?)",
         (memory.agent_id, memory.id, *origin, memory.created_at),
     )
-    database.execute("delete from meta where key = ?", (_gone(memory.agent_id, memory.id),))
+    forget_marks_of(database, [(memory.agent_id, memory.id)])
     recall_lines.put(database, [_line(row)])
     return row, before is None
 
@@ -160,8 +155,9 @@ def forget(database: Database, agent_id: str, ids: Sequence[str]) -> None:
     removal.drop_ids(database, rows, *of_memories())
     recall_lines.drop(database, agent_id, ids)
     composed.forget(database, [agent_id])
-    for memory_id in ids:
-        database.set_meta(f"{_MARK}{agent_id}:{memory_id}", "due")
+    marks = [(forgotten_mark(*row),) for row in rows]
+    database.executemany("insert or ignore into forgotten_memories(mark) values(?)", marks)
+    database.executemany("insert or ignore into unscrubbed_memories(agent_id, memory_id) values(?, ?)", rows)
 
 
 def forget_session(database: Database, agent_id: str, token: str, ids: Sequence[str]) -> int:
@@ -189,34 +185,21 @@ def from_these_alone(database: Database, agent_id: str, token: str, ids: Sequenc
 
 def forgotten(database: Database) -> list[tuple[str, str]]:
     """Agent and id of what was forgotten and may still have left bytes in our files."""
-    marks = (row[0].removeprefix(_MARK).partition(":") for row in database.execute(f"select key {_ALL_MARKS}"))
-    return [(agent_id, memory_id) for agent_id, _, memory_id in marks]
+    return list(database.execute("select agent_id, memory_id from unscrubbed_memories"))
 
 
 def once_forgotten(database: Database, agent_id: str, ids: Iterable[str]) -> frozenset[str]:
     """Which of these memories of an agent were forgotten, however long ago, and are not remembered again."""
-    wanted = {_gone(agent_id, memory_id): memory_id for memory_id in ids}
-    waiting = {memory_id for agent, memory_id in forgotten(database) if agent == agent_id}
-    long_ago = {memory_id for key, memory_id in wanted.items() if database.meta(key) is not None}
-    return frozenset(long_ago | waiting.intersection(wanted.values()))
+    marked = "select exists(select 1 from forgotten_memories where mark = ?)"
+    return frozenset(one for one in ids if database.value(marked, (forgotten_mark(agent_id, one),)))
 
 
-def marks_of_all(database: Database) -> frozenset[str]:
-    """The marks that the memories which are remembered would have, had they been forgotten."""
-    return frozenset(_gone(*row) for row in database.execute("select agent_id, id from memories"))
-
-
-def settled_marks(database: Database) -> list[str]:
-    """The marks of what was forgotten and may still have left bytes, as they will stand once none is left: no id."""
-    return [_gone(agent_id, memory_id) for agent_id, memory_id in forgotten(database)]
-
-
-def _gone(agent_id: str, memory_id: str) -> str:
-    return _GONE + sha256(f"{agent_id}:{memory_id}".encode()).hexdigest()[:32]
+def forget_marks_of(database: Database, remembered: Iterable[tuple[str, str]]) -> None:
+    """Drops the marks of memories (agent, id) that are remembered again. In the caller's transaction."""
+    marks = [(forgotten_mark(*one),) for one in remembered]
+    database.executemany("delete from forgotten_memories where mark = ?", marks)
 
 
 def mark_scrubbed(database: Database) -> None:
     """Remembers that no byte of what was forgotten is left in our files. In the caller's transaction."""
-    for agent_id, memory_id in forgotten(database):
-        database.set_meta(_gone(agent_id, memory_id), "")
-    database.execute(f"delete {_ALL_MARKS}")
+    database.execute("delete from unscrubbed_memories")

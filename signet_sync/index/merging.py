@@ -40,13 +40,8 @@ def merge(database: Database, other: Database) -> dict[str, int]:
     for table in backed_up():
         names = tuple(table.types)
         taken[table.name] = backup.adopt(database, table.name, names, _rows(other, table, names))
-    remembered = memories.marks_of_all(database)
-    marks = other.execute(f"select key, value from meta where {backup.MARKED}")
-    database.executemany(
-        "insert or ignore into meta(key, value) values(?, ?)", [mark for mark in marks if mark[0] not in remembered]
-    )
     if taken["session_transcripts"]:
-        live.set_filed(database, filed=False)
+        live.forget_shapes(database)
     if taken["memories"]:
         recall_lines.put(database, memories.lines(database))
     composed.forget_all(database)

@@ -143,8 +143,7 @@ def counts_of(database: Database, agent_id: str) -> tuple[int, int]:
 
 def nowhere_else(database: Database) -> dict[str, int]:
     """How much there is of what neither files nor harnesses could give again."""
-    gone = "select substr(key, 10) from meta where key >= 'accepted:' and key < 'accepted;' and value like 'gone %'"
-    left = f"(select path from violations union {gone})"
+    left = "(select path from violations union select path from acceptances where gone = 1)"
     last_copies = f"{left} v join seals s on s.path = v.path where length(s.packed) > 0"
     running = "(select distinct agent_id, session_key, session_id from session_transcripts)"
     counted = {

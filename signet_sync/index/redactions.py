@@ -1,7 +1,4 @@
-"""Which sealed files were redacted, when and why; and whether old bytes of them are still to be cleaned away.
-
-Native marks beside those of accepted files: a rebuild leaves them, backups and bundles carry them.
-"""
+"""Which sealed files were redacted, when and why; and whether old bytes of them are still to be cleaned away."""
 
 from __future__ import annotations
 
@@ -11,52 +8,42 @@ from collections.abc import Collection
 from signet_sync.index import wordings
 from signet_sync.index.database import Database
 
-_MARK = "redacted:"
-_DUE = "redaction:due"
-
-
-def key_of(path: str) -> str:
-    """The key of a path's mark."""
-    return f"{_MARK}{path}"
-
 
 def is_redacted(database: Database, path: str) -> bool:
     """Whether a file was redacted, here or on another machine."""
-    return database.meta(key_of(path)) is not None
+    return bool(database.value("select exists(select 1 from redactions where path = ?)", (path,)))
 
 
 def paths(database: Database) -> frozenset[str]:
     """Every file that was redacted."""
-    return frozenset(told(database))
+    return frozenset(path for (path,) in database.execute("select path from redactions"))
 
 
-def told(database: Database) -> dict[str, str]:
-    """When and why files were redacted, by path."""
-    rows = database.execute(
-        "select key, value from meta where key >= ? and key < 'redacted;' order by value, key", (_MARK,)
-    )
-    return {key.removeprefix(_MARK): value for key, value in rows}
+def told(database: Database) -> list[tuple[str, str, str]]:
+    """Which files were redacted, when (ISO 8601 UTC) and why, in that order."""
+    return list(database.execute("select path, at, reason from redactions order by at, reason, path"))
 
 
-def record(database: Database, agent_id: str, paths: Collection[str], said: str) -> None:
+def record(database: Database, agent_id: str, paths: Collection[str], at: str, reason: str) -> None:
     """Keeps when and why files were redacted, and that a scrub has to follow; in the transaction of their seals.
 
     What a model distilled of the old text goes.
     """
-    for path in paths:
-        database.set_meta(key_of(path), said)
+    database.executemany(
+        "insert or replace into redactions(path, at, reason, scrubbed) values(?, ?, ?, 0)",
+        [(path, at, reason) for path in paths],
+    )
     wordings.forget_paths(database, agent_id, paths)
-    database.set_meta(_DUE, "1")
 
 
 def is_due(database: Database) -> bool:
     """Whether redactions have not yet been followed by their scrub."""
-    return database.meta(_DUE) is not None
+    return bool(database.value("select exists(select 1 from redactions where scrubbed = 0)"))
 
 
 def mark_scrubbed(database: Database) -> None:
     """Remembers that no old byte of what was redacted is left in our files."""
-    database.execute("delete from meta where key = ?", (_DUE,))
+    database.execute("update redactions set scrubbed = 1 where scrubbed = 0")
 
 
 def reword(database: Database, session: tuple[str, str, str], before: str, after: str) -> None:

@@ -20,8 +20,6 @@ from signet_sync.temporal.memories import memory_id
 _WAIT_MS = 1000
 _COLUMNS = "select name, lower(type), pk from pragma_table_info(?)"
 _SHA256 = re.compile("[0-9a-f]{64}")
-# Marks of what was forgotten, accepted and redacted, and of what is told of running sessions.
-_MARKS = ("forgotten:", "gone:", "accepted:", "redacted:", "redaction:", "live:")
 _KINDS: dict[str, tuple[type, ...]] = {"integer": (int,), "real": (float, int), "text": (str,), "blob": (bytes,)}
 
 Row = Mapping[str, Any]
@@ -48,14 +46,21 @@ def salvage(database: Database, source: str) -> dict[str, int]:
         with suppress(apsw.Error):
             protect(damaged, _WAIT_MS)
         with database.transaction():
-            for table in native_tables():
-                before = database.value(f"select count(*) from {table}")
+            before = _counts(database)
+            for table in before:
                 _take(database, damaged, table)
-                counts[table] = database.value(f"select count(*) from {table}") - before
+            database.take_keys(_keys(damaged), before)
+            counts = {table: count - before[table] for table, count in _counts(database).items()}
     finally:
         with suppress(apsw.Error):
             damaged.close()
     return counts
+
+
+def _counts(database: Database) -> dict[str, int]:
+    """The number of rows by table, of those that are worth it."""
+    names = [name for name in native_tables() if TABLES[name].salvaged]
+    return {name: database.value(f"select count(*) from {name}") for name in names}
 
 
 def _opened(source: str) -> apsw.Connection:
@@ -74,7 +79,7 @@ def doubtful(database: Database) -> list[str]:
     """Native rows that show of themselves that they are not as they were written; no check of SQLite's sees that."""
     found = []
     for table in native_tables():
-        if table == "meta" or not (table in _BELIEVED or TABLES[table].json_columns):
+        if not (table in _BELIEVED or TABLES[table].json_columns):
             continue
         columns = [_Column(*row) for row in database.execute(_COLUMNS, (table,))]
         names = ", ".join(column.name for column in columns)
@@ -97,16 +102,28 @@ def _take(database: Database, damaged: apsw.Connection, table: str) -> None:
         )
 
 
+def _keys(damaged: apsw.Connection) -> dict[str, str]:
+    """What a database of an older schema has as keys and values."""
+    columns = [_Column("key", "text", 1), _Column("value", "text", 0)]
+    if not _columns(damaged, "meta").issuperset({"key", "value"}):
+        return {}
+    return {key: value for key, value in _believable(damaged, "meta", columns) if key and value is not None}
+
+
 def _shared_columns(database: Database, damaged: apsw.Connection, table: str) -> list[_Column]:
     """Our columns of a table that the damaged database has, too; it may be of an older version."""
+    there = _columns(damaged, table)
+    return [_Column(*row) for row in database.execute(_COLUMNS, (table,)) if row[0] in there]
+
+
+def _columns(damaged: apsw.Connection, table: str) -> set[str]:
     try:
         # A view of that name would be somebody else's words.
         if damaged.execute("select type from sqlite_schema where name = ?", (table,)).get != "table":
-            return []
-        there = {name for name, _, _ in damaged.execute(_COLUMNS, (table,))}
+            return set()
+        return {name for name, _, _ in damaged.execute(_COLUMNS, (table,))}
     except (apsw.Error, UnicodeDecodeError):
-        return []
-    return [_Column(*row) for row in database.execute(_COLUMNS, (table,)) if row[0] in there]
+        return set()
 
 
 def _believable(damaged: apsw.Connection, table: str, columns: list[_Column]) -> Iterator[list[Any]]:
@@ -154,7 +171,7 @@ def is_believed(table: str, row: Row) -> bool:
 def _is_json(table: str, row: Row) -> bool:
     # A flipped byte in there would stop whoever reads it.
     try:
-        for column in TABLES[table].json_columns:
+        for column in TABLES[table].json_columns if table in TABLES else ():
             if row.get(column) is not None:
                 json.loads(row[column])
     except ValueError:
@@ -206,15 +223,9 @@ def _extraction(row: Row) -> bool:
     return True
 
 
-def _mark(row: Row) -> bool:
-    """The rest of `meta` says how rows stood that are lost."""
-    return (row["key"] or "").startswith(_MARKS)
-
-
 _BELIEVED: dict[str, Callable[[Row], bool]] = {
     "seals": _seal,
     "memory_artifact_tombstones": _tombstone,
     "memories": _memory,
     "extractions": _extraction,
-    "meta": _mark,
 }

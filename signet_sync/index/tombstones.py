@@ -16,8 +16,6 @@ from signet_sync.index.removal import Scope, drop_artifacts, drop_session, withi
 if TYPE_CHECKING:
     from signet_sync.contracts.artifacts import Tombstone
 
-_LINES = "lines of what was removed"
-
 
 def mirrored(database: Database) -> list[Tombstone]:
     """The tombstones that the database knows."""
@@ -118,7 +116,7 @@ def remove_covered(database: Database, stones: Sequence[Tombstone]) -> tuple[lis
             removed += len(dropped)
             sealed = f"select distinct agent_id, session_token, session_id from seals where {scope}"
             touched += [*dropped, *((a, t, s) for a, t, s in database.execute(sealed, bindings))]
-            _forget_paths(database, stone.agent_id, gone)
+            drop_artifacts(database, stone.agent_id, gone)
             forget_files(database, gone)
         drop_session(database, _covered(stone), "native")
     removed += _forget_returned(database)
@@ -225,12 +223,6 @@ def _paths(database: Database, scope: str, bindings: Sequence[str]) -> list[str]
     return [row[0] for row in rows]
 
 
-def _forget_paths(database: Database, agent_id: str, paths: Sequence[str]) -> None:
-    drop_artifacts(database, agent_id, paths)
-    for path in paths:
-        database.executemany("delete from meta where key = ?", [(f"accepted:{path}",), (redactions.key_of(path),)])
-
-
 def _forget_returned(database: Database) -> int:
     """Drops what is known of files that a tombstone covers by their session's other identity; gives the rows dropped.
 
@@ -244,7 +236,7 @@ def _forget_returned(database: Database) -> int:
         )
     )
     for agent_id, path in sealed:
-        _forget_paths(database, agent_id, [path])
+        drop_artifacts(database, agent_id, [path])
     return len(delete_rows(database, [path for _, path in sealed]))
 
 
@@ -318,15 +310,13 @@ def pending(database: Database) -> frozenset[tuple[str, str]]:
 
 def remember_lines(database: Database, digests: Collection[str]) -> None:
     """Keeps the digests of lines that a scrub still has to take out of kept copies; in the transaction of the rows."""
-    if digests:
-        lines = sorted({*remembered_lines(database), *digests})
-        database.set_meta(_LINES, json.dumps({"new": True, "lines": lines}))
+    rows = [(digest,) for digest in digests]
+    database.executemany("insert or replace into removed_lines(digest, fresh) values(?, 1)", rows)
 
 
 def remembered_lines(database: Database) -> frozenset[str]:
     """The digests that `remember_lines` was given since the last scrub."""
-    found = database.meta(_LINES)
-    return frozenset(json.loads(found)["lines"]) if found else frozenset()
+    return frozenset(digest for (digest,) in database.execute("select digest from removed_lines"))
 
 
 def settle_lines(database: Database) -> bool:
@@ -334,15 +324,9 @@ def settle_lines(database: Database) -> bool:
 
     Pages, and what is kept of them, are written after the scrub.
     """
-    found = database.meta(_LINES)
-    if not found:
-        return True
-    known = json.loads(found)
-    if known["new"]:
-        database.set_meta(_LINES, json.dumps(known | {"new": False}))
-    else:
-        database.execute("delete from meta where key = ?", (_LINES,))
-    return not known["new"]
+    database.execute("delete from removed_lines where fresh = 0")
+    database.execute("update removed_lines set fresh = 0")
+    return not database.value("select exists(select 1 from removed_lines)")
 
 
 def unscrubbed(database: Database) -> bool:

@@ -9,28 +9,25 @@ from signet_sync.index.database import Database
 
 # A file's signature when it was read, and of its content the hex id, or else why it was skipped.
 Taken = tuple[Signature, str, str]
-_RULES = "history_rules"
 
 
 def taken(database: Database, rules: str) -> dict[str, Taken]:
     """What is known by path, as long as it was learnt by these rules; else nothing is."""
-    if database.meta(_RULES) != rules:
-        return {}
-    rows = database.execute("select path, size, mtime_ns, ctime_ns, inode, oid, skipped from history_files")
+    rows = database.execute(
+        "select path, size, mtime_ns, ctime_ns, inode, oid, skipped from history_files where rules = ?", (rules,)
+    )
     return {path: (Signature(*signature), oid or "", skipped or "") for path, *signature, oid, skipped in rows}
 
 
 def keep(database: Database, rules: str, learnt: Mapping[str, Taken], forgotten: Collection[str]) -> None:
     """Brings what is known up to date; by other rules nothing older stays. In the caller's transaction."""
-    if database.meta(_RULES) != rules:
-        database.execute("delete from history_files")
-        database.set_meta(_RULES, rules)
+    database.execute("delete from history_files where rules <> ?", (rules,))
     database.executemany("delete from history_files where path = ?", [(path,) for path in forgotten if _storable(path)])
     database.executemany(
-        "insert or replace into history_files(path, size, mtime_ns, ctime_ns, inode, oid, skipped)"
-        " values(?, ?, ?, ?, ?, ?, ?)",
+        "insert or replace into history_files(path, size, mtime_ns, ctime_ns, inode, oid, skipped, rules)"
+        " values(?, ?, ?, ?, ?, ?, ?, ?)",
         [
-            (path, *signature, oid or None, skipped or None)
+            (path, *signature, oid or None, skipped or None, rules)
             for path, (signature, oid, skipped) in learnt.items()
             if _storable(path)
         ],

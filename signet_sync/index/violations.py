@@ -56,14 +56,6 @@ def is_open(database: Database, path: str) -> bool:
     return bool(database.value("select exists(select 1 from violations where path = ?)", (path,)))
 
 
-# A mark is `accepted:PATH`: of changed content when and why; of a file that went, `gone` before that.
-_MARK, _GONE = "accepted:", "gone "
-_MARKS_OF_GONE = (
-    f"select substr(key, {len(_MARK) + 1}) as path, substr(value, {len(_GONE) + 1}) as said from meta"
-    f" where key >= '{_MARK}' and key < 'accepted;' and value like '{_GONE}%'"  # `;` comes right behind `:`
-)
-
-
 class AcceptedGone(NamedTuple):
     """A sealed file whose absence was accepted; `restorable`: the sealed bytes are still there."""
 
@@ -75,35 +67,38 @@ class AcceptedGone(NamedTuple):
 
 def accepted_gone(database: Database) -> list[AcceptedGone]:
     """Sealed files that went, and whose absence a person has accepted; none that were seen since."""
-    found = []
-    for path, said, kept in database.execute(
-        f"select m.path, m.said, coalesce(length(s.packed), 0) > 0 from ({_MARKS_OF_GONE}) m"
-        " join seals s on s.path = m.path"
-        " where not exists(select 1 from files f where f.path = m.path and f.code <> 'vanished') order by m.path"
-    ):
-        at, _, reason = said.partition(" ")
-        found.append(AcceptedGone(path, at, reason, bool(kept)))
-    return found
+    return [
+        AcceptedGone(path, at, reason, bool(kept))
+        for path, at, reason, kept in database.execute(
+            "select a.path, a.at, a.reason, coalesce(length(s.packed), 0) > 0 from acceptances a"
+            " join seals s on s.path = a.path where a.gone = 1"
+            " and not exists(select 1 from files f where f.path = a.path and f.code <> 'vanished') order by a.path"
+        )
+    ]
+
+
+def accept(database: Database, path: str, at: str, reason: str) -> None:
+    """Remembers that the changed content of a sealed file was accepted. In the caller's transaction."""
+    database.execute(
+        "insert or replace into acceptances(path, gone, at, reason) values(?, 0, ?, ?)", (path, at, reason)
+    )
 
 
 def accept_gone(database: Database, paths: Iterable[str], at: str, reason: str) -> None:
     """Marks the absence of sealed files as accepted, each once. In the caller's transaction."""
     database.executemany(
-        "insert into meta(key, value) values(?, ?) on conflict(key) do update set value = excluded.value"
-        f" where value not like '{_GONE}%'",
-        [(f"{_MARK}{path}", f"{_GONE}{at} {reason}") for path in paths],
+        "insert into acceptances(path, gone, at, reason) values(?, 1, ?, ?) on conflict(path)"
+        " do update set gone = 1, at = excluded.at, reason = excluded.reason where gone = 0",
+        [(path, at, reason) for path in paths],
     )
 
 
 def forget_returned(database: Database) -> None:
     """Drops the marks of files that are there again: should one go once more, that is news. In a transaction."""
-    returned = [
-        (f"{_MARK}{path}",)
-        for (path,) in database.execute(
-            f"select m.path from ({_MARKS_OF_GONE}) m join files f on f.path = m.path where f.code <> 'vanished'"
-        )
-    ]
-    database.executemany("delete from meta where key = ?", returned)
+    database.execute(
+        "delete from acceptances where gone = 1"
+        " and exists(select 1 from files f where f.path = acceptances.path and f.code <> 'vanished')"
+    )
 
 
 def sealed_paths(database: Database) -> list[str]:

@@ -17,8 +17,6 @@ from signet_sync.index.database import Database
 
 LOOKED_AT = 64 * 1024  # characters of an artifact that a model may be shown a part of
 
-_DERIVE_SINCE = "extracted"
-
 
 class Unread(NamedTuple):
     """A summary or compaction that no model has read as it is now."""
@@ -29,16 +27,6 @@ class Unread(NamedTuple):
     source_path: str
     source_sha256: str
     project: str | None
-
-
-class Distilled(NamedTuple):
-    """An artifact of a session for which a model stated something, and when."""
-
-    agent_id: str
-    session_token: str
-    session_id: str
-    source_path: str
-    at: str
 
 
 class Unworded(NamedTuple):
@@ -81,49 +69,34 @@ def content_of(database: Database, artifact: Unread) -> str | None:
 def put_items(database: Database, artifact: Unread, items: Sequence[Item], model: str, at: str) -> bool:
     """Keeps what a model distilled, or (no `model`) that it failed; False where the artifact is another one by now.
 
-    While the model was thinking its session may have been removed.
+    While the model was thinking its session may have been removed. In the caller's transaction.
     """
-    with database.transaction():
-        if content_of(database, artifact) is None:
-            return False
-        database.execute(
-            "insert or replace into extractions(agent_id, source_path, source_sha256, items, model, at)"
-            " values(?, ?, ?, ?, ?, ?)",
-            (
-                artifact.agent_id,
-                artifact.source_path,
-                artifact.source_sha256,
-                json.dumps(items, ensure_ascii=False, separators=(",", ":")),
-                model,
-                at,
-            ),
-        )
-        if items and database.meta(_DERIVE_SINCE) is None:
-            database.set_meta(_DERIVE_SINCE, at)
+    if content_of(database, artifact) is None:
+        return False
+    database.execute(
+        "insert or replace into extractions(agent_id, source_path, source_sha256, items, model, at)"
+        " values(?, ?, ?, ?, ?, ?)",
+        (
+            artifact.agent_id,
+            artifact.source_path,
+            artifact.source_sha256,
+            json.dumps(items, ensure_ascii=False, separators=(",", ":")),
+            model,
+            at,
+        ),
+    )
     return True
 
 
-def to_derive(database: Database) -> set[Distilled]:
-    """What was distilled since facts were last derived from it."""
-    since = database.meta(_DERIVE_SINCE)
-    if since is None:
-        return set()
-    return {
-        Distilled(*row)
-        for row in database.execute(
-            "select a.agent_id, a.session_token, a.session_id, e.source_path, e.at"
-            " from extractions e join memory_artifacts a"
-            " on a.source_path = e.source_path and a.agent_id = e.agent_id where e.at >= ? and e.items <> '[]'",
-            (since,),
-        )
-    }
+def rests_until(database: Database, kind: str) -> str | None:
+    """Until when a model that failed is left alone with questions of a kind (ISO 8601 UTC)."""
+    found: str | None = database.value("select until from model_rests where kind = ?", (kind,))
+    return found
 
 
-def derived(database: Database, done: Collection[Distilled]) -> None:
-    """Says that facts are derived from this; what another process has distilled meanwhile is still to do."""
-    with database.transaction():
-        if to_derive(database) <= set(done):
-            database.execute("delete from meta where key = ?", (_DERIVE_SINCE,))
+def set_rests_until(database: Database, kind: str, until: str) -> None:
+    """Leaves it alone until then. In the caller's transaction."""
+    database.execute("insert or replace into model_rests(kind, until) values(?, ?)", (kind, until))
 
 
 def unworded(database: Database, limit: int, failed_before: str) -> list[Unworded]:

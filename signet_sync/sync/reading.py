@@ -206,8 +206,8 @@ class Writer:
         )
         for judgement in judgements:
             if judgement.redacted and judgement.row is not None:
-                told = f"{iso(self._request.now_us)} redacted on another machine"
-                redactions.record(database, judgement.row.agent_id, [judgement.path], told)
+                at, why = iso(self._request.now_us), "redacted on another machine"
+                redactions.record(database, judgement.row.agent_id, [judgement.path], at, why)
         self.look_up(following)
         if self._threaded:
             self._thread = threading.Thread(target=self._beside, args=(first, self._next_id), name="full-text")

@@ -116,7 +116,7 @@ def _opened(place: str, folder: state.StateFolder) -> tuple[Database, bool]:
         if is_suspect(place):
             with _unless_busy():
                 _examine(database, TABLES)
-        return database, database.meta("restore") is not None
+        return database, backup.is_due(database)
     except apsw.Error as error:
         database.connection.close()
         raise translate(error, place) from error
@@ -189,7 +189,7 @@ def _restore(database: Database, kept: list[str], events: list[str]) -> None:
             events.append(f"{total} native rows came back from the backup {os.path.basename(candidate)}")
         return
     with database.transaction():
-        database.execute("delete from meta where key = 'restore'")
+        backup.settle(database)
 
 
 def backups(folder: state.StateFolder) -> list[str]:
@@ -209,13 +209,13 @@ def back_up(workspace: Workspace, now_iso: str, *, force: bool = False) -> None:
     if not workspace.own_place or workspace.touch_nothing:
         return
     database = workspace.database
-    if database.meta("restore") is not None:  # what stands in the backups is more than what we have
+    if backup.is_due(database):
         if force:
             raise WorkspaceError("the backup was not read back yet", hint="the next command tries again")
         return
     mark = backup.fingerprint(database)
     kept = backups(workspace.state)
-    if database.meta("backup") == mark and kept and not force:
+    if backup.last(database) == mark and kept and not force:
         return
     folder = workspace.state.backups
     private_folder(folder)
@@ -223,7 +223,7 @@ def back_up(workspace: Workspace, now_iso: str, *, force: bool = False) -> None:
     target = os.path.join(folder, f"native-{day}.db")
     backup.write(database, target)
     with database.transaction():
-        database.set_meta("backup", mark)
+        backup.set_last(database, mark)
     # After a removal only the new one is clean, whatever day the others claim to be of.
     # One of a later day was made when the clock was ahead: it holds less, and would be taken for the newest.
     kept = [place for place in backups(workspace.state) if place <= target]

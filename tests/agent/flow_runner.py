@@ -466,7 +466,7 @@ def is_begun(root: Path) -> bool:
     """
     connection = apsw.Connection(state.locate(str(root)).database)
     try:
-        marks = list(connection.execute("select key from meta where key glob 'forgotten:*'"))
+        marks = list(connection.execute("select * from unscrubbed_memories"))
         marks += list(connection.execute("select sweep_id from dream_sweeps where at_us = ?", (NOW_US,)))
     finally:
         connection.close()

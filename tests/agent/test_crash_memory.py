@@ -27,6 +27,8 @@ from signet_sync.contracts.turns import Turn
 from signet_sync.index import events, live, telemetry
 from signet_sync.index import memories as rows
 from signet_sync.index.database import Database
+from signet_sync.storage.database.table import FIRST
+from signet_sync.storage.database.tables import TABLES
 from signet_sync.sync import engine, indexing, reading
 from signet_sync.sync.workspace import Workspace
 from signet_sync.vault import files
@@ -139,7 +141,7 @@ def vary(vault: Vault, scenario: str) -> None:
         with database.transaction():
             database.execute("delete from session_summaries where kind = 'arc'")
             database.execute("update entity_attributes set text = 'of other rules'")
-            database.set_meta("graph", "0")
+            database.execute("update derivers set version = '0' where name = 'graph'")
         database.close()
     if scenario == "0.1.0":
         to_0_1_0(vault)
@@ -150,6 +152,10 @@ def to_0_1_0(vault: Vault) -> None:
     database = Database(str(vault.db))
     with database.transaction():
         database.execute("alter table thread_sessions drop column status")
+        for table in TABLES.values():
+            if table.since > FIRST:
+                database.execute(f"drop table {table.name}")
+        database.execute("create table meta(key text primary key, value text not null) without rowid")
         database.execute("pragma user_version = 3")
     database.connection.close()
 

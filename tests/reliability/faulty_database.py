@@ -283,7 +283,7 @@ def set_up(folder: Path) -> Vault:
 
 
 # Marks of the moment, counters' values and what a pass finds again are no loss.
-PASSING = ("meta", "memory_md_heads", "violations", "garden_drift")
+PASSING = ("passes", "backups", "history_told", "live_files", "memory_md_heads", "violations", "garden_drift")
 KEYS = {
     "artifact_telemetry": "agent_id, source_path",
     "node_telemetry": "agent_id, id",

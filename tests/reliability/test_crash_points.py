@@ -168,7 +168,7 @@ def test_lines_that_could_not_be_taken_out_are_known_when_the_words_are_not(
     vault.reindex()
     kept = "".join(path.read_text() for path in vault.root.glob("MEMORY.user-*"))
     assert "What I think of it." in kept and "step number 2" not in kept
-    assert holding(vault, [b"step number 2"]) == [] and vault.rows("select * from meta where key glob 'lines*'") == []
+    assert holding(vault, [b"step number 2"]) == [] and vault.rows("select * from removed_lines") == []
 
 
 # ── a recovery that is killed, and the one after it ──

@@ -34,6 +34,7 @@ from signet_sync.contracts.names import artifact_name
 from signet_sync.errors import DatabaseCorrupt
 from signet_sync.index import artifacts, lines
 from signet_sync.index.database import Database, is_suspect
+from signet_sync.index.rules import set_version
 from signet_sync.index.search import search
 from signet_sync.storage.database import tables as schema
 from signet_sync.storage.database.tables import VERSION
@@ -456,13 +457,14 @@ def planted(place: Path, *statements: str) -> None:
 
 TRAPS = {
     "a trigger": (
-        "create trigger trap after insert on files begin delete from seals; insert into meta values('caught', 1); end",
+        "create trigger trap after insert on files begin delete from seals;"
+        " insert into derivers values('caught', 1, 0); end",
     ),
     "a view": ("alter table files rename to theirs", "create view files as select * from theirs"),
     "an instead-of trigger": (
         "alter table links rename to theirs",
         "create view links as select * from theirs",
-        "create trigger trap instead of insert on links begin insert into meta values('caught', 1); end",
+        "create trigger trap instead of insert on links begin insert into derivers values('caught', 1, 0); end",
     ),
     "a schema that is none": (
         "pragma writable_schema = on",
@@ -486,7 +488,7 @@ def test_a_planted_database_runs_nothing_of_its_own(tmp_path: Path, what: str) -
     answer = call("--db", place, "--workspace", vault.root, "reindex", "--index-only", "--json", *NOW_IS)
     assert answer.code in (0, 3) and "unexpected" not in answer.out, answer
     connection = apsw.Connection(str(place), flags=apsw.SQLITE_OPEN_READONLY)
-    assert connection.execute("select count(*) from meta where key = 'caught'").get == 0
+    assert connection.execute("select count(*) from derivers where name = 'caught'").get == 0
     if answer.code == 0:
         assert connection.execute("select count(*) from seals").get == 2
     connection.close()
@@ -661,7 +663,7 @@ def test_no_process_is_ever_forked_with_an_open_connection() -> None:
 @pytest.mark.skipif(not Path("/proc/self/fd").is_dir(), reason="open files are listed by Linux alone")
 def test_a_program_that_we_start_inherits_no_file_of_the_database(tmp_path: Path) -> None:
     database = Database(str(tmp_path / "index.db"))
-    database.set_meta("key", "value")
+    set_version(database, "key", "value")
     done = subprocess.run(["ls", "-l", "/proc/self/fd"], capture_output=True, text=True, close_fds=False, check=True)
     assert "->" in done.stdout and "index.db" not in done.stdout
     database.close()

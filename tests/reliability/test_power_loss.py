@@ -25,6 +25,7 @@ from workbench import ROOT
 from signet_sync import journal, spool
 from signet_sync.durable import private_folder
 from signet_sync.index.database import Database
+from signet_sync.index.rules import set_version, version_of
 from signet_sync.vault import files, ledgers, moving
 
 Tree = dict[str, bytes | None]
@@ -129,7 +130,7 @@ def test_a_durable_transaction_outlasts_the_power_even_in_a_new_folder(tmp_path)
         private_folder(f"{folder}/id")
         database = Database(f"{folder}/id/signet-sync.db")
         with database.transaction(durable=True):
-            database.set_meta("word", "kept")
+            set_version(database, "word", "kept")
 
     (tmp_path / "left").mkdir()
     left = all_states(tmp_path, work, most=12)
@@ -140,7 +141,7 @@ def test_a_durable_transaction_outlasts_the_power_even_in_a_new_folder(tmp_path)
         database = place / "machine" / "state" / "id" / "signet-sync.db"
         if answered or database.exists():
             opened = Database(str(database))
-            assert opened.problems() == [] and opened.meta("word") in (("kept",) if answered else ("kept", None))
+            assert opened.problems() == [] and version_of(opened, "word") in (("kept",) if answered else ("kept", None))
             opened.close()
 
 

@@ -13,7 +13,7 @@ from signet_sync.agent.doctor.patient import Patient
 from signet_sync.contracts.places import display
 from signet_sync.contracts.sanitizer import sanitizer_stamp
 from signet_sync.errors import DatabaseCorrupt, DatabaseError
-from signet_sync.index import artifacts, gardens, lines, overview, salvage
+from signet_sync.index import artifacts, gardens, lines, overview, passes, salvage
 from signet_sync.index.database import LARGE_LOG, Database, is_odd, log_size, noted, set_aside_before, suspect
 from signet_sync.storage.database.tables import TABLES
 
@@ -87,7 +87,7 @@ def _rows(patient: Patient, database: Database) -> list[Finding]:
         words = f"{what} not what their events say, the first {display(drifted[0].path)}: {drifted[0].message}"
         found.append(problem("entities", words, patient.command("entity drift")))
     found += _copies(patient, database)
-    if database.meta("halted"):
+    if passes.is_halted(database):
         words = "halted: cliff; most files of memory/ are gone, and nothing was dropped"
         remedy = f"{patient.command('reindex')} --accept-removals  # where they are gone for good; else bring them back"
         found.append(problem("halt", words, remedy))

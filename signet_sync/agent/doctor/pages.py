@@ -15,7 +15,7 @@ from signet_sync.agent.doctor.finding import Finding, problem, warning
 from signet_sync.agent.doctor.patient import Patient, give_back
 from signet_sync.contracts.places import day_page, display, dream_page, head_page, month_page
 from signet_sync.errors import DatabaseError
-from signet_sync.index import overview
+from signet_sync.index import overview, passes
 from signet_sync.index import pages as index
 from signet_sync.index.database import Database
 
@@ -36,7 +36,7 @@ def _known(patient: Patient) -> tuple[list[str], list[str]]:
     except (FileNotFoundError, DatabaseError):
         return [], []
     try:
-        if database.meta("halted"):
+        if passes.is_halted(database):
             return [], []
         agents = overview.agents(database)
         others = {dream_page(agent_id) for agent_id in agents}

@@ -19,7 +19,6 @@ from signet_sync.index import gardens
 from signet_sync.sync.workspace import Workspace
 
 _LOG = "change-log"
-_TOLD = "entities_told:"
 # What an entry counts, and how it says it; a roll-up itself is no news.
 _WORDS = {
     "create": "created", "set": "set", "append": "appended", "append_item": "item added", "prune_item": "item pruned",
@@ -48,13 +47,13 @@ def roll_up(workspace: Workspace, now_us: int) -> tuple[str, ...]:
     for agent_id in agents(workspace.root):
         garden = Garden(workspace, agent_id, now_us)
         observing.tend(garden)
-        told = workspace.database.meta(_TOLD + agent_id) or ""
+        told = gardens.told_day(workspace.database, agent_id)
         days = [day for day in garden.ledger.days() if told < day < today]
         for day in days:
             written += _rollup(garden, day)
         if days:
             with workspace.database.transaction():
-                workspace.database.set_meta(_TOLD + agent_id, days[-1])
+                gardens.set_told_day(workspace.database, agent_id, days[-1])
     return tuple(dict.fromkeys(written))
 
 

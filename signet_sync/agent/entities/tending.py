@@ -19,7 +19,7 @@ from signet_sync.contracts.places import DEFAULT_AGENT
 from signet_sync.contracts.timestamps import day_of
 from signet_sync.errors import UsageError, WorkspaceError
 from signet_sync.index import gardens as rows
-from signet_sync.index import tombstones
+from signet_sync.index import passes, tombstones
 from signet_sync.sync.request import Pass
 from signet_sync.sync.stages import Eraser, Maintenance
 from signet_sync.sync.workspace import Workspace
@@ -36,7 +36,6 @@ _FOLDER = re.compile(
 # A clock that was set back makes files of the future; such a file would be young for ever.
 _FUTURE_NS = 3600 * 10**9
 _LARGEST = 1 << 28  # bytes that are looked at for names of what was removed
-_DAY, _LEDGER = "entities_day", "entities_ledger:"
 
 
 @dataclass(slots=True)
@@ -224,7 +223,7 @@ def _doubtful(moved: dict[str, Signature | None], now_us: int, settle_seconds: f
 def _agent(workspace: Workspace, agent_id: str, moved: list[str], now_us: int, tended: Tended) -> None:
     """What moved, and a ledger to which somebody has written, or was writing when it died."""
     ledger = _ledger_mark(workspace.root, agent_id)
-    if not moved and ledger == (workspace.database.meta(_LEDGER + agent_id) or ""):
+    if not moved and ledger == rows.ledger(workspace.database, agent_id):
         return
     _have_scrubbed_what_returned(workspace, agent_id, moved)
     from signet_sync.agent.entities import observing, weaving
@@ -237,7 +236,7 @@ def _agent(workspace: Workspace, agent_id: str, moved: list[str], now_us: int, t
     if look.edited or look.healed:
         weaving.weave(workspace, agent_id, now_us)
     tended.trouble += [f"{path} is not what its events say: signet-sync entity drift" for path in look.drifted]
-    _remember(workspace, _LEDGER + agent_id, _ledger_mark(workspace.root, agent_id))
+    _remember(workspace, agent_id)
 
 
 def _have_scrubbed_what_returned(workspace: Workspace, agent_id: str, moved: Iterable[str]) -> None:
@@ -262,7 +261,7 @@ def _ledger_mark(root: str, agent_id: str) -> str:
 def _close_days(workspace: Workspace, now_us: int, tended: Tended) -> None:
     """Once a day what happened on earlier ones is told in change logs."""
     day = day_of(now_us)
-    if workspace.database.meta(_DAY) == day:
+    if passes.days_told_on(workspace.database) == day:
         return
     from signet_sync.agent.entities import days
 
@@ -273,11 +272,13 @@ def _close_days(workspace: Workspace, now_us: int, tended: Tended) -> None:
         return
     tended.agents.update(filter(None, map(_agent_of, written)))
     for agent_id in {agent_id for path in written if (agent_id := _agent_of(path)) is not None}:
-        _remember(workspace, _LEDGER + agent_id, _ledger_mark(workspace.root, agent_id))
-    _remember(workspace, _DAY, day)
+        _remember(workspace, agent_id)
+    with workspace.database.transaction():
+        passes.told_days(workspace.database, day)
 
 
-def _remember(workspace: Workspace, key: str, value: str) -> None:
-    if workspace.database.meta(key) != value:
+def _remember(workspace: Workspace, agent_id: str) -> None:
+    ledger = _ledger_mark(workspace.root, agent_id)
+    if rows.ledger(workspace.database, agent_id) != ledger:
         with workspace.database.transaction():
-            workspace.database.set_meta(key, value)
+            rows.set_ledger(workspace.database, agent_id, ledger)

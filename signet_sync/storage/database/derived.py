@@ -234,15 +234,20 @@ DERIVED: tuple[Table, ...] = (
         local=("size", "mtime_ns", "ctime_ns", "inode"),
     ),
     derived(
-        "what the git history took of each file when it last looked: only what moved is read again",
+        "what the git history took of each file when it last looked, by which rules: only what moved is read again",
         """create table history_files(
         path text primary key, size integer not null, mtime_ns integer not null, ctime_ns integer not null,
-        inode integer not null, oid text, skipped text) without rowid""",
+        inode integer not null, oid text, skipped text, rules text not null) without rowid""",
     ),
     derived(
-        "by which version of its rules each deriver made its rows, and whether it is still at it",
+        "by which version of its rules each deriver made its rows, and whether it is still at it; so of `artifacts` "
+        "(the sanitizer) and of `concepts` (the tags of memories)",
         """create table derivers(
-        name text primary key, version text not null, rebuilding integer not null) without rowid""",
+        name text primary key, version text not null, rebuilding integer not null default 0) without rowid""",
+    ),
+    derived(
+        "until when a language model that failed is not asked for facts, or for paragraphs",
+        "create table model_rests(kind text primary key, until text not null) without rowid",
     ),
     derived(
         "what derivers still have to follow: of a session its token and id, of anything else an id and nothing",

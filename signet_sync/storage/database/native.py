@@ -14,6 +14,7 @@ from signet_sync.storage.database.table import (
     Hash,
     Id,
     Instant,
+    Mark,
     MemoryId,
     Micros,
     Number,
@@ -52,6 +53,19 @@ class Removal:
     reason: Said
     removed_paths: Escaped[Artifact]
     session_ids: Escaped[Text] | None
+
+
+class Acceptance:
+    path: Artifact
+    gone: bool
+    at: When
+    reason: Said
+
+
+class Redaction:
+    path: Artifact
+    at: When
+    reason: Said  # rules and counts before it
 
 
 class Accesses:
@@ -112,6 +126,10 @@ class Source:
     session_token: Token | Literal[""]
     session_id: Text
     at: When
+
+
+class Forgotten:
+    mark: Mark
 
 
 class Pin:
@@ -191,6 +209,23 @@ NATIVE: tuple[Table, ...] = (
         artifact=("path",),
     ),
     native(
+        "which changes of sealed files were accepted, or (`gone`) that they went, when and why",
+        """create table acceptances(
+        path text primary key, gone integer not null, at text not null, reason text not null) without rowid""",
+        row=Acceptance,
+        artifact=("path",),
+        since=7,
+    ),
+    native(
+        "which sealed files were redacted, when and why. `scrubbed` is 0 until no old byte of them is left",
+        """create table redactions(
+        path text primary key, at text not null, reason text not null,
+        scrubbed integer not null default 1) without rowid""",
+        row=Redaction,
+        artifact=("path",),
+        since=7,
+    ),
+    native(
         "the mirror of the tombstone files",
         """create table memory_artifact_tombstones(
         agent_id text not null, session_token text not null, removed_at text not null, reason text not null,
@@ -198,6 +233,12 @@ NATIVE: tuple[Table, ...] = (
         primary key(agent_id, session_token)) without rowid""",
         row=Removal,
         mark="count(*) || ':' || coalesce(max(removed_at), '') || ':' || coalesce(sum(length(removed_paths)), 0)",
+    ),
+    native(
+        "digests of lines of removed sessions, until a scrub has taken them out of kept copies. `fresh`: no scrub has "
+        "seen what the pass that wrote them left",
+        "create table removed_lines(digest text primary key, fresh integer not null) without rowid",
+        since=7,
     ),
     native(
         "how often an artifact was asked for",
@@ -249,6 +290,19 @@ NATIVE: tuple[Table, ...] = (
         kept="elsewhere",
     ),
     native(
+        "how the files of live turns looked when rows were made of them; turns whose file is not here are rows alone",
+        "create table live_files(name text primary key, shape text not null) without rowid",
+        salvaged=False,
+        since=7,
+    ),
+    native(
+        "transcripts of running sessions as they were when their turns were last read, by the name of the stop marker",
+        """create table live_transcripts(
+        name text primary key, shape text not null, told_at text not null, rests_until integer not null)
+        without rowid""",
+        since=7,
+    ),
+    native(
         "what a person or an agent asked to be remembered, sanitized; it is in no file. `concept_tags` are made "
         "of it (null: not yet)",
         """create table memories(
@@ -271,6 +325,19 @@ NATIVE: tuple[Table, ...] = (
         row=Source,
         session=SESSION,
         handle="memory_id",
+    ),
+    native(
+        "a hash of agent and id of each memory that was forgotten: a diary of before may come back and name it",
+        "create table forgotten_memories(mark text primary key) without rowid",
+        row=Forgotten,
+        since=7,
+    ),
+    native(
+        "forgotten memories of which bytes may be left in our files",
+        """create table unscrubbed_memories(
+        agent_id text not null, memory_id text not null,
+        primary key(agent_id, memory_id)) without rowid""",
+        since=7,
     ),
     native(
         "what is pinned",
@@ -357,7 +424,35 @@ NATIVE: tuple[Table, ...] = (
         "create index garden_drift_agent on garden_drift(agent_id, found_at)",
     ),
     native(
-        "marks and stamps by their key; `gone:`, `accepted:` and `redacted:` are backed up",
-        "create table meta(key text primary key, value text not null) without rowid",
+        "up to which day the change logs of each agent's entities tell of its events, and its event log as last seen",
+        """create table garden_days(
+        agent_id text primary key, told_day text not null default '', ledger text not null default '') without rowid""",
+        since=7,
+    ),
+    native(
+        "one row: why passes are halted (null: they are not); whether manifests may be missing, rows that went may "
+        "have left bytes, dropped recall lines words in full text; when the database was examined; the day on which "
+        "`garden_days` was brought up to date",
+        """create table passes(
+        one integer primary key check(one = 1), halted text, manifests_due integer not null default 0,
+        wipe_due integer not null default 0, scour_due integer not null default 0, examined_at text,
+        days_told_on text)""",
+        salvaged=False,
+        since=7,
+    ),
+    native(
+        "one row: whether native rows have still to be brought back into this new database, and the fingerprint of "
+        "what the last backup holds",
+        """create table backups(
+        one integer primary key check(one = 1), restore_due integer not null default 0, fingerprint text)""",
+        salvaged=False,
+        since=7,
+    ),
+    native(
+        "one row: up to which sweep of dreams, and which ends of sessions, the git history tells; `flow_keys` is JSON",
+        """create table history_told(
+        one integer primary key check(one = 1), sweep_id text, ended_at text, flow_keys text)""",
+        salvaged=False,
+        since=7,
     ),
 )

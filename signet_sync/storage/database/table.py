@@ -21,6 +21,7 @@ FileBytes = NewType("FileBytes", bytes)  # that a file holds, too
 Hash = NewType("Hash", str)  # SHA-256, hexadecimal
 Id = NewType("Id", str)  # of a node, fact, thread, entity or memory
 Instant = NewType("Instant", int)  # microseconds since 1970 UTC at which the row was made
+Mark = NewType("Mark", str)  # half a SHA-256, hexadecimal
 MemoryId = NewType("MemoryId", str)
 Micros = NewType("Micros", int)  # any other moment
 Number = NewType("Number", int)
@@ -52,6 +53,7 @@ class Table(NamedTuple):
     from files. `local` are columns that are left out: they belong to a machine or a moment.
     only: a condition: which rows of a native table are worth keeping, and which of a derived one follow from files.
     kept: "elsewhere" for rows that stand in files beside the database: the backup that stands there, too, lacks them.
+    salvaged: whether what can be read of a damaged database is taken over; not what says how its other rows stood.
     mark: an aggregate that changes with every row that is kept and costs less than to read all of them, as is done
     without one.
     since: the version of the schema that has it first.
@@ -70,6 +72,7 @@ class Table(NamedTuple):
     local: tuple[str, ...] = ()
     only: str | None = None
     kept: Literal["always", "elsewhere"] = "always"
+    salvaged: bool = True
     mark: str | None = None
     since: int = FIRST
 

@@ -6,7 +6,7 @@ from signet_sync.storage.database.derived import DERIVED
 from signet_sync.storage.database.native import NATIVE
 from signet_sync.storage.database.table import Id, Table
 
-VERSION = 6
+VERSION = 7
 APPLICATION_ID = 0x53495359  # "SISY"
 # While the first index is built without a journal; a file that still says so was left by a crash.
 BUILDING_ID = 0x53495342
