@@ -89,8 +89,7 @@ class Teller:
             self.workspace.database.execute("delete from violations where batch = ?", (batch,))
 
     def halt(self) -> None:
-        with self.workspace.database.transaction():
-            passes.halt(self.workspace.database, Cliff(40, 52, "40 of 52 indexed files are gone"))
+        passes.halt(self.workspace.database, Cliff(40, 52, "40 of 52 indexed files are gone"))
 
     def go_on(self) -> None:
         with self.workspace.database.transaction():
