@@ -215,17 +215,8 @@ def _memory(row: Row) -> bool:
     return bool(row["id"] == memory_id(row["agent_id"], row["type"], row["content"]))
 
 
-def _extraction(row: Row) -> bool:
-    try:
-        json.loads(row["items"])
-    except (ValueError, TypeError):
-        return False
-    return True
-
-
 _BELIEVED: dict[str, Callable[[Row], bool]] = {
     "seals": _seal,
     "memory_artifact_tombstones": _tombstone,
     "memories": _memory,
-    "extractions": _extraction,
 }

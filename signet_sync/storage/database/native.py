@@ -375,6 +375,7 @@ NATIVE: tuple[Table, ...] = (
         model text not null, at text not null,
         primary key(agent_id, source_path)) without rowid""",
         artifact=("agent_id", "source_path"),
+        json=("items",),
     ),
     native(
         "every hit of `recall` on a memory (seed 004): the query, sanitized, and 1/rank",

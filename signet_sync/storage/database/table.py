@@ -49,6 +49,7 @@ class Table(NamedTuple):
     artifact: the columns (the agent and) the path of the artifact whose row it is; with the artifact the row goes.
     handle: the column of an id that a page may show; with what the id stands for a native row goes.
     texts: columns that may hold anybody's words; a row goes where they hold a word that only removed texts had.
+    json: of a table without `row`, the columns that hold JSON.
     key: its order in the canonical dump; without one the table is not in it, because it holds nothing that follows
     from files. `local` are columns that are left out: they belong to a machine or a moment.
     only: a condition: which rows of a native table are worth keeping, and which of a derived one follow from files.
@@ -68,6 +69,7 @@ class Table(NamedTuple):
     artifact: tuple[str, ...] | None = None
     handle: str | None = None
     texts: tuple[str, ...] = ()
+    json: tuple[str, ...] = ()
     key: tuple[str, ...] = ()
     local: tuple[str, ...] = ()
     only: str | None = None
@@ -88,8 +90,8 @@ class Table(NamedTuple):
 
     @property
     def json_columns(self) -> tuple[str, ...]:
-        """Those of them that hold JSON."""
-        return _json(self.row) if self.row else ()
+        """Those that hold JSON."""
+        return _json(self.row) if self.row else self.json
 
     @property
     def rows(self) -> str:
