@@ -27,7 +27,7 @@ from signet_sync.contracts.turns import Turn
 from signet_sync.index import events, live, telemetry
 from signet_sync.index import memories as rows
 from signet_sync.index.database import Database
-from signet_sync.sync import engine, indexing, reading
+from signet_sync.sync import engine, indexing
 from signet_sync.sync.workspace import Workspace
 from signet_sync.vault import files
 
@@ -270,7 +270,7 @@ def test_a_first_index_that_dies_takes_nothing_with_it_that_stands_nowhere_else(
     vault.session(1)
 
     def work() -> int:
-        reading.THREADED = 1
+        indexing.MUCH = 1
         indexing._links = lambda *_, **__: os._exit(137)
         vault.reindex()
         return 0
