@@ -7,8 +7,6 @@ import os
 import re
 import shutil
 import subprocess
-import threading
-import time
 from pathlib import Path
 from urllib.parse import unquote
 
@@ -16,13 +14,8 @@ import artifacts_fixture as made
 import pytest
 from workbench import NOW, SIGNS, Vault, call, contents, numbered, spawn_ordinary, tree
 
-from signet_sync.agent.workspace import opened
-from signet_sync.config import Settings
 from signet_sync.contracts.bodies import body_sha256, normalize
 from signet_sync.contracts.frontmatter import parse
-from signet_sync.contracts.timestamps import parse_instant
-from signet_sync.sync import engine, reading
-from signet_sync.sync.request import Request
 
 
 @pytest.fixture
@@ -210,31 +203,6 @@ def test_a_mutation_is_still_seen_after_the_database_was_lost(vault):
     assert answer.code == 2 and "lost with a database" in answer.err
     assert vault.call("violations", "accept", path_of("summary"), "--reason", "mine", "--now", NOW).code == 0
     assert vault.reindex()["problems"] == []
-
-
-# ── two threads ──
-
-
-def test_a_slow_helper_and_the_reading_of_the_next_batch_never_share_the_connection(vault, monkeypatch):
-    """Full text of one batch is written by a helper thread; judging the next batch asks for seals meanwhile."""
-    monkeypatch.setattr(reading, "THREADED", 1)
-    monkeypatch.setattr(reading, "BATCH", 3)
-    for number in range(4, 12):
-        vault.session(number)
-
-    slept = []
-
-    def dawdle():
-        if not slept and threading.current_thread() is not threading.main_thread():
-            slept.append(True)
-            time.sleep(0.5)  # apsw itself waits a while for a connection that another thread uses
-        return False
-
-    with opened(str(vault.root), Settings()) as workspace:
-        workspace.database.connection.set_progress_handler(dawdle, 40)
-        outcome = engine.run_pass(workspace, Request(now_us=parse_instant(NOW)))
-    assert slept and outcome.read == 24
-    assert vault.dump() == vault.dump_from_scratch()
 
 
 # ── the cliff ──

@@ -174,6 +174,7 @@ def test_shipped_units_promise_what_the_agent_needs(file: str) -> None:
     for wanted in (
         "Type=notify",
         "Restart=on-failure",
+        "OOMPolicy=continue",
         "RestartPreventExitStatus=2 4",
         "ExecReload=/bin/kill -HUP $MAINPID",
         "PrivateNetwork=yes",

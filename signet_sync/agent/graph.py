@@ -15,7 +15,7 @@ from signet_sync.index import nodes
 from signet_sync.index.database import Database
 from signet_sync.index.facts import Stated
 from signet_sync.index.nodes import Session
-from signet_sync.sync.stages import SESSION, Alive, Change, Deriver, Source
+from signet_sync.sync.stages import SESSION, Alive, Change, Deriver, Source, Work
 from signet_sync.temporal import threads
 from signet_sync.temporal.nodes import SessionNodes, best_of, of_session
 from signet_sync.temporal.nodes import Source as Artifact
@@ -61,11 +61,19 @@ class Graph(Deriver):
         """Gives every session, newest first."""
         return sessions(database)
 
+    def work(self, database: Database, sources: Sequence[Source]) -> Work:
+        """Has workers say what sessions give."""
+        return Work(_tell, ((one, (one.session, nodes.sources(database, one.session))) for one in sources))
+
     def prepare(
         self, database: Database, sources: Sequence[Source], earlier: Mapping[str, Any], alive: Alive
     ) -> dict[Session, TellsOf]:
         """Reads sessions and says what each gives."""
-        return {one.session: tell(one.session, nodes.sources(database, one.session)) for one in heard(sources, alive)}
+        answered: Mapping[Source, TellsOf] = earlier.get(self.name, {})
+        return {
+            one.session: answered.get(one) or tell(one.session, nodes.sources(database, one.session))
+            for one in heard(sources, alive)
+        }
 
     def update(self, database: Database, prepared: dict[Session, TellsOf], alive: Alive) -> Change:
         """Stores what sessions give; the weeks of threads of which something moved follow."""
@@ -127,6 +135,10 @@ def tell(session: Session, sources: Sequence[Artifact]) -> TellsOf:
         if source.source_path in distilled
     )
     return TellsOf(session, thread, made, place, stated)
+
+
+def _tell(session: tuple[Session, Sequence[Artifact]]) -> TellsOf:
+    return tell(*session)
 
 
 def _retold(sources: Sequence[Artifact]) -> Retold | None:

@@ -543,8 +543,7 @@ def _write_page(
         followed = follow()
         with database.transaction():
             pages.store_page(database, path, before._replace(next_us=next_us))
-            if followed:
-                composed.store(database, agent_id, known)
+            composed.store(database, agent_id, known if followed else None)
         return False
     # A lease is about real time, whatever `now` a caller renders for.
     clock = time.time_ns() // 1000
@@ -582,8 +581,7 @@ def _write_page(
             with database.transaction():
                 _require_lease(workspace, path, lease)
                 pages.store_page(database, path, PageState(agent_id, published, inputs, next_us))
-                if followed:
-                    composed.store(database, agent_id, known)
+                composed.store(database, agent_id, known if followed else None)
                 pages.release_lease(database, lease, content_hash=content_hash, now_iso=iso(now_us))
         except BaseException:
             with database.transaction():

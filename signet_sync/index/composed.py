@@ -25,9 +25,11 @@ def of(database: Database, agent_id: str) -> Composed | None:
     return next((Composed(*row) for row in rows), None)
 
 
-def store(database: Database, agent_id: str, page: Composed) -> None:
-    """Remembers a page that was composed and written. In the caller's transaction."""
-    if of(database, agent_id) != page:
+def store(database: Database, agent_id: str, page: Composed | None) -> None:
+    """Remembers a page that was composed and written; None: one that has to be again. In the caller's transaction."""
+    if page is None:
+        forget(database, [agent_id])
+    elif of(database, agent_id) != page:
         database.execute("insert or replace into composed values(?, ?, ?, ?, ?, ?, ?)", (agent_id, *page))
 
 

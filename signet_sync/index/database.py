@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import threading
 import time
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -110,8 +109,6 @@ class Database:
         """
         self.path = path
         self.readonly = readonly
-        # The thread that alone may use the connection for now; None: whichever has it.
-        self.lent_to: threading.Thread | None = None
         self._files: list[Identity | None] = []
         self._settled = False
         memory = path == ":memory:"
@@ -319,7 +316,6 @@ class Database:
 
     def execute(self, sql: str, bindings: Sequence[Any] = ()) -> Iterator[tuple[Any, ...]]:
         """Rows of a statement; every value bound. Raises `DatabaseCorrupt` for a text that is none."""
-        self._refuse_other_threads()
         return self._rows(self.connection.execute(sql, bindings))
 
     def _rows(self, cursor: apsw.Cursor) -> Iterator[tuple[Any, ...]]:
@@ -328,14 +324,8 @@ class Database:
         except UnicodeDecodeError:
             raise damaged("what was written as text is none any more", self.path) from None
 
-    def _refuse_other_threads(self) -> None:
-        """Two threads at once fail only where they meet, on a busy machine; this fails at the first statement."""
-        if self.lent_to is not None and threading.current_thread() is not self.lent_to:
-            raise RuntimeError("the connection is lent to another thread")
-
     def executemany(self, sql: str, rows: Sequence[Sequence[Any]]) -> None:
         """One statement for many rows."""
-        self._refuse_other_threads()
         if rows:
             self.connection.executemany(sql, rows)
 

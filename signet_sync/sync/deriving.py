@@ -5,13 +5,23 @@ An update and a rebuild are one path: a rebuild empties tables and updates all s
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from contextlib import nullcontext
-from typing import Any
+from typing import Any, NamedTuple
 
 from signet_sync.index.database import LARGE_LOG, Database, log_size
 from signet_sync.sync import outbox
 from signet_sync.sync.stages import Alive, Change, Deriver, Pipeline, Source
+from signet_sync.sync.workers import Given, Workers
+
+
+class _Batch(NamedTuple):
+    """Sources that the deriver at a place, and those behind it, follow next, and what workers were given of them."""
+
+    place: int
+    sources: list[Source]
+    more: bool
+    given: Mapping[str, Given[Source, Any]]
 
 
 def stale(database: Database, pipeline: Pipeline) -> list[Deriver]:
@@ -55,32 +65,41 @@ def follow(database: Database, pipeline: Pipeline, moved: Collection[Source], *,
 
 
 def drain(
-    database: Database, pipeline: Pipeline, *, since_us: int = 0, batches: int = -1, alive: Alive = lambda: None
+    database: Database,
+    pipeline: Pipeline,
+    *,
+    since_us: int = 0,
+    batches: int = -1,
+    alive: Alive = lambda: None,
+    workers: Workers | None = None,
 ) -> Change:
     """Makes rows follow what is in the outbox, of nothing before an instant; gives what moved.
 
     A transaction a batch, unless the caller has one: killed between two, the next call goes on. At most so many
-    `batches`, where that is no negative number.
+    `batches`, where that is no negative number. While one is written, `workers` prepare the next.
     """
     change = Change()
-    while batches and _work(database, pipeline, since_us, change, alive):
+    following: _Batch | None = None
+    while batches and (batch := following or _next(database, pipeline, since_us, workers)):
         batches -= 1
+        following = _behind(database, pipeline, since_us, workers, batch) if workers and batches else None
+        _work(database, pipeline, batch, change, alive)
         if not database.connection.in_transaction and log_size(database.path) > LARGE_LOG:
             database.checkpoint()
     return change
 
 
-def _work(database: Database, pipeline: Pipeline, since_us: int, change: Change, alive: Alive) -> bool:
-    """One batch through all derivers that wait for its sources; False where nothing waits."""
-    place, sources, more = _next(database, pipeline, since_us)
-    if not sources:
-        return False
+def _work(database: Database, pipeline: Pipeline, one: _Batch, change: Change, alive: Alive) -> None:
+    """One batch through all derivers that wait for its sources."""
+    place, sources, more, given_of = one
     prepared: dict[str, Any] = {}
     batch: dict[str, list[Source]] = {}
     for deriver in pipeline.derivers[place:]:
         if mine := [source for source in sources if source.kind in deriver.kinds]:
             alive()
             batch[deriver.name] = mine
+            if deriver.name in given_of:
+                prepared[deriver.name] = dict(given_of[deriver.name].answers(alive))
             prepared[deriver.name] = deriver.prepare(database, mine, prepared, alive)
     alive()
     with nullcontext() if database.connection.in_transaction else database.transaction():
@@ -99,16 +118,36 @@ def _work(database: Database, pipeline: Pipeline, since_us: int, change: Change,
             publisher.mark(database, moved)
         change.add(moved)
         _finish(database, pipeline, change)
-    return True
 
 
-def _next(database: Database, pipeline: Pipeline, since_us: int) -> tuple[int, list[Source], bool]:
-    """The place of the first deriver for which something waits, what it is, and whether there is more of it."""
+def _next(database: Database, pipeline: Pipeline, since_us: int, workers: Workers | None) -> _Batch | None:
+    """What the first deriver for which something waits follows next."""
     for place, deriver in enumerate(pipeline.derivers):
         found = outbox.newest(database, deriver.name, deriver.batch + 1, since_us)
         if found:
-            return place, found[: deriver.batch], len(found) > deriver.batch
-    return 0, [], False
+            return _batch(database, pipeline, place, found, workers)
+    return None
+
+
+def _behind(
+    database: Database, pipeline: Pipeline, since_us: int, workers: Workers | None, batch: _Batch
+) -> _Batch | None:
+    """What the same deriver follows after a batch that is not written yet."""
+    deriver, before = pipeline.derivers[batch.place], set(batch.sources)
+    found = outbox.newest(database, deriver.name, len(before) + deriver.batch + 1, since_us) if batch.more else []
+    found = [source for source in found if source not in before]
+    return _batch(database, pipeline, batch.place, found, workers) if found else None
+
+
+def _batch(database: Database, pipeline: Pipeline, place: int, found: list[Source], workers: Workers | None) -> _Batch:
+    size = pipeline.derivers[place].batch
+    sources = found[:size]
+    given = {}
+    for deriver in pipeline.derivers[place:] if workers else ():
+        work = deriver.work(database, [source for source in sources if source.kind in deriver.kinds])
+        if work is not None and workers:
+            given[deriver.name] = workers.give(*work)
+    return _Batch(place, sources, len(found) > size, given)
 
 
 def _follow_at_once(database: Database, deriver: Deriver, moved: Change, alive: Alive) -> None:

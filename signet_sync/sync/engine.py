@@ -20,8 +20,10 @@ from signet_sync.sync import deriving, outbox
 from signet_sync.sync.garbage import uncollected
 from signet_sync.sync.indexing import building, index, record
 from signet_sync.sync.publishing import publish
+from signet_sync.sync.reading import MUCH
 from signet_sync.sync.request import Outcome, Pass, Request
 from signet_sync.sync.stages import Maintenance
+from signet_sync.sync.workers import Workers
 from signet_sync.sync.workspace import Workspace
 
 # Fewer rows of the outbox are worked off at once, of whatever age their sessions are.
@@ -48,9 +50,10 @@ def run_locked(workspace: Workspace, request: Request) -> Outcome:
     with ExitStack() as recovered:
         for recovery in pipeline.recoveries:
             recovered.enter_context(recovery.recover(run))
-        with building(run):
-            index(run)
-        _derive(run)
+        with Workers() as run.workers:
+            with building(run):
+                index(run)
+            _derive(run)
         run.request.go_on()
         if run.outcome.cliff is None:
             _maintain(run, pipeline.maintenance.of(full=run.outcome.full))
@@ -94,6 +97,7 @@ def _derive(run: Pass) -> None:
                 run.workspace.pipeline,
                 since_us=0 if at_once else run.request.since_us,
                 alive=partial(run.request.alive, run.outcome.read),
+                workers=run.workers if outbox.holds(database, MUCH) else None,
             )
         )
 

@@ -22,7 +22,7 @@ from signet_sync.reconcile import Bench, CliffRule, Judgement, Known, Survey, To
 from signet_sync.sync import deriving, outbox
 from signet_sync.sync.garbage import uncollected
 from signet_sync.sync.quarantine import Quarantine
-from signet_sync.sync.reading import THREADED, read_and_write
+from signet_sync.sync.reading import MUCH, read_and_write
 from signet_sync.sync.removals import covered, enforce, in_force
 from signet_sync.sync.request import Outcome, Pass, Request
 from signet_sync.sync.stages import SESSION, Change, Source
@@ -77,7 +77,7 @@ def index(run: Pass) -> None:
     if removals.stones and not workspace.touch_nothing:
         enforce(workspace, plan, bench, run.outcome)
     plan.judged += removals.judged
-    with uncollected(wanted=len(plan.read) > THREADED):
+    with uncollected(wanted=len(plan.read) > MUCH):
         _apply(run, request, plan, bench, {} if request.rebuild else known)
 
 
@@ -92,7 +92,7 @@ def record(run: Pass, paths: Iterable[str]) -> None:
     quarantine = Quarantine(run.workspace.state.path, wary=inner.wary)
     moved = Outcome()
     with quarantine.watched(), database.transaction():
-        read_and_write(run.workspace, inner, wanted, bench, known, moved, set(), quarantine)
+        read_and_write(run.workspace, inner, wanted, bench, known, moved, set(), quarantine, run.workers)
         _links(run, moved.change, whole=False)
         moved.change.agents |= _follow_verdicts(run)
         move(run, moved.change)
@@ -117,8 +117,10 @@ def is_artifact(path: str) -> bool:
 def building(run: Pass) -> Iterator[None]:
     """Makes a first index of many files without a journal on disk, and without the garbage collector."""
     much = run.request.paths is None and not run.database.value("select exists(select 1 from files)")
-    begun = much and len(scan.names(run.workspace.root) or ()) > THREADED and run.database.begin_build()
+    begun = much and len(scan.names(run.workspace.root) or ()) > MUCH and run.database.begin_build()
     try:
+        if begun:
+            run.workers.start()
         with uncollected(wanted=begun):
             yield
     finally:
@@ -200,7 +202,7 @@ def _apply(run: Pass, request: Request, plan: Survey, bench: Bench, known: dict[
         conclude = [eraser.erase(run, removed, gathered) for eraser, gathered in erasers]
         if request.rebuild:
             database.reset_derived()
-        read_and_write(workspace, request, plan.read, bench, known, outcome, unsettled, quarantine)
+        read_and_write(workspace, request, plan.read, bench, known, outcome, unsettled, quarantine, run.workers)
         dropped, vanished = _gone(request, gone, known, bench, unsettled)
         named += vanished
         _drop(run, dropped, named, known)
@@ -234,7 +236,7 @@ def _apply(run: Pass, request: Request, plan: Survey, bench: Bench, known: dict[
         _made_by(run, settled=(outcome.full or first) and not unsettled)
         for publisher in pipeline.publishers:
             publisher.mark(database, change)
-    if outcome.read > THREADED:
+    if outcome.read > MUCH:
         merges.step(database, merges.BULK_STEP)
     outcome.unsettled = frozenset(unsettled)
 

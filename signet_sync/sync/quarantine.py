@@ -10,11 +10,12 @@ from contextlib import contextmanager, suppress
 import apsw
 
 from signet_sync import state
-from signet_sync.contracts.observed import Found, Signature, Trouble
+from signet_sync.contracts.observed import Signature, Trouble
+from signet_sync.sync.workers import DEATHS
 from signet_sync.vault import files
 
-# So many deaths in a row with the same file in hand, and it is not taken in hand any more.
-MOST = 3
+# So many deaths in a row with the same file in hand, of the agent or of workers, and it is not read any more.
+MOST = DEATHS
 # A file of so many bytes is the likeliest reason when memory runs out after everything was read.
 _LARGE = 8 << 20
 _IN_HAND, _LIST = "in-hand", "perils.json"
@@ -65,10 +66,24 @@ class Quarantine:
                 os.pwrite(self._handle, os.fsencode(path).ljust(_ROOM, b"\0"), 0)
         self._held.add(path)
 
-    def took(self, path: str, found: Found | Trouble) -> None:
+    def took(self, path: str, size: int) -> None:
         """It was read and judged."""
-        if isinstance(found, Found):
-            self._largest = max(self._largest, (len(found.raw), path))
+        self._largest = max(self._largest, (size, path))
+
+    def received(self, path: str, size: int) -> None:
+        """A worker read and judged it; a large one is in hand as long as its rows are to be written."""
+        self.took(path, size)
+        if size >= _LARGE:
+            self.hold(path)
+        elif self._wary:
+            self._held.add(path)
+
+    def died_of(self, root: str, path: str) -> None:
+        """Workers died of this file: it is left alone from now on."""
+        signature = _signature(root, path)
+        if signature is not None:
+            self._deaths[path] = [MOST, *signature]
+            _write(self._folder, self._deaths)
 
     def all_read(self) -> None:
         """What ends the process from here on is what the largest file gives to do, or no file at all."""
@@ -105,10 +120,9 @@ class Quarantine:
                 os.unlink(os.path.join(self._folder, _IN_HAND))
 
     def _forget_survived(self) -> None:
-        if self._anew:
-            _write(self._folder, {})
-        elif not self._held.isdisjoint(self._deaths):
-            _write(self._folder, {path: known for path, known in self._deaths.items() if path not in self._held})
+        left = {path: known for path, known in self._deaths.items() if path not in self._held}
+        if self._anew or left != self._deaths:
+            _write(self._folder, left)
 
 
 def account(root: str, folder: str) -> str | None:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Sequence
+from collections import deque
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import replace
 
-from signet_sync import reconcile as desk
-from signet_sync.contracts.observed import Found, Trouble
+from signet_sync.contracts.observed import Found, Signature, Trouble
 from signet_sync.contracts.places import MEMORY
 from signet_sync.contracts.timestamps import iso
 from signet_sync.errors import WorkspaceError, reason
@@ -16,17 +15,23 @@ from signet_sync.index import (
     artifacts,
     redactions,
 )
-from signet_sync.reconcile import Bench, Judgement, Known, Row, Seal
+from signet_sync.reconcile import Bench, Judgement, Known, Row
+from signet_sync.sync.judging import Judge, is_unsettled, judge, read
 from signet_sync.sync.quarantine import Quarantine
 from signet_sync.sync.request import Outcome, Request
-from signet_sync.sync.stages import MANIFEST, SESSION, Change, Source
+from signet_sync.sync.stages import MANIFEST, SESSION, Alive, Change, Source
+from signet_sync.sync.workers import Given, Workers
 from signet_sync.sync.workspace import Workspace
 from signet_sync.vault import files
 from signet_sync.vault.layout import folder
 
-BATCH = 1024
 FUTURE_NS = 3600 * 10**9
-THREADED = 400
+# So many files are judged by workers, where there are any.
+MUCH = 400
+# Files, and bytes of files, that are judged before their rows are written; and such batches that are judged meanwhile.
+_BATCH = 256
+_BATCH_BYTES = 8 << 20
+_AHEAD = 3
 
 
 def read_and_write(
@@ -38,54 +43,142 @@ def read_and_write(
     outcome: Outcome,
     unsettled: set[str],
     perils: Quarantine,
+    workers: Workers,
 ) -> None:
-    """Reads, judges and writes in batches; with many files full text and seals are made beside the reading."""
+    """Reads, judges and writes in batches; of many files workers judge the next ones meanwhile."""
     if not paths:
         return
     # In order of names the files of a session come together, and the folder's index is walked once.
     paths = sorted(paths)
-    writer = Writer(workspace, request, known, outcome.change, threaded=len(paths) > THREADED)
-    writer.look_up(paths[:BATCH])
-    bench = replace(bench, seal_of=writer.seal_of)
+    much = len(paths) > MUCH
+    writer = Writer(workspace, request, known, outcome.change)
     settle_ns = int(request.settle_seconds * 1e9)
     young_ns = request.now_us * 1000 - settle_ns
     # A time far ahead comes from a clock that was set back; such a file would be young for ever.
     future_ns = request.now_us * 1000 + FUTURE_NS
+    taken = 0
+
+    def alive() -> None:
+        request.go_on()
+        if request.progress is not None:
+            request.progress(taken, len(paths))
+
     with ExitStack() as stack:
-        stack.callback(writer.rest)
+        descriptor = None
         with suppress(FileNotFoundError):
-            writer.descriptor = stack.enter_context(folder(workspace.root, MEMORY))
-        for start in range(0, len(paths), BATCH):
+            descriptor = stack.enter_context(folder(workspace.root, MEMORY))
+        if much:
+            artifacts.tune_for_bulk(workspace.database, bulk=True)
+        reader = Reader(workspace, bench, outcome, perils, descriptor, workers if much else Workers(0))
+        for batch in reader.batches(paths, alive):
             request.go_on()
             judgements: list[Judgement] = []
-            for path in paths[start : start + BATCH]:
-                perils.hold(path)
-                found = perils.left_alone(workspace.root, path) or _read(
-                    writer.descriptor, path, workspace.settings.max_file_bytes
-                )
-                if isinstance(found, Trouble) and found.code in ("gone", "unsettled"):
+            for path, judgement in batch:
+                taken += 1
+                if judgement is None:
                     unsettled.add(path)
                     continue
-                judgement = desk.judge(path, found, bench)
-                perils.took(path, found)
                 # By ctime: programs that copy or synchronise set mtime to what it was elsewhere.
                 young = judgement.signature is not None and young_ns < judgement.signature.ctime_ns < future_ns
                 if settle_ns and young and judgement.verdict in ("invalid", "violation"):
                     unsettled.add(path)
                     continue
-                if judgement.sealed is not None and not workspace.touch_nothing:
-                    judgement = _redacted_again(workspace, judgement, found, bench, outcome)
                 if judgement.unlink and not workspace.touch_nothing and unlink(workspace, judgement, outcome):
                     judgement = replace(judgement, row=None)
                 if judgement.redacted:
                     workspace.events.append(f"{path}: it was redacted elsewhere; the old bytes are let go here, too")
                 outcome.read += 1
                 judgements.append(judgement)
-            writer.write(judgements, paths[start + BATCH : start + 2 * BATCH])
+            writer.write(judgements)
             if request.progress is not None:
-                request.progress(min(start + BATCH, len(paths)), len(paths))
+                request.progress(taken, len(paths))
         perils.all_read()
-        writer.finish()
+        if much:
+            artifacts.tune_for_bulk(workspace.database, bulk=False)
+
+
+class Reader:
+    """Gives the judgements of files, in their order: those of workers, and its own of what they leave to it."""
+
+    def __init__(
+        self,
+        workspace: Workspace,
+        bench: Bench,
+        outcome: Outcome,
+        perils: Quarantine,
+        descriptor: int | None,
+        workers: Workers,
+    ) -> None:
+        self._workspace = workspace
+        self._bench = bench
+        self._outcome = outcome
+        self._perils = perils
+        self._descriptor = descriptor
+        self._workers = workers
+        self._judge = Judge(workspace.root, bench)
+        self._any_seals = artifacts.seals_exist(workspace.database)
+
+    def batches(self, paths: Sequence[str], alive: Alive) -> Iterator[Iterator[tuple[str, Judgement | None]]]:
+        """Gives paths and judgements, None for a file that is unsettled."""
+        sizes = self._outcome.seen.files if self._outcome.seen is not None else {}
+        ahead: deque[tuple[list[str], Given[str, Judgement]]] = deque()
+        for batch in _batches(paths, sizes):
+            ahead.append((batch, self._given(batch)))
+            if len(ahead) > (_AHEAD if self._workers else 0):
+                yield self._taken(*ahead.popleft(), alive)
+        while ahead:
+            yield self._taken(*ahead.popleft(), alive)
+
+    def _given(self, batch: Sequence[str]) -> Given[str, Judgement]:
+        """Has workers judge a batch, but for what they have died of."""
+        seals = artifacts.seals_of(self._workspace.database, batch) if self._workers and self._any_seals else {}
+        root = self._workspace.root
+        asked = ((path, (path, seals.get(path))) for path in batch if self._perils.left_alone(root, path) is None)
+        return self._workers.give(self._judge, asked)
+
+    def _taken(
+        self, batch: Sequence[str], given: Given[str, Judgement], alive: Alive
+    ) -> Iterator[tuple[str, Judgement | None]]:
+        answers = dict(given.answers(alive))
+        for path in batch:
+            judgement = answers.pop(path, None)
+            if judgement is None:
+                if path in given.deadly:
+                    self._perils.died_of(self._workspace.root, path)
+                judgement = self._judged_here(path)
+            else:
+                self._perils.received(path, _size(judgement))
+            yield path, judgement
+
+    def _judged_here(self, path: str) -> Judgement | None:
+        self._perils.hold(path)
+        root, limit = self._workspace.root, self._workspace.settings.max_file_bytes
+        found = self._perils.left_alone(root, path) or read(self._descriptor, path, limit)
+        if is_unsettled(found):
+            return None
+        judgement = judge(path, found, self._bench)
+        self._perils.took(path, _size(judgement))
+        if judgement.sealed is not None and not self._workspace.touch_nothing:
+            return _redacted_again(self._workspace, judgement, found, self._bench, self._outcome)
+        return judgement
+
+
+def _size(judgement: Judgement) -> int:
+    """The bytes that were read."""
+    return judgement.signature.size if judgement.signature is not None and judgement.code != "too-large" else 0
+
+
+def _batches(paths: Iterable[str], signatures: Mapping[str, Signature]) -> Iterator[list[str]]:
+    batch: list[str] = []
+    size = 0
+    for path in paths:
+        batch.append(path)
+        size += signatures[path].size if path in signatures else 0
+        if len(batch) == _BATCH or size >= _BATCH_BYTES:
+            yield batch
+            batch, size = [], 0
+    if batch:
+        yield batch
 
 
 def _redacted_again(
@@ -102,7 +195,7 @@ def _redacted_again(
     if replaced.displaced is not None:
         return judgement  # it was saved again meanwhile: the next pass looks at it
     workspace.events.append(f"{path}: a version of before its redaction stood there; it is redacted again")
-    return desk.judge(path, Found(sealed, replaced.signature), bench)
+    return judge(path, Found(sealed, replaced.signature), bench)
 
 
 def unlink(workspace: Workspace, judgement: Judgement, outcome: Outcome) -> bool:
@@ -115,59 +208,18 @@ def unlink(workspace: Workspace, judgement: Judgement, outcome: Outcome) -> bool
     return True
 
 
-def _read(descriptor: int | None, path: str, limit: int) -> Found | Trouble:
-    if descriptor is None:
-        return Trouble("gone", "its folder is gone")
-    name = path.rpartition("/")[2]
-    for _ in range(3):
-        found = files.read_at(descriptor, name, limit)
-        if not (isinstance(found, Trouble) and found.code == "unsettled"):
-            break
-    return found
-
-
 class Writer:
-    """Writes batches of judgements into the open transaction.
+    """Writes batches of judgements into the open transaction."""
 
-    With many files a helper thread makes the full text of the batch before, while the next one is read: FTS5's one long
-    statement holds no interpreter lock. Meanwhile the connection is the helper's alone: what judging the next batch
-    needs of it, the seals, is looked up before.
-    """
-
-    def __init__(
-        self,
-        workspace: Workspace,
-        request: Request,
-        known: dict[str, Known],
-        change: Change,
-        *,
-        threaded: bool,
-    ) -> None:
-        self.descriptor: int | None = None
+    def __init__(self, workspace: Workspace, request: Request, known: dict[str, Known], change: Change) -> None:
         self._database = workspace.database
         self._request = request
         self._known = known
         self._change = change
-        self._threaded = threaded
         self._next_id = artifacts.next_row_id(workspace.database)
-        self._thread: threading.Thread | None = None
-        self._failure: BaseException | None = None
-        self._seals: dict[str, Seal] = {}
-        self._any_seals = artifacts.seals_exist(self._database)
-        if threaded:
-            artifacts.tune_for_bulk(self._database, bulk=True)
 
-    def look_up(self, paths: Sequence[str]) -> None:
-        """Gets the seals of the batch that is judged next."""
-        self._seals = artifacts.seals_of(self._database, paths) if self._any_seals else {}
-
-    def seal_of(self, path: str) -> Seal | None:
-        """The seal of a path of that batch."""
-        return self._seals.get(path)
-
-    def write(self, judgements: Sequence[Judgement], following: Sequence[str]) -> None:
-        """Takes one batch; `following` are the paths of the next one."""
-        self._join()
+    def write(self, judgements: Sequence[Judgement]) -> None:
+        """Writes rows, full text, seals and verdicts of a batch."""
         database = self._database
         before = artifacts.rows_by_path(database, [j.path for j in judgements if j.path in self._known])
         changed = [
@@ -200,34 +252,12 @@ class Writer:
             ],
             self._request.now_us,
         )
-        artifacts.store_seals(
-            database,
-            [j.seal._replace(packed=desk.pack(j.raw)) for j in judgements if j.seal is not None and j.raw is not None],
-        )
+        artifacts.store_seals(database, [j.seal for j in judgements if j.seal is not None])
         for judgement in judgements:
             if judgement.redacted and judgement.row is not None:
                 at, why = iso(self._request.now_us), "redacted on another machine"
                 redactions.record(database, judgement.row.agent_id, [judgement.path], at, why)
-        self.look_up(following)
-        if self._threaded:
-            self._thread = threading.Thread(target=self._beside, args=(first, self._next_id), name="full-text")
-            database.lent_to = self._thread
-            self._thread.start()
-        else:
-            artifacts.index_text(database, first, self._next_id)
-
-    def finish(self) -> None:
-        """Waits for the helper."""
-        self._join()
-        if self._threaded:
-            artifacts.tune_for_bulk(self._database, bulk=False)
-
-    def rest(self) -> None:
-        """Waits for the helper after whatever went wrong: it must not write into a transaction that is rolled back."""
-        if self._thread is not None:
-            self._thread.join()
-            self._thread = None
-            self._database.lent_to = None
+        artifacts.index_text(database, first, self._next_id)
 
     def _moved(self, judgement: Judgement) -> bool:
         """Whether the file is another one than before: under a tombstone's token all files are read in every pass."""
@@ -237,15 +267,3 @@ class Writer:
     def _touch(self, row: Row) -> None:
         kind = MANIFEST if row.source_kind == "manifest" else SESSION
         self._change.sources.add(Source(kind, row.agent_id, row.session_token, row.session_id))
-
-    def _beside(self, first: int, following: int) -> None:
-        try:
-            artifacts.index_text(self._database, first, following)
-        except BaseException as error:  # noqa: BLE001 - carried to the thread that owns the transaction
-            self._failure = error
-
-    def _join(self) -> None:
-        self.rest()
-        if self._failure is not None:
-            failure, self._failure = self._failure, None
-            raise failure

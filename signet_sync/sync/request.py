@@ -11,6 +11,7 @@ from signet_sync.errors import Interrupted
 from signet_sync.index.database import Database
 from signet_sync.reconcile import Cliff, Judgement
 from signet_sync.sync.stages import Change
+from signet_sync.sync.workers import Workers
 from signet_sync.sync.workspace import Workspace
 
 
@@ -100,6 +101,7 @@ class Pass:
     workspace: Workspace
     request: Request
     outcome: Outcome = field(default_factory=Outcome)
+    workers: Workers = field(default_factory=lambda: Workers(0))
 
     @property
     def database(self) -> Database:

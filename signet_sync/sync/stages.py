@@ -57,6 +57,13 @@ class Change:
         self.paths |= other.paths
 
 
+class Work(NamedTuple):
+    """Describes slow pure work: a function that workers can import, and a value for each source."""
+
+    function: Callable[[Any], Any]
+    values: Iterable[tuple[Source, Any]]
+
+
 class Deriver(Protocol):
     """Keeps rows that follow from rows: those of its tables from sources of some kinds.
 
@@ -80,10 +87,18 @@ class Deriver(Protocol):
         for table in self.tables:
             database.execute(f"delete from {table}")
 
+    def work(self, database: Database, sources: Sequence[Source]) -> Work | None:
+        """Gives the slow part of preparing, for workers: done while sources before these are still being written.
+
+        So the values may follow from nothing that a deriver writes.
+        """
+        return None
+
     def prepare(self, database: Database, sources: Sequence[Source], earlier: Mapping[str, Any], alive: Alive) -> Any:
         """Does the slow work for some sources, without writing.
 
-        `earlier` is what derivers before it prepared for the same batch. `alive` is called every now and then; what it
+        `earlier` is what derivers before it prepared for the same batch, and under its own name what workers answered,
+        by source; they may have left anything to it. `alive` is called every now and then; what it
         raises ends the work.
         """
         return sources

@@ -29,7 +29,7 @@ from signet_sync.index import memories as rows
 from signet_sync.index.database import Database
 from signet_sync.storage.database.table import FIRST
 from signet_sync.storage.database.tables import TABLES
-from signet_sync.sync import engine, indexing, reading
+from signet_sync.sync import engine, indexing
 from signet_sync.sync.workspace import Workspace
 from signet_sync.vault import files
 
@@ -276,7 +276,7 @@ def test_a_first_index_that_dies_takes_nothing_with_it_that_stands_nowhere_else(
     vault.session(1)
 
     def work() -> int:
-        reading.THREADED = 1
+        indexing.MUCH = 1
         indexing._links = lambda *_, **__: os._exit(137)
         vault.reindex()
         return 0
