@@ -261,7 +261,7 @@ class Bench:
     """What `judge` needs beside the file: the rules, the tombstones, and how to get a path's seal.
 
     `accepted_gone` are the paths of sealed files whose absence a person has accepted, `redacted` those of files that
-    were redacted.
+    were redacted. `keeps`: rows and seals are kept, so that they are judged with all that belongs into them.
     """
 
     tombstones: Tombstones
@@ -271,6 +271,7 @@ class Bench:
     max_file_bytes: int = 64 * 1024 * 1024
     accepted_gone: frozenset[str] = frozenset()
     redacted: frozenset[str] = frozenset()
+    keeps: bool = True
 
 
 def judge(path: str, found: Found | Trouble, bench: Bench) -> Judgement:

@@ -336,7 +336,7 @@ real = reconcile.judge
 def judge(*given):
     os.kill(os.getpid(), signal.SIGINT)
     return real(*given)
-import signet_sync.sync.reading as agent
+import signet_sync.sync.judging as agent
 agent.desk.judge = judge
 sys.exit(cli.run(sys.argv[1:]))
 """

@@ -3,30 +3,32 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
-from signet_sync import config
+from signet_sync import config, state
 from signet_sync import reconcile as desk
 from signet_sync.agent.report import problem
 from signet_sync.agent.since import Since
 from signet_sync.config import Settings
 from signet_sync.contracts import baselines
 from signet_sync.contracts.names import artifact_name
-from signet_sync.contracts.noise import NoiseRule
-from signet_sync.contracts.observed import Found, Trouble
-from signet_sync.contracts.places import MEMORY, SETTINGS, TOMBSTONES, artifact_path, display, head_page
+from signet_sync.contracts.observed import Found
+from signet_sync.contracts.places import MEMORY, SETTINGS, artifact_path, display, head_page
 from signet_sync.contracts.sentences import flatten, is_template
 from signet_sync.contracts.timestamps import iso
-from signet_sync.errors import ConfigError, SignetSyncError, WorkspaceError
-from signet_sync.index import artifacts, tombstones, violations
+from signet_sync.errors import ConfigError, SignetSyncError
+from signet_sync.index import violations
 from signet_sync.index.database import Database
 from signet_sync.projection import faults
-from signet_sync.reconcile import Bench, CliffRule, Judgement, Known, Row, Seal, Tombstones
-from signet_sync.vault import files, gardens, scan, versions
-from signet_sync.vault import tombstones as tombstone_files
-from signet_sync.vault.layout import folder, require_root
+from signet_sync.reconcile import Bench, Judgement, Known, Row
+from signet_sync.sync.indexing import look
+from signet_sync.sync.reading import judgements
+from signet_sync.sync.request import Pass, Request
+from signet_sync.sync.workspace import Workspace
+from signet_sync.vault import files, gardens, versions
+from signet_sync.vault.layout import require_root
 
 # What fails a check.
 BAD = frozenset({"invalid", "violation", "tombstoned"})
@@ -70,26 +72,25 @@ def check(
     require_root(root)
     checked = Checked(known=known)
     settings = _settings(root, checked)
-    snapshot = scan.scan(root)
-    if snapshot.ground == "refused":
-        raise WorkspaceError(snapshot.ground_message, path=MEMORY, hint="signet-sync doctor says how to put it right")
-    stones, stone_judgements = _stones(root, snapshot.files, database, checked)
-    seal_of: Callable[[str], Seal | None] = lambda _: None  # noqa: E731 - the seal of no path
-    if database is not None:
-        held = database
-        seal_of = lambda path: artifacts.seal_of(held, path)  # noqa: E731
-    noise = NoiseRule.extended(settings.noise_projects, settings.noise_sessions)
-    accepted = () if database is None else violations.accepted_gone(database)
-    gone_for_good = frozenset(one.path for one in accepted)
-    bench = Bench(stones, noise, seal_of, iso(now_us), settings.max_file_bytes, gone_for_good)
-    plan = desk.survey(snapshot, {}, stones, rule=CliffRule())
-    checked.judgements = [*plan.judged, *stone_judgements]
-    past = Since(root, since, snapshot, bench) if since is not None else None
-    if past is not None:
-        bench = past.bench
-        plan.read = [path for path in plan.read if path in past.changed]
-        checked.judgements = [j for j in checked.judgements if j.path in past.changed]
-    _read(root, sorted(plan.read), bench, past, checked, progress)
+    held = database if database is not None else Database(":memory:")
+    try:
+        workspace = Workspace(root, settings, state.locate(root), held, touch_nothing=True, own_place=False)
+        run = Pass(workspace, Request(now_us, progress=progress))
+        snapshot, _, removals, plan, bench = look(run, anew=True)
+        bench = replace(bench, keeps=False)
+        checked.judgements = [*plan.judged, *removals.judged]
+        past = Since(root, since, snapshot, bench) if since is not None else None
+        if past is not None:
+            bench = past.bench
+            plan.read = [path for path in plan.read if path in past.changed]
+            checked.judgements = [j for j in checked.judgements if j.path in past.changed]
+        # What git knows of a file is not told to workers.
+        checked.judgements += map(_light, judgements(run, plan.read, bench, alone=past is not None))
+    finally:
+        if database is None:
+            held.close()
+    for judgement in checked.judgements:
+        _locate(root, checked, judgement, past, settings.max_file_bytes)
     if not plan.scanned:
         _excuse(checked, MEMORY, "unchecked", "there is no artifact in memory/, so nothing was checked")
     elif past is not None and past.is_blind:
@@ -110,35 +111,12 @@ def check(
         or (past is not None and path.startswith(f"{MEMORY}/") and path not in past.changed)
         or (not pages and code in faults.OF_PAGES)
     )
-    checked.counts = _counts(checked, scanned=plan.scanned, read=len(plan.read) + len(stone_judgements))
+    checked.counts = _counts(checked, scanned=plan.scanned, read=len(plan.read) + len(removals.judged))
     if pages:
         _pages(root, checked, agent, bench, settings.max_file_bytes)
     if any(gardens.stands(root, owner) for owner in gardens.owners(root)):
         _entities(root, settings, checked, agent, database, now_us)
     return checked
-
-
-def _read(
-    root: str,
-    paths: Sequence[str],
-    bench: Bench,
-    past: Since | None,
-    checked: Checked,
-    progress: Callable[[int, int], None] | None,
-) -> None:
-    try:
-        with folder(root, MEMORY) as descriptor:
-            for number, path in enumerate(paths):
-                found = files.read_at(descriptor, path.rpartition("/")[2], bench.max_file_bytes)
-                if isinstance(found, Trouble) and found.code == "gone":
-                    continue
-                judgement = desk.judge(path, found, bench)
-                _locate(checked, judgement, found, past)
-                checked.judgements.append(_light(judgement))
-                if progress is not None and number % 256 == 0:
-                    progress(number, len(paths))
-    except FileNotFoundError:
-        pass
 
 
 def _counts(checked: Checked, *, scanned: int, read: int) -> dict[str, int]:
@@ -201,10 +179,11 @@ def _entities(
 _WAS_INDEXED = Known(None, "indexed", "")
 
 
-def _locate(checked: Checked, judgement: Judgement, found: Found | Trouble, past: Since | None) -> None:
+def _locate(root: str, checked: Checked, judgement: Judgement, past: Since | None, limit: int) -> None:
     """Keeps the line that a problem is about, where one can be told."""
     if judgement.verdict not in ("invalid", "violation"):
         return
+    found = files.read(root, judgement.path, limit)
     raw = found.raw if isinstance(found, Found) else b""
     before = past.bytes_of(judgement.path) if past is not None else None
     line = (
@@ -274,28 +253,6 @@ def _light(judgement: Judgement) -> Judgement:
         judgement.row._replace(content=""),
         links=judgement.links,
     )
-
-
-def _stones(
-    root: str, present: Mapping[str, Any], database: Database | None, checked: Checked
-) -> tuple[Tombstones, list[Judgement]]:
-    found = {(s.agent_id, s.session_token): s for s in tombstones.mirrored(database)} if database is not None else {}
-    judged = []
-    broken = []
-    for path in sorted(present):
-        if path.rpartition("/")[0] != TOMBSTONES:
-            continue
-        read = files.read(root, path, 1 << 20)
-        judgement, stone = desk.judge_tombstone(path, read)
-        judged.append(judgement)
-        _locate(checked, judgement, read, None)
-        if stone is not None:
-            found[stone.agent_id, stone.session_token] = stone
-        elif judgement.verdict == "invalid":
-            agent_id, _, token = path.rpartition("/")[2].removesuffix(".md").rpartition("--")
-            broken.append((agent_id, token))
-    lifted = tombstone_files.lifted(root, found.values())
-    return Tombstones([stone for stone in found.values() if stone not in lifted], by_name=broken), judged
 
 
 def _vanished(database: Database, present: Any, bench: Bench) -> list[Judgement]:

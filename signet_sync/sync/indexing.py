@@ -7,6 +7,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import replace
 from functools import partial
 from hashlib import sha256
+from typing import NamedTuple
 
 from signet_sync import reconcile as desk
 from signet_sync.contracts import digests
@@ -23,7 +24,7 @@ from signet_sync.sync import deriving, outbox
 from signet_sync.sync.garbage import uncollected
 from signet_sync.sync.quarantine import Quarantine
 from signet_sync.sync.reading import MUCH, read_and_write
-from signet_sync.sync.removals import covered, enforce, in_force
+from signet_sync.sync.removals import InForce, covered, enforce, in_force
 from signet_sync.sync.request import Outcome, Pass, Request
 from signet_sync.sync.stages import SESSION, Change, Source
 from signet_sync.sync.workspace import Workspace
@@ -33,43 +34,62 @@ from signet_sync.vault.layout import require_root
 _STRAY = f"{MEMORY}/.signet-"
 
 
-def index(run: Pass) -> None:
-    """Takes in what moved among the paths that a pass was asked to look at."""
+class Looked(NamedTuple):
+    """What there is, what was known of it, which sessions are removed, what a pass will do, and what judging needs."""
+
+    snapshot: Snapshot
+    known: dict[str, Known]
+    removals: InForce
+    plan: Survey
+    bench: Bench
+
+
+def look(run: Pass, *, anew: bool = False) -> Looked:
+    """Looks at what a pass was asked to look at, and plans; `anew` as if nothing had been known of it.
+
+    Over a vault that may not be written it writes nothing: this is all that a check does before it judges.
+    """
     workspace, database, request = run.workspace, run.database, run.request
     require_root(workspace.root)
     snapshot = _look(workspace, request)
     run.outcome.full, run.outcome.seen = snapshot.everything, snapshot
-    known = artifacts.known_files(database, None if snapshot.everything else snapshot.asked)
+    known = {} if anew else artifacts.known_files(database, None if snapshot.everything else snapshot.asked)
     if request.rebuild:
         # What is ignored for its name is not read again, so that nothing but the plan tells of it.
         known = {path: before for path, before in known.items() if before.verdict != "ignored"}
+    reread = request.reread
     if known and artifacts.sanitizer_of_rows(database) != _rules(workspace):
         # Another sanitizer or other settings made these rows: each that is looked at is made anew, changed or not.
-        request = replace(request, reread=request.reread.union(snapshot.files))
+        reread = reread.union(snapshot.files)
     removals = in_force(workspace, snapshot, {} if request.rebuild else known, run.now_iso)
     run.outcome.tombstones = len(removals.stones.stones)
-    plan = _plan(run, snapshot, known, removals.stones, request.reread | removals.aliases)
+    plan = _plan(run, snapshot, known, removals.stones, reread | removals.aliases)
     if not snapshot.everything and (plan.cliff is not None or len(plan.gone) >= workspace.settings.cliff_minimum):
         # A few hinted paths cannot tell whether the whole folder went: look at all of it before believing them.
-        run.request = replace(run.request, paths=None)
-        index(run)
-        return
+        run.request = replace(request, paths=None)
+        return look(run)
+    run.request = replace(request, reread=reread)
     run.outcome.scanned, run.outcome.unchanged, run.outcome.cliff = plan.scanned, plan.unchanged, plan.cliff
+    if snapshot.ground == "refused" and plan.cliff is None:
+        raise WorkspaceError(snapshot.ground_message, path=MEMORY, hint="signet-sync doctor says how to put it right")
+    return Looked(snapshot, known, removals, plan, _bench(run, removals.stones))
+
+
+def index(run: Pass) -> None:
+    """Takes in what moved among the paths that a pass was asked to look at."""
+    workspace, database = run.workspace, run.database
+    snapshot, known, removals, plan, bench = look(run)
+    request = run.request
     if plan.cliff is not None:
         passes.halt(database, plan.cliff)
         return
     if snapshot.ground != "present" and not (request.accept_removals and snapshot.ground == "missing"):
-        if snapshot.ground == "refused":
-            raise WorkspaceError(
-                snapshot.ground_message, path=MEMORY, hint="signet-sync doctor says how to put it right"
-            )
         return
     if request.rebuild:
         # And what else was to be read: odd files under an artifact's name, copies that carry a removed session's token.
         others = [path for path in plan.read if path in snapshot.odd or not is_artifact(path)]
         plan.read = sorted(path for path in snapshot.files if is_artifact(path)) + others
         run.outcome.unchanged = 0
-    bench = _bench(run, removals.stones)
     if request.accept_removals and snapshot.everything:
         present = snapshot.files.keys() | snapshot.odd.keys()
         gone = [path for path in violations.sealed_paths(database) if path not in present]

@@ -34,6 +34,8 @@ def is_unsettled(found: Found | Trouble) -> bool:
 def judge(path: str, found: Found | Trouble, bench: Bench) -> Judgement:
     """Judges a file; a new seal holds its bytes as they are kept."""
     judgement = desk.judge(path, found, bench)
+    if not bench.keeps:
+        return replace(judgement, raw=None)
     if judgement.seal is None or judgement.raw is None:
         return judgement
     return replace(judgement, seal=judgement.seal._replace(packed=desk.pack(judgement.raw)), raw=None)

@@ -18,7 +18,7 @@ from signet_sync.index import (
 from signet_sync.reconcile import Bench, Judgement, Known, Row
 from signet_sync.sync.judging import Judge, is_unsettled, judge, read
 from signet_sync.sync.quarantine import Quarantine
-from signet_sync.sync.request import Outcome, Request
+from signet_sync.sync.request import Outcome, Pass, Request
 from signet_sync.sync.stages import MANIFEST, SESSION, Alive, Change, Source
 from signet_sync.sync.workers import Given, Workers
 from signet_sync.sync.workspace import Workspace
@@ -95,6 +95,29 @@ def read_and_write(
         perils.all_read()
         if much:
             artifacts.tune_for_bulk(workspace.database, bulk=False)
+
+
+def judgements(run: Pass, paths: Sequence[str], bench: Bench, *, alone: bool) -> Iterator[Judgement]:
+    """Judges files of a vault that is not written, in order; `alone`: without workers."""
+    quarantine = Quarantine(run.workspace.state.path, wary=False, anew=True)
+    taken = 0
+
+    def alive() -> None:
+        if run.request.progress is not None:
+            run.request.progress(taken, len(paths))
+
+    with ExitStack() as stack:
+        descriptor = None
+        with suppress(FileNotFoundError):
+            descriptor = stack.enter_context(folder(run.workspace.root, MEMORY))
+        workers = stack.enter_context(Workers(0 if alone or len(paths) <= MUCH else None))
+        reader = Reader(run.workspace, bench, run.outcome, quarantine, descriptor, workers)
+        for batch in reader.batches(sorted(paths), alive):
+            for _, judgement in batch:
+                taken += 1
+                if judgement is not None:
+                    yield judgement
+            alive()
 
 
 class Reader:
