@@ -25,6 +25,7 @@ from typing import NamedTuple
 
 from benchmarks.ground import PROJECT
 from signet_sync.agent.recall import Hit, recall
+from signet_sync.index.bodies import text_of
 from signet_sync.index.database import Database
 
 NOW = "2026-03-29T12:00:00.000Z"
@@ -171,7 +172,7 @@ def _asked(database: Database) -> list[str]:
     of_agent = "from memory_artifacts where agent_id = 'default' and source_kind <> 'manifest'"
     share = ASKED / database.value(f"select count(*) {of_agent}")
     asked = []
-    for (content,) in database.execute(f"select content {of_agent}"):
+    for (content,) in database.execute(f"select {text_of()} {of_agent}"):
         words = re.findall(r"[A-Za-z]{4,}", chance.choice(content.split(".")))
         if len(words) >= 5 and chance.random() < share:
             asked.append(" ".join(chance.sample(words, 5)))

@@ -8,11 +8,10 @@ that follow; `judge_missing` does the same for a name that is gone. Contracts: *
 from __future__ import annotations
 
 import re
-import sys
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field, replace
-from functools import cache, lru_cache
+from functools import lru_cache
 from hashlib import sha256
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -28,6 +27,7 @@ from signet_sync.contracts.places import MEMORY, TOMBSTONES
 from signet_sync.contracts.records import FieldProblem, Record, read_record
 from signet_sync.contracts.redactions import redacts
 from signet_sync.contracts.sanitizer import sanitize_line, sanitize_normalized
+from signet_sync.contracts.sealing import unpack
 from signet_sync.contracts.sentences import SessionContext, acceptable, fallback
 from signet_sync.contracts.timestamps import day_of, parse_name_stamp
 from signet_sync.contracts.tokens import token_matches, token_of
@@ -35,11 +35,6 @@ from signet_sync.contracts.verdicts import Known as Known
 from signet_sync.contracts.verdicts import Note as Note
 from signet_sync.contracts.verdicts import Row as Row
 from signet_sync.contracts.verdicts import Seal as Seal
-
-if sys.version_info >= (3, 14):
-    from compression import zstd
-else:
-    from backports import zstd
 
 if TYPE_CHECKING:
     from signet_sync.contracts.artifacts import Tombstone
@@ -396,34 +391,13 @@ def judge_tombstone(path: str, found: Found | Trouble) -> tuple[Judgement, Tombs
 
 def sealed_judgement(seal: Seal, bench: Bench) -> Judgement | None:
     """What the sealed bytes of a path give, or None where the bytes are lost."""
-    raw = unpack(seal)
+    raw = unpack(seal.packed)
     if raw is None:
         return None
     known_good = Found(raw, Signature(len(raw), 0, 0, 0))
     unsealed = Bench(Tombstones(), bench.noise, lambda _: None, seal.sealed_at, bench.max_file_bytes)
     judgement = judge(seal.path, known_good, unsealed)
     return judgement if judgement.row is not None else None
-
-
-def pack(raw: bytes) -> bytes:
-    """Bytes as a seal keeps them."""
-    return _packer().compress(raw, zstd.ZstdCompressor.FLUSH_FRAME)
-
-
-@cache
-def _packer() -> zstd.ZstdCompressor:
-    """One for all frames: to make it takes as long as to pack a small file."""
-    return zstd.ZstdCompressor(1)
-
-
-def unpack(seal: Seal) -> bytes | None:
-    """The sealed bytes, or None where they are lost, let go or damaged."""
-    if not seal.packed:
-        return None
-    try:
-        return zstd.decompress(seal.packed)
-    except zstd.ZstdError:
-        return None
 
 
 def _judge_copy(path: str, found: Found | Trouble, bench: Bench) -> Judgement:
@@ -482,7 +456,7 @@ def is_removed(seal: Seal, tombstones: Tombstones) -> bool:
         return True
     if name.token != token_of(seal.agent_id, seal.session_id):  # the key's, which was looked at
         return False
-    raw = unpack(seal)
+    raw = unpack(seal.packed)
     return raw is not None and _is_covered(name, *_identity(raw), tombstones)
 
 
@@ -547,13 +521,13 @@ def _with_sealed_row(judgement: Judgement, seal: Seal | None, bench: Bench) -> J
 
 def _is_redacted(seal: Seal, raw: bytes) -> bool:
     """Whether a file is a redaction of what was sealed: made on another machine, or here by hand."""
-    sealed = unpack(seal)
+    sealed = unpack(seal.packed)
     return sealed is not None and redacts(sealed, raw)
 
 
 def _came_back(judgement: Judgement, seal: Seal, raw: bytes) -> Judgement:
     """Whether a file that was redacted stands there as it was before: its hash fits its body, as no edit's does."""
-    sealed = unpack(seal)
+    sealed = unpack(seal.packed)
     if sealed is None or not redacts(raw, sealed):
         return judgement
     return replace(judgement, message="an older version of it came back, with what was redacted", sealed=sealed)

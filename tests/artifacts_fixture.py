@@ -17,11 +17,12 @@ from signet_sync.contracts.names import artifact_file_name, tombstone_file_name
 from signet_sync.contracts.noise import NoiseRule
 from signet_sync.contracts.observed import Found, Signature
 from signet_sync.contracts.sanitizer import SANITIZER_VERSION
+from signet_sync.contracts.sealing import pack
 from signet_sync.contracts.tokens import derive_token
 from signet_sync.index import artifacts
 from signet_sync.index.database import Database
 from signet_sync.projection.ledger import compose
-from signet_sync.reconcile import Bench, Judgement, Tombstones, judge, pack
+from signet_sync.reconcile import Bench, Judgement, Tombstones, judge
 
 ABSENT: Any = object()
 
@@ -206,12 +207,10 @@ def fill(database: Database, judgements: Sequence[Judgement], *, now_iso: str = 
     with database.transaction():
         artifacts.delete_rows(database, [judgement.path for judgement in judgements])
         first = artifacts.next_row_id(database)
-        following = artifacts.insert_rows(database, judgements, first, now_iso)
-        artifacts.index_text(database, first, following)
+        seals = [j.seal._replace(packed=pack(j.raw)) for j in judgements if j.seal is not None and j.raw]
+        artifacts.store_seals(database, seals)
+        artifacts.insert_rows(database, judgements, first, now_iso)
         artifacts.store_files(database, judgements, 0)
-        artifacts.store_seals(
-            database, [j.seal._replace(packed=pack(j.raw)) for j in judgements if j.seal is not None and j.raw]
-        )
         sessions = {(j.row.agent_id, j.row.session_token, j.row.session_id) for j in judgements if j.row is not None}
         parts = artifacts.session_parts(database, sorted(sessions))
         rows = [compose(agent_id, token, session_parts) for agent_id, token, _, session_parts in parts]

@@ -13,7 +13,7 @@ from workbench import NOW, Answer, Vault, numbered
 
 from signet_sync.contracts.timestamps import parse_instant
 from signet_sync.contracts.tokens import token_of
-from signet_sync.index import gardens, live, memories, pins, promotions
+from signet_sync.index import gardens, live, memories, pins, promotions, seals
 from signet_sync.index.database import Database
 from signet_sync.recall.concepts import derive
 from signet_sync.recall.dreams import Promotion
@@ -104,7 +104,7 @@ def put(database: Database) -> None:
         "insert into captures values('claude-code', ?, 'x', 10, 20, 'default', 'captured', ?, ?)",
         (os.path.expanduser("~/.claude/projects/a/b.jsonl"), SECOND, NOW),
     )
-    database.execute("update seals set packed = x'' where path = ?", (vault_path("transcript", 2),))  # let go
+    seals.let_go(database, [vault_path("transcript", 2)])
     said = live.LiveTurn(0, "user", "Where do the herons sleep?", NOW)
     live.buffer(database, "default", "agent:main:main", [said], session_id="live-1")
     database.execute("insert into forgotten_memories values(?)", ("0" * 32,))

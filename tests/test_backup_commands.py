@@ -16,6 +16,7 @@ import pytest
 from keepsakes import BACKED_UP
 from workbench import NOW, ROOT, Answer, Vault
 
+from signet_sync.index import bodies
 from signet_sync.storage.database.tables import VERSION
 
 LATER = "2026-03-29T13:00:00.000Z"
@@ -105,6 +106,7 @@ def test_sealed_bytes_come_back_for_files_that_changed_or_went_meanwhile(vault: 
 def test_a_seal_that_lost_its_bytes_gets_them_back(vault: Vault, file: Path) -> None:
     before = kept.native(vault)
     with vault.database(readonly=False) as database, database.transaction():
+        bodies.keep(database, [path for (path,) in database.execute("select path from seals")])
         database.execute("update seals set packed = null where packed <> x''")
     # The next pass could not take them from a file that changed.
     (vault / kept.vault_path("summary", 1)).write_bytes(b"forged")

@@ -285,7 +285,7 @@ def test_whatever_happens_to_its_bytes_there_is_an_answer_and_never_a_crash(fill
         except DatabaseCorrupt as error:
             assert error.path == filled and error.hint
         except (apsw.Error, UnicodeDecodeError):
-            assert found
+            assert found or database.problems(closely=schema.TABLES)
         database.close()
     assert {"DatabaseCorrupt", "problems"} <= set(answers)
     assert answers.count("whole") < 45
@@ -402,9 +402,8 @@ def test_a_reader_never_sees_an_index_that_is_being_rebuilt(filled):
         writer.reset_derived()
         assert seen() == before
         first = artifacts.next_row_id(writer)
-        following = artifacts.insert_rows(writer, fresh, first, "now")
+        artifacts.insert_rows(writer, fresh, first, "now")
         assert seen() == before
-        artifacts.index_text(writer, first, following)
         artifacts.store_files(writer, fresh, 0)
         assert seen() == before
     assert seen() == (9, 12, 12)

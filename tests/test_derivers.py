@@ -13,6 +13,7 @@ from test_graph import files_of
 from signet_sync.agent import graph
 from signet_sync.agent.pipeline import DERIVERS
 from signet_sync.index import artifacts, memories
+from signet_sync.index.bodies import text_of
 from signet_sync.index.database import Database
 from signet_sync.index.memories import OWN_WORD, Memory
 from signet_sync.sync import deriving, outbox
@@ -47,7 +48,8 @@ class Lengths(Deriver):
 
 OF_SESSION = "agent_id = ? and session_token = ? and session_id = ?"
 SAID = (
-    f"select group_concat(content) from (select content from memory_artifacts where {OF_SESSION} order by source_path)"
+    f"select group_concat(text) from (select {text_of()} as text from memory_artifacts"
+    f" where {OF_SESSION} order by source_path)"
 )
 NAMES = [*(place.partition(":")[2] for place in DERIVERS), "Lengths"]
 

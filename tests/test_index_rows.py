@@ -23,13 +23,14 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from signet_sync.contracts.observed import Signature
+from signet_sync.contracts.sealing import pack
 from signet_sync.contracts.timestamps import DAY, parse_instant
 from signet_sync.errors import LeaseBusy, UsageError
 from signet_sync.index import artifacts, overview, pages, sessions, telemetry, tombstones, violations
 from signet_sync.index.database import Database
 from signet_sync.index.pages import PageState
 from signet_sync.index.search import search
-from signet_sync.reconcile import Known, Row, pack
+from signet_sync.reconcile import Known, Row
 
 NOW = "2026-03-30T00:00:00.000Z"
 NOW_US = parse_instant(NOW)
@@ -122,7 +123,6 @@ def test_a_judgement_without_a_row_writes_none(database):
     nothing = replace(TEMPLATE, row=None, links=())
     with database.transaction():
         assert artifacts.insert_rows(database, [nothing], 7, NOW) == 7
-        artifacts.index_text(database, 7, 7)
     assert artifacts.rows_by_path(database, [TEMPLATE.path]) == {}
 
 

@@ -20,6 +20,7 @@ from signet_sync.agent.expand import expand
 from signet_sync.contracts.places import head_page
 from signet_sync.contracts.wikilinks import targets
 from signet_sync.index import overview
+from signet_sync.index.bodies import text_of
 from signet_sync.index.database import Database
 
 SHARED = Path(__file__).resolve().parents[2] / "shared" / "vaults" / "signet-small"
@@ -34,7 +35,7 @@ def lines_of(page: str) -> list[str]:
 
 
 def content_of(database: Database, path: str) -> str:
-    found = list(database.execute("select content from memory_artifacts where source_path = ?", (path,)))
+    found = list(database.execute(f"select {text_of()} from memory_artifacts where source_path = ?", (path,)))
     assert found, f"{path} is not indexed"
     text: str = found[0][0]
     return text

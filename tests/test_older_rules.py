@@ -47,7 +47,7 @@ from signet_sync.contracts.frontmatter import parse, write
 from signet_sync.contracts.sanitizer import SANITIZER_VERSION, sanitize_line, sanitize_normalized, sanitizer_stamp
 from signet_sync.contracts.turns import Turn
 from signet_sync.errors import UsageError
-from signet_sync.index import artifacts, live
+from signet_sync.index import artifacts, bodies, live
 from signet_sync.reconcile import Judgement
 from signet_sync.sessions import unheard
 
@@ -77,6 +77,7 @@ def age(vault: Vault) -> None:
             told["sanitizer_version"] = "sanitize_transcript_v0"
         path.write_bytes(write(told, normalize(words)))
     with vault.database(readonly=False) as database, database.transaction():
+        bodies.keep(database, [path for (path,) in database.execute("select path from seals")])
         database.execute("delete from seals")
     assert vault.reindex()["problems"] == []
     with vault.database(readonly=False) as database, database.transaction():
@@ -86,7 +87,7 @@ def age(vault: Vault) -> None:
         first = artifacts.next_row_id(database)
         artifacts.delete_rows(database, list(rows))
         judged = [Judgement(path, "indexed", row=row._replace(content=known[path])) for path, row in rows.items()]
-        artifacts.index_text(database, first, artifacts.insert_rows(database, judged, first, NOW))
+        artifacts.insert_rows(database, judged, first, NOW)
         artifacts.set_sanitizer_of_rows(database, "sanitize_transcript_v0 0123456789abcdef")
         database.execute("update flow_results set request_sha256 = ?", ("0" * 64,))
         # Without a key, a flow is named by its words.

@@ -17,6 +17,7 @@ pytest.importorskip("starlette", reason="the extra `ui` is not installed")
 from ui_pages import BESIDE, HOSTILE, asked, harmless, run, visitor
 
 from signet_sync.errors import UsageError
+from signet_sync.index import seals
 from signet_sync.ui.differing import BLOCK, COMPARED, ROWS, WIDE, differing
 from signet_sync.ui.views import violations as views
 
@@ -125,7 +126,7 @@ def test_of_a_file_that_went_all_that_it_held_is_shown_and_of_lost_bytes_nothing
     data = views.show(asked(vault.root, path=path)).data
     assert data["changed"].state == "gone" and data["differing"].gone > 10
     with vault.database(readonly=False) as database:
-        database.execute("update seals set packed = x'' where path = ?", (path,))
+        seals.let_go(database, [path])
     data = views.show(asked(vault.root, path=path)).data
     assert data["differing"] is None and "not there any more" in data["why_not"]
     assert [way.command.split(" ")[3:5][way.command.split(" ")[3] == "violations"] for way in data["healing"]] == [

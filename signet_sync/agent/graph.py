@@ -63,7 +63,7 @@ class Graph(Deriver):
 
     def work(self, database: Database, sources: Sequence[Source]) -> Work:
         """Has workers say what sessions give."""
-        return Work(_tell, ((one, (one.session, nodes.sources(database, one.session))) for one in sources))
+        return Work(_tell, ((one, (one.session, nodes.kept(database, one.session))) for one in sources))
 
     def prepare(
         self, database: Database, sources: Sequence[Source], earlier: Mapping[str, Any], alive: Alive
@@ -137,8 +137,9 @@ def tell(session: Session, sources: Sequence[Artifact]) -> TellsOf:
     return TellsOf(session, thread, made, place, stated)
 
 
-def _tell(session: tuple[Session, Sequence[Artifact]]) -> TellsOf:
-    return tell(*session)
+def _tell(given: tuple[Session, Sequence[Sequence[Any]]]) -> TellsOf:
+    session, kept = given
+    return tell(session, [nodes.source_of(row) for row in kept])
 
 
 def _retold(sources: Sequence[Artifact]) -> Retold | None:

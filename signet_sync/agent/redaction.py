@@ -14,6 +14,7 @@ from typing import Any
 from signet_sync import reconcile as desk
 from signet_sync import state
 from signet_sync.agent import purge, removal
+from signet_sync.contracts import sealing
 from signet_sync.contracts.frontmatter import FrontmatterProblem, parse
 from signet_sync.contracts.names import IMMUTABLE_KINDS, artifact_name, is_artifact_path
 from signet_sync.contracts.observed import Found, Signature
@@ -226,7 +227,7 @@ def _looked(workspace: Workspace, path: str, cleaning: Cleaning) -> _Work | Left
         if judgement.verdict != "indexed" or judgement.redacted:
             return Left(path, judgement.message or judgement.code, desk.HINTS.get(judgement.code, ""))
     elif found.code == "gone" and seal is not None:
-        kept = desk.unpack(seal)
+        kept = sealing.unpack(seal.packed)
         if kept is None:
             return None  # neither file nor bytes
         raw = kept
@@ -247,7 +248,7 @@ def _looked(workspace: Workspace, path: str, cleaning: Cleaning) -> _Work | Left
         body_sha256=new.seal.body_sha256,
         file_sha256=new.seal.file_sha256,
         # Whose bytes were let go gets them anew, until they are let go again: a flow that is cut off needs them.
-        packed=desk.pack(made.raw),
+        packed=sealing.pack(made.raw),
     )
     before = old.memory_sentence if old is not None else None
     return _Work(path, made.rules, present, made.raw, fresh, before, new.row.memory_sentence)

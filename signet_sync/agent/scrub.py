@@ -18,6 +18,7 @@ from signet_sync.contracts.names import artifact_name, ignored_code
 from signet_sync.contracts.observed import Found
 from signet_sync.contracts.places import DEFAULT_AGENT, KEPT_COPY, MEMORY, TEMPORARY
 from signet_sync.contracts.redactions import cleaned, redacts
+from signet_sync.contracts.sealing import unpack
 from signet_sync.contracts.sentences import flatten_cell
 from signet_sync.contracts.timestamps import parse_instant
 from signet_sync.contracts.tokens import token_of
@@ -27,7 +28,6 @@ from signet_sync.harness.texts import UUID
 from signet_sync.index import artifacts, events, lines, memories, passes, redactions, slack, tombstones
 from signet_sync.index.pages import page_states
 from signet_sync.index.traces import names, used_elsewhere
-from signet_sync.reconcile import unpack
 from signet_sync.spool import Job
 from signet_sync.sync.request import Pass
 from signet_sync.sync.stages import Eraser, Maintenance
@@ -193,7 +193,7 @@ def redact_copies(workspace: Workspace) -> None:
             continue
         original = _ARTIFACT.match(path.rpartition("/")[2])
         seal = artifacts.seal_of(workspace.database, f"{MEMORY}/{original[0]}.md") if original else None
-        sealed = unpack(seal) if seal is not None else None
+        sealed = unpack(seal.packed) if seal is not None else None
         clean = sealed if sealed is not None and redacts(found.raw, sealed) else cleaned(found.raw)
         if clean != found.raw and files.replace(workspace.root, path, clean, found.raw).displaced is not None:
             raise WorkspaceError("somebody saved it meanwhile", path=path, hint="it is tried again by itself")

@@ -7,6 +7,7 @@ from dataclasses import replace
 from signet_sync import reconcile as desk
 from signet_sync.contracts.names import IMMUTABLE_KINDS, artifact_name
 from signet_sync.contracts.observed import Found, Signature, Snapshot
+from signet_sync.contracts.sealing import pack
 from signet_sync.reconcile import Bench, Seal, Tombstones
 from signet_sync.vault import revisions, versions
 
@@ -44,4 +45,4 @@ class Since:
             return None
         unsealed = replace(self._now, tombstones=Tombstones(), seal_of=lambda _: None)
         seal = desk.judge(path, Found(raw, Signature(len(raw), 0, 0, 0)), unsealed).seal
-        return seal._replace(packed=desk.pack(raw)) if seal is not None else None
+        return seal._replace(packed=pack(raw)) if seal is not None else None

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 
 from signet_sync import reconcile as desk
 from signet_sync.agent.projection import copy_names, no_free_name
+from signet_sync.contracts import sealing
 from signet_sync.contracts.artifacts import Content, validate
 from signet_sync.contracts.bodies import body_sha256, normalize
 from signet_sync.contracts.frontmatter import FrontmatterProblem, parse, unknown_entries, write
@@ -100,7 +101,7 @@ def _is_accepted_gone(database: Database, path: str) -> bool:
 
 
 def _sealed_bytes(seal: Seal) -> bytes:
-    raw = desk.unpack(seal)
+    raw = sealing.unpack(seal.packed)
     if raw is None:
         let_go = seal.packed is not None and not seal.packed
         raise UsageError(
@@ -211,7 +212,7 @@ def accept(workspace: Workspace, path: str, reason: str, now_us: int) -> None:
         )
     # The new seal first: after a crash in between the file is a violation of it, and can be accepted or restored again.
     with workspace.database.transaction(durable=True):
-        artifacts.store_seals(workspace.database, [judgement.seal._replace(packed=desk.pack(raw))])
+        artifacts.store_seals(workspace.database, [judgement.seal._replace(packed=sealing.pack(raw))])
         violations.accept(workspace.database, path, iso(now_us), sanitize_line(reason))
     if raw != found.raw:
         files.replace(workspace.root, path, raw, found.raw)

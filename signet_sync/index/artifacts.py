@@ -7,9 +7,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from signet_sync.contracts.observed import Signature
-from signet_sync.contracts.segments import indexed
+from signet_sync.contracts.segments import spaced
 from signet_sync.contracts.verdicts import Known, Row, Seal
 from signet_sync.index import rules
+from signet_sync.index.bodies import keep, left_to_seals, text_of
 from signet_sync.index.database import Database
 from signet_sync.projection.rows import LedgerRow, Part
 from signet_sync.storage.database.tables import dumped
@@ -19,12 +20,14 @@ if TYPE_CHECKING:
 
 _COLUMNS = ", ".join(Row._fields)
 _ROW_SQL = (
-    f"insert into memory_artifacts(id, {_COLUMNS}, search_content, search_sentence, updated_at, source_mtime_ms)"
-    f" values({', '.join('?' * (len(Row._fields) + 5))})"
+    f"insert into memory_artifacts(id, {_COLUMNS}, updated_at, source_mtime_ms)"
+    f" values({', '.join('?' * (len(Row._fields) + 3))})"
 )
-_FTS_SELECT = (
-    "select id, coalesce(search_content, content), coalesce(search_sentence, memory_sentence, '') from memory_artifacts"
-)
+_CONTENT = Row._fields.index("content")
+# The columns of a `Row` out of the database.
+_ROW = ", ".join(text_of() if name == "content" else name for name in Row._fields)
+_WORDS = f"select id, spaced({text_of()}), spaced(coalesce(memory_sentence, '')) from memory_artifacts"
+_INDEX = "insert into memory_artifacts_fts(rowid, content, memory_sentence)"
 _PART_COLUMNS = (
     "source_path, source_kind, session_id, session_key, project, ledger_sentence, captured_us, membership_us, noise"
 )
@@ -104,7 +107,7 @@ def delete_rows(database: Database, paths: Sequence[str]) -> list[tuple[str, str
             ids = [row[0] for row in rows]
             database.execute(
                 "insert into memory_artifacts_fts(memory_artifacts_fts, rowid, content, memory_sentence)"
-                f" select 'delete', * from ({_FTS_SELECT} where id in ({_marks(len(ids))}))",
+                f" select 'delete', * from ({_WORDS} where id in ({_marks(len(ids))}))",
                 ids,
             )
             database.execute(f"delete from memory_artifacts where source_path in ({marks})", chunk)
@@ -112,9 +115,15 @@ def delete_rows(database: Database, paths: Sequence[str]) -> list[tuple[str, str
     return touched
 
 
-def insert_rows(database: Database, judgements: Sequence[Judgement], first_id: int, now_iso: str) -> int:
-    """Writes rows and links of judgements (old ones gone already), without full text; gives the next id."""
-    rows = []
+def insert_rows(
+    database: Database,
+    judgements: Sequence[Judgement],
+    first_id: int,
+    now_iso: str,
+) -> int:
+    """Writes rows, full text and links of judgements (old rows gone, new seals written); gives the next id."""
+    left = left_to_seals(database, [judgement.row for judgement in judgements if judgement.row is not None])
+    rows, words = [], []
     links: list[tuple[str, str, str]] = []
     row_id = first_id
     for judgement in judgements:
@@ -122,22 +131,15 @@ def insert_rows(database: Database, judgements: Sequence[Judgement], first_id: i
         if row is None:
             continue
         mtime = judgement.signature.mtime_ns / 1e6 if judgement.signature else None
-        sentence = row.memory_sentence
-        rows.append((row_id, *row, indexed(row.content), indexed(sentence) if sentence else None, now_iso, mtime))
+        words.append((row_id, spaced(row.content), spaced(row.memory_sentence or "")))
+        content = row.content if row.source_path not in left else None
+        rows.append((row_id, *row[:_CONTENT], content, *row[_CONTENT + 1 :], now_iso, mtime))
         row_id += 1
         links.extend((row.source_path, field, target) for field, target in judgement.links)
     database.executemany(_ROW_SQL, rows)
+    database.executemany(f"{_INDEX} values(?, ?, ?)", words)
     database.executemany("insert into links(source_path, field, target_path) values(?, ?, ?)", links)
     return row_id
-
-
-def index_text(database: Database, first_id: int, next_id: int) -> None:
-    """Full text of the rows `first_id <= id < next_id`, in one statement that holds no interpreter lock."""
-    if next_id > first_id:
-        database.execute(
-            f"insert into memory_artifacts_fts(rowid, content, memory_sentence) {_FTS_SELECT} where id >= ? and id < ?",
-            (first_id, next_id),
-        )
 
 
 def tune_for_bulk(database: Database, *, bulk: bool) -> None:
@@ -156,7 +158,7 @@ def text_in_step(database: Database) -> bool:
 def rebuild_text(database: Database) -> None:
     """Full text from the rows, all of them."""
     database.execute("insert into memory_artifacts_fts(memory_artifacts_fts) values('delete-all')")
-    index_text(database, 0, next_row_id(database))
+    database.execute(f"{_INDEX} {_WORDS}")
 
 
 def store_files(database: Database, judgements: Sequence[Judgement], read_us: int) -> None:
@@ -199,7 +201,8 @@ def due_for_reading(database: Database, before_us: int, limit: int) -> list[str]
 
 
 def store_seals(database: Database, seals: Sequence[Seal]) -> None:
-    """Writes seals."""
+    """Writes seals. A text that a row has from one that is overwritten stays its text."""
+    keep(database, [seal.path for seal in seals])
     database.executemany(f"insert or replace into seals values({_marks(len(Seal._fields))})", seals)
 
 
@@ -330,7 +333,7 @@ def session_rows(database: Database, agent_id: str, token: str, session_id: str)
     return [
         Row(*row)
         for row in database.execute(
-            f"select {_COLUMNS} from memory_artifacts where agent_id = ? and session_token = ? and session_id = ?"
+            f"select {_ROW} from memory_artifacts where agent_id = ? and session_token = ? and session_id = ?"
             " order by captured_us, source_path",
             (agent_id, token, session_id),
         )
@@ -342,7 +345,7 @@ def transcripts(database: Database, agent_id: str, token: str, session_id: str |
     one = "" if session_id is None else " and session_id = ?3"
     return list(
         database.execute(
-            "select content, membership_us from memory_artifacts where agent_id = ?1 and session_token = ?2"
+            f"select {text_of()}, membership_us from memory_artifacts where agent_id = ?1 and session_token = ?2"
             f" and source_kind = 'transcript'{one} order by captured_us, source_path",
             (agent_id, token, session_id) if one else (agent_id, token),
         )
@@ -354,7 +357,8 @@ def canonical_dump(database: Database) -> list[tuple[Any, ...]]:
     dump: list[tuple[Any, ...]] = []
     for table in dumped():
         named = database.execute("select name from pragma_table_info(?)", (table.name,))
-        columns = ", ".join(name for (name,) in named if name not in table.local)
+        terms = {"content": text_of()} if table.name == "memory_artifacts" else {}
+        columns = ", ".join(terms.get(name, name) for (name,) in named if name not in table.local)
         rows = database.execute(f"select {columns} from {table.rows} order by {', '.join(table.key)}")
         dump.extend((table.name, *row) for row in rows)
     return dump
@@ -378,7 +382,7 @@ def rows_by_path(database: Database, paths: Sequence[str]) -> Mapping[str, Row]:
     found: dict[str, Row] = {}
     for chunk in _chunks(paths):
         for row in database.execute(
-            f"select {_COLUMNS} from memory_artifacts where source_path in ({_marks(len(chunk))})", chunk
+            f"select {_ROW} from memory_artifacts where source_path in ({_marks(len(chunk))})", chunk
         ):
             found[row[1]] = Row(*row)
     return found

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 from signet_sync.contracts.names import carried_token
 from signet_sync.contracts.sentences import flatten_cell
+from signet_sync.index.bodies import text_of
 from signet_sync.index.database import Database
 from signet_sync.index.search import match_expression
 from signet_sync.recall.snippets import snippet
@@ -179,7 +180,7 @@ def said(database: Database, agent_id: str, query: str, entries: Sequence[Entry]
         if row_id is None or read > _READ_IN_ALL:
             continue
         for content, sentence in database.execute(
-            "select substr(content, 1, ?), coalesce(memory_sentence, '') from memory_artifacts where id = ?",
+            f"select substr({text_of()}, 1, ?), coalesce(memory_sentence, '') from memory_artifacts where id = ?",
             (_READ, row_id),
         ):
             read += len(content)

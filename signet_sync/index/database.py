@@ -6,10 +6,12 @@ import os
 import time
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from functools import partial
 from typing import Any
 
 import apsw
 
+from signet_sync.contracts.segments import spaced
 from signet_sync.durable import private_folder, unlink
 from signet_sync.errors import DatabaseCorrupt, DatabaseError, DatabaseNewer, DatabaseUnfinished
 from signet_sync.storage.database.older import LAST_WITH_KEYS, rows_of
@@ -132,6 +134,7 @@ class Database:
             raise translate(error, path) from error
         try:
             protect(self.connection, wait_ms)
+            self._add_functions()
             self._refuse_others()
             self._configure(memory, wait_ms)
             self._migrate(create)
@@ -143,6 +146,12 @@ class Database:
             raise
         self._files = self._identities()
         self._settled = True
+
+    def _add_functions(self) -> None:
+        """What SQL needs of Python: the text in the bytes of a seal (`unsealed`), what is indexed of it (`spaced`)."""
+        functions: dict[str, Any] = {"unsealed": partial(unsealed, self.path), "spaced": spaced}
+        for name, function in functions.items():
+            self.connection.create_scalar_function(name, function, 1, deterministic=True)
 
     def _refuse_others(self) -> None:
         """Refuses a file that is not ours or newer than us, before the first write (even WAL mode would be one)."""
@@ -435,7 +444,7 @@ class Database:
         try:
             self._refuse_what_came_since()
             found = [str(row[0]) for row in self.execute("pragma quick_check") if row[0] != "ok"]
-            found += self._missing()
+            found += self._missing() or self._textless()
             for table in () if found else closely:
                 found += [str(row[0]) for row in self.execute(f"pragma integrity_check({table})") if row[0] != "ok"]
                 for _ in self.execute(f"select * from {table}"):
@@ -463,6 +472,10 @@ class Database:
             return [f"no {table}.{column}" for table, column in whole.execute(_COLUMNS) if (table, column) not in there]
         finally:
             whole.connection.close()
+
+    def _textless(self) -> list[str]:
+        """The first row whose text is left to a seal that does not give it."""
+        return [f"the text of {path} cannot be had from its seal" for (path,) in self.execute(_TEXTLESS)]
 
     def close(self) -> None:
         """Checkpoints what can be and closes; safe to call twice."""
@@ -498,6 +511,10 @@ _ROWS = 100_000
 _DROPPABLE = (
     "select name from pragma_table_list where schema = 'main' and type in ('table', 'virtual')"
     " and name not like 'sqlite_%'"
+)
+_TEXTLESS = (
+    "select a.source_path from memory_artifacts a left join seals s on s.path = a.source_path where a.content is null"
+    " and (s.path is null or coalesce(length(s.packed), 0) = 0 or s.body_sha256 <> a.source_sha256) limit 1"
 )
 _COLUMNS = (
     "select t.name, c.name from sqlite_schema t, pragma_table_info(t.name) c where t.type = 'table'"
@@ -575,6 +592,16 @@ def confide(path: str) -> None:
     """Takes the note away: the database was looked at, or is another one."""
     with suppress(OSError):
         os.unlink(path + _SUSPECT)
+
+
+def unsealed(path: str | None, packed: bytes | None) -> str:
+    """Gives the text in the bytes of a seal. Raises `DatabaseCorrupt`, with the path of the database, where none is."""
+    from signet_sync.contracts.sealing import body  # only who reads a text pays for the libraries
+
+    text = body(packed)
+    if text is None:
+        raise damaged("the text of an artifact cannot be had from its seal", path)
+    return text
 
 
 def _immutable(path: str) -> str:

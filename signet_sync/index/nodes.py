@@ -8,6 +8,7 @@ from typing import Any
 
 from signet_sync.contracts.timestamps import parse_instant
 from signet_sync.facts.records import Item
+from signet_sync.index.bodies import KEPT, opened
 from signet_sync.index.database import Database
 from signet_sync.index.removal import drop_ids, within
 from signet_sync.storage.database.tables import TABLES, distilled, of_ids
@@ -28,7 +29,7 @@ _NODE = ", ".join(Node._fields)
 _CONTENT = "source_kind in ('summary', 'transcript', 'compaction')"
 _SOURCE = (
     "source_path, source_kind, agent_id, session_id, session_key, session_token, project, harness, started_at,"
-    " captured_us, membership_us, noise, content, coalesce(ledger_sentence, '')"
+    f" captured_us, membership_us, noise, {KEPT}, coalesce(ledger_sentence, '')"
 )
 _OF_SESSION = "agent_id = ? and session_token = ? and session_id = ?"
 
@@ -43,21 +44,26 @@ _INSERT_SESSION = f"insert or replace into thread_sessions values({_marks(13)})"
 _INSERT_HEAD = f"insert or replace into memory_thread_heads values({_marks(17)})"
 
 
-def _source(row: Sequence[Any]) -> Source:
-    columns = [*row[:8], parse_instant(row[8]) if row[8] else None, *row[9:]]
+def source_of(row: Sequence[Any]) -> Source:
+    """An artifact of what is kept of it."""
+    columns = [*row[:8], parse_instant(row[8]) if row[8] else None, *row[9:12], opened(row[12]), *row[13:]]
     return Source(*columns)
 
 
 def sources(database: Database, session: Session) -> list[Source]:
     """The content artifacts of a session, oldest first."""
-    return [
-        _source(row)
-        for row in database.execute(
+    return [source_of(row) for row in kept(database, session)]
+
+
+def kept(database: Database, session: Session) -> list[tuple[Any, ...]]:
+    """What is kept of them: workers read the texts in it."""
+    return list(
+        database.execute(
             f"select {_SOURCE} from memory_artifacts where {_OF_SESSION} and {_CONTENT}"
             " order by captured_us, source_path",
             session,
         )
-    ]
+    )
 
 
 def sessions(database: Database) -> Iterable[Session]:

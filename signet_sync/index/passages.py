@@ -9,6 +9,7 @@ from typing import NamedTuple
 from signet_sync.contracts.bodies import utf8
 from signet_sync.contracts.sentences import flatten
 from signet_sync.contracts.timestamps import day_of
+from signet_sync.index.bodies import text_of
 from signet_sync.index.database import Database
 from signet_sync.index.sessions import SessionRef
 from signet_sync.temporal.nodes import Node
@@ -26,18 +27,15 @@ class Passage(NamedTuple):
 
 def passage(database: Database, path: str, start: int, end: int | None, limit: int) -> Passage:
     """The characters from `start` to `end` (None: the end of the content), at most `limit` of them."""
-    asked = limit if end is None else min(limit, end - start)
-    for text, length in database.execute(
-        "select substr(content, ? + 1, ?), length(content) from memory_artifacts where source_path = ?",
-        (start, asked, path),
-    ):
-        return Passage(path, text, start + len(text) >= (length if end is None else min(end, length)))
-    return Passage(path, "", True)
+    text = content(database, path)
+    stop = len(text) if end is None else min(end, len(text))
+    piece = text[start : min(start + limit, stop)]
+    return Passage(path, piece, start + len(piece) >= stop)
 
 
 def content(database: Database, path: str) -> str:
     """All of an artifact's content; empty where it is not indexed."""
-    return database.value("select content from memory_artifacts where source_path = ?", (path,)) or ""
+    return database.value(f"select {text_of()} from memory_artifacts where source_path = ?", (path,)) or ""
 
 
 def told(database: Database, node: Node, limit: int) -> Passage:
@@ -64,7 +62,7 @@ def transcript_of(database: Database, ref: SessionRef, near_us: int | None = Non
     """The path of a session's transcript that holds words: the one captured nearest to an instant, else the newest."""
     path: str | None = database.value(
         "select source_path from memory_artifacts where agent_id = ?1 and session_token = ?2 and session_id = ?3"
-        " and source_kind = 'transcript' and content <> ''"
+        f" and source_kind = 'transcript' and {text_of()} <> ''"
         " order by abs(captured_us - coalesce(?4, captured_us)), captured_us desc, source_path desc limit 1",
         (*ref[:3], near_us),
     )

@@ -8,6 +8,7 @@ from collections.abc import Collection, Sequence
 from typing import NamedTuple
 
 from signet_sync.contracts.timestamps import parse_instant
+from signet_sync.index.bodies import text_of
 from signet_sync.index.database import Database
 from signet_sync.recall.query import Term
 
@@ -275,7 +276,7 @@ def artifact(database: Database, agent_id: str, path: str, limit: int) -> Artifa
     """An artifact with at most `limit` characters of its content."""
     for row in database.execute(
         "select a.source_path, a.source_kind, a.session_token, a.session_id, a.project, a.membership_us,"
-        " coalesce(t.sentence, a.ledger_sentence, a.memory_sentence, ''), substr(a.content, 1, ?)"
+        f" coalesce(t.sentence, a.ledger_sentence, a.memory_sentence, ''), substr({text_of('a')}, 1, ?)"
         " from memory_artifacts a left join thread_sessions t on t.agent_id = a.agent_id"
         " and t.session_token = a.session_token and t.session_id = a.session_id and t.source_ref = a.source_path"
         " where a.agent_id = ? and a.source_path = ?",

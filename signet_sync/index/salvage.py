@@ -11,9 +11,9 @@ from typing import Any, NamedTuple
 
 import apsw
 
+from signet_sync.contracts.sealing import unpack
 from signet_sync.index.database import Database, protect, without_log
 from signet_sync.index.tombstones import stone_of
-from signet_sync.reconcile import Seal, unpack
 from signet_sync.storage.database.tables import APPLICATION_ID, TABLES, native_tables
 from signet_sync.temporal.memories import memory_id
 
@@ -189,7 +189,7 @@ def _seal(row: Row) -> bool:
         return False
     if not row["path"].endswith(f"--{row['session_token']}--{row['kind']}.md"):
         return False
-    raw = unpack(Seal(**row))
+    raw = unpack(row["packed"])
     return not row["packed"] or (raw is not None and sha256(raw).hexdigest() == row["file_sha256"])
 
 

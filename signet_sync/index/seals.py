@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from signet_sync.index.bodies import keep
 from signet_sync.index.database import Database
 
 # Where the file stands as it was sealed, the bytes are a second copy; of one that changed or went they may be the last.
@@ -41,4 +42,5 @@ def beyond(database: Database, limit: int) -> list[str]:
 
 def let_go(database: Database, paths: list[str]) -> None:
     """Drops the bytes of seals; empty ones are not taken again, as lost ones are. In the caller's transaction."""
+    keep(database, paths)
     database.executemany("update seals set packed = x'' where path = ?", [(path,) for path in paths])

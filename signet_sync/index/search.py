@@ -8,6 +8,7 @@ import apsw
 
 from signet_sync.contracts.segments import word_phrases
 from signet_sync.errors import UsageError
+from signet_sync.index import passages
 from signet_sync.index.database import Database
 from signet_sync.recall.snippets import WORDS, snippet
 
@@ -94,7 +95,7 @@ def _run(
 ) -> list[Hit]:
     sql = (
         "select a.source_path, a.source_kind, a.agent_id, a.session_token, a.session_key, a.ended_at,"
-        " -memory_artifacts_fts.rank, cast(a.content as text), cast(coalesce(a.memory_sentence, '') as text)"
+        " -memory_artifacts_fts.rank, cast(coalesce(a.memory_sentence, '') as text)"
         " from memory_artifacts_fts join memory_artifacts a on a.id = memory_artifacts_fts.rowid"
         " where memory_artifacts_fts match ? and a.agent_id = ?"
     )
@@ -108,7 +109,7 @@ def _run(
     sql += " order by memory_artifacts_fts.rank, a.membership_us desc, a.source_path limit ?"
     bindings.append(max(1, min(limit, 1000)))
     hits = []
-    for path, found_kind, agent, token, key, ended_at, score, content, sentence in database.execute(sql, bindings):
-        words = snippet(content, sentence, query)
+    for path, found_kind, agent, token, key, ended_at, score, sentence in list(database.execute(sql, bindings)):
+        words = snippet(passages.content(database, path), sentence, query)
         hits.append(Hit(path, found_kind, agent, token, key, ended_at, round(float(score), 6), words))
     return hits

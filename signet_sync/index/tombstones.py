@@ -235,9 +235,10 @@ def _forget_returned(database: Database) -> int:
             " where f.verdict = 'tombstoned' and f.verdict <> 'indexed'"
         )
     )
+    dropped = delete_rows(database, [path for _, path in sealed])
     for agent_id, path in sealed:
         drop_artifacts(database, agent_id, [path])
-    return len(delete_rows(database, [path for _, path in sealed]))
+    return len(dropped)
 
 
 def live_of(database: Database, stone: Tombstone) -> list[tuple[str, str, str]]:

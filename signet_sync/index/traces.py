@@ -7,8 +7,9 @@ from collections.abc import Collection, Iterator, Sequence
 from typing import NamedTuple
 
 from signet_sync.contracts.frontmatter import FrontmatterProblem, parse
-from signet_sync.contracts.verdicts import Seal
+from signet_sync.contracts.sealing import unpack
 from signet_sync.index import memories
+from signet_sync.index.bodies import text_of
 from signet_sync.index.database import Database
 from signet_sync.index.removal import Scope, within
 from signet_sync.storage.database.tables import distilled
@@ -34,23 +35,23 @@ def texts(database: Database, scope: Scope) -> Iterator[str]:
 
     Of files that have vanished, what was sealed of them.
     """
-    from signet_sync.reconcile import unpack
-
     where, bindings = within(scope)
     for content, sentence in database.execute(
-        f"select content, memory_sentence from memory_artifacts where {where}", bindings
+        f"select {text_of()}, memory_sentence from memory_artifacts where {where}", bindings
     ):
         yield content
         yield sentence or ""
-    for row in database.execute(
-        f"select * from seals where {where} and path not in (select source_path from memory_artifacts)", bindings
+    for (packed,) in database.execute(
+        f"select packed from seals where {where} and path not in (select source_path from memory_artifacts)", bindings
     ):
-        yield from _said(unpack(Seal(*row)) or b"")
+        yield from _said(unpack(packed) or b"")
     for memory in memories.from_these_alone(database, *scope):
         yield memory.content
 
 
-_SAID = "select source_path, session_token, session_id, captured_us, content, memory_sentence, memory_sentence_quality"
+_SAID = (
+    f"select source_path, session_token, session_id, captured_us, {text_of()}, memory_sentence, memory_sentence_quality"
+)
 
 
 def said(database: Database, scopes: Sequence[Scope]) -> Iterator[Said]:
@@ -115,7 +116,7 @@ def other_texts(database: Database, scopes: Sequence[Scope], but: Collection[tup
     """
     outside, bindings = _outside(scopes)
     for content, sentence in database.execute(
-        f"select content, memory_sentence from memory_artifacts where {outside}", bindings
+        f"select {text_of()}, memory_sentence from memory_artifacts where {outside}", bindings
     ):
         yield content
         yield sentence or ""
@@ -127,11 +128,9 @@ def other_texts(database: Database, scopes: Sequence[Scope], but: Collection[tup
 
 def sealed_texts(database: Database, scopes: Sequence[Scope]) -> Iterator[str]:
     """What was sealed of every session outside some scopes, whole files: where seals are all that tells of sessions."""
-    from signet_sync.reconcile import unpack
-
     outside, bindings = _outside(scopes)
-    for row in database.execute(f"select * from seals where packed is not null and {outside}", bindings):
-        yield (unpack(Seal(*row)) or b"").decode("utf-8", "replace")
+    for (packed,) in database.execute(f"select packed from seals where packed is not null and {outside}", bindings):
+        yield (unpack(packed) or b"").decode("utf-8", "replace")
 
 
 def handles(database: Database, scopes: Sequence[Scope]) -> set[str]:

@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 from signet_sync.contracts.bodies import utf8
 from signet_sync.facts.records import Item
+from signet_sync.index.bodies import text_of
 from signet_sync.index.database import Database
 
 LOOKED_AT = 64 * 1024  # characters of an artifact that a model may be shown a part of
@@ -59,7 +60,7 @@ def unread(database: Database, limit: int, failed_before: str) -> list[Unread]:
 def content_of(database: Database, artifact: Unread) -> str | None:
     """The beginning of an artifact's sanitized text; None where it is gone or another one by now."""
     found: str | None = database.value(
-        "select substr(content, 1, ?) from memory_artifacts where source_path = ? and agent_id = ?"
+        f"select substr({text_of()}, 1, ?) from memory_artifacts where source_path = ? and agent_id = ?"
         " and source_sha256 = ?",
         (LOOKED_AT, artifact.source_path, artifact.agent_id, artifact.source_sha256),
     )

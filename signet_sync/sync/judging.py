@@ -8,6 +8,7 @@ from dataclasses import replace
 from signet_sync import reconcile as desk
 from signet_sync.contracts.observed import Found, Trouble
 from signet_sync.contracts.places import MEMORY
+from signet_sync.contracts.sealing import pack
 from signet_sync.contracts.verdicts import Seal
 from signet_sync.reconcile import Bench, Judgement
 from signet_sync.vault import files
@@ -38,7 +39,7 @@ def judge(path: str, found: Found | Trouble, bench: Bench) -> Judgement:
         return replace(judgement, raw=None)
     if judgement.seal is None or judgement.raw is None:
         return judgement
-    return replace(judgement, seal=judgement.seal._replace(packed=desk.pack(judgement.raw)), raw=None)
+    return replace(judgement, seal=judgement.seal._replace(packed=pack(judgement.raw)), raw=None)
 
 
 class Judge:

@@ -254,8 +254,9 @@ class Writer:
         artifacts.delete_rows(database, stale)
         for path in stale:
             self._touch(before[path])
-        first = self._next_id
-        self._next_id = artifacts.insert_rows(database, changed, first, iso(self._request.now_us))
+        # Only when old rows are gone: their texts may be those of the old seals.
+        artifacts.store_seals(database, [j.seal for j in judgements if j.seal is not None])
+        self._next_id = artifacts.insert_rows(database, changed, self._next_id, iso(self._request.now_us))
         for judgement in changed:
             self._change.paths.add(judgement.path)
             row = judgement.row
@@ -275,12 +276,10 @@ class Writer:
             ],
             self._request.now_us,
         )
-        artifacts.store_seals(database, [j.seal for j in judgements if j.seal is not None])
         for judgement in judgements:
             if judgement.redacted and judgement.row is not None:
                 at, why = iso(self._request.now_us), "redacted on another machine"
                 redactions.record(database, judgement.row.agent_id, [judgement.path], at, why)
-        artifacts.index_text(database, first, self._next_id)
 
     def _moved(self, judgement: Judgement) -> bool:
         """Whether the file is another one than before: under a tombstone's token all files are read in every pass."""

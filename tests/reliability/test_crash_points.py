@@ -20,6 +20,7 @@ from invariants import holding
 from operations import OPERATIONS
 from workbench import NOW, Vault, numbered
 
+from signet_sync.index.bodies import text_of
 from signet_sync.vault import files
 
 CORES = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
@@ -109,7 +110,7 @@ def test_what_a_removal_covers_is_not_found_any_more_though_it_was_cut_off(
         return vault.call("remove", numbered(2)["session_id"], "--reason", "asked for", "--yes", "--now", NOW).code
 
     assert forked(removed) == KILLED
-    assert vault.rows("select count(*) from memory_artifacts where content like '%number2x%'") != [(0,)]
+    assert vault.rows(f"select count(*) from memory_artifacts where {text_of()} like '%number2x%'") != [(0,)]
     for command in (first, "search", "recall", "context"):
         answer = vault.call(command, *(["number2x"] if command != "context" else []), "--json")
         assert answer.code == 0 and "step number 2" not in answer.out and "Session 2" not in answer.out, answer

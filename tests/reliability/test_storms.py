@@ -25,6 +25,7 @@ from signet_sync.agent import projection
 from signet_sync.agent.rounds import Rounds
 from signet_sync.agent.workspace import open_workspace
 from signet_sync.config import Settings
+from signet_sync.index.bodies import text_of
 from signet_sync.index.database import Database
 from signet_sync.sync.publishing import publish
 from signet_sync.sync.request import Outcome, Pass, Request
@@ -615,7 +616,7 @@ ABSENCES = [
 def goes_and_comes_back(agent: Told, vault: Vault, absence: Callable[[Vault, Path], Callable[[], None]]) -> None:
     """Once away and back: the agent has noticed, every row stays while it is away, all is well afterwards."""
     agent.settled(0.2)
-    rows = vault.rows("select source_path, content from memory_artifacts order by 1")
+    rows = vault.rows(f"select source_path, {text_of()} from memory_artifacts order by 1")
     database, aside = vault.db, vault.root.parent / "aside"
     files = {name: told for name, told in tree(vault.memory).items() if not name.endswith("manifest.md")}
     back = absence(vault, aside)
@@ -629,7 +630,7 @@ def goes_and_comes_back(agent: Told, vault: Vault, absence: Callable[[Vault, Pat
         back()
     agent.wait("watching")
     until(lambda: not (agent.work._halted or agent.work.everything), "all is well")
-    assert vault.rows("select source_path, content from memory_artifacts order by 1") == rows, absence.__name__
+    assert vault.rows(f"select source_path, {text_of()} from memory_artifacts order by 1") == rows, absence.__name__
     assert {name: told for name, told in tree(vault.memory).items() if not name.endswith("manifest.md")} == files
     assert vault.rows("select * from violations") == []
 

@@ -19,17 +19,17 @@ def _options(table: str, **options: int | str) -> tuple[str, ...]:
 
 DERIVED: tuple[Table, ...] = (
     derived(
-        "one row for each artifact, with its sanitized text",
+        "one row for each artifact. `content` is its sanitized text, null where the bytes of its seal give it",
         """create table memory_artifacts(
         id integer primary key,
         agent_id text not null, source_path text not null unique, source_sha256 text not null,
         source_kind text not null, session_id text not null, session_key text, session_token text not null,
         project text, harness text,
         captured_at text not null, started_at text, ended_at text, manifest_path text, source_node_id text,
-        memory_sentence text, memory_sentence_quality text, ledger_sentence text, content text not null,
+        memory_sentence text, memory_sentence_quality text, ledger_sentence text, content text,
         captured_us integer not null, membership_us integer not null, noise integer not null,
         refs text, revision integer,
-        search_content text, search_sentence text, updated_at text not null, source_mtime_ms real)""",
+        updated_at text not null, source_mtime_ms real)""",
         "create index memory_artifacts_session on memory_artifacts(agent_id, session_token, session_id)",
         "create index memory_artifacts_time on memory_artifacts(agent_id, membership_us)",
         "create index memory_artifacts_compactions on memory_artifacts(agent_id, membership_us)"
@@ -37,10 +37,10 @@ DERIVED: tuple[Table, ...] = (
         "create index memory_artifacts_refs on memory_artifacts(agent_id) where refs is not null and refs <> ''",
         session=SESSION,
         key=("source_path",),
-        local=("id", "search_content", "search_sentence", "updated_at", "source_mtime_ms"),
+        local=("id", "updated_at", "source_mtime_ms"),
     ),
     derived(
-        "full text of their bodies and sentences. Contentless: the text is in `memory_artifacts`; "
+        "full text of their bodies and sentences. Contentless: the text is in the row or in the seal; "
         "`contentless_delete` would leak removed words. CJK characters are spaced, so that words inside running "
         "text are found",
         """create virtual table memory_artifacts_fts using fts5(
