@@ -14,6 +14,7 @@ from signet_sync.agent.traces import Sieve
 from signet_sync.contracts.frontmatter import FrontmatterProblem, parse
 from signet_sync.contracts.gardens import parse_ledger_page, parse_path
 from signet_sync.contracts.names import artifact_name, carried_token
+from signet_sync.contracts.patterns import late
 from signet_sync.contracts.places import KEPT_COPY, MEMORY, TOMBSTONES, display, page_agent
 from signet_sync.errors import SignetSyncError, WorkspaceError
 from signet_sync.index import memories, tombstones, versions_cache
@@ -30,8 +31,8 @@ if TYPE_CHECKING:
     from signet_sync.contracts.artifacts import Tombstone
 
 REMOVED = b"[removed]"
-_HANDLE = re.compile(rb"\b[skcaetfmx]-[a-z2-7]{12}\b")
-_KEPT = re.compile(r"\.(?:signet|user)-[^/.]+(?=\.md$)")
+_HANDLE = late(rb"\b[skcaetfmx]-[a-z2-7]{12}\b")
+_KEPT = late(r"\.(?:signet|user)-[^/.]+(?=\.md$)")
 _LISTED = 120  # characters of a session's key that a commit names
 _OF_OTHERS = ("existing-repository", "inside-repository")
 _LONG = 8  # characters from which a name means something wherever it stands

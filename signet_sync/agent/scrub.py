@@ -16,6 +16,7 @@ from signet_sync.agent.entities import tending
 from signet_sync.agent.traces import Sieve
 from signet_sync.contracts.names import artifact_name, ignored_code
 from signet_sync.contracts.observed import Found
+from signet_sync.contracts.patterns import late
 from signet_sync.contracts.places import DEFAULT_AGENT, KEPT_COPY, MEMORY, TEMPORARY
 from signet_sync.contracts.redactions import cleaned, redacts
 from signet_sync.contracts.sentences import flatten_cell
@@ -40,7 +41,7 @@ if TYPE_CHECKING:
     from signet_sync.index.database import Database
 
 
-_ARTIFACT = re.compile(r"\d{4}-\d\d-\d\dT[^/]*?--[a-z2-7]{16}--(?:summary|transcript|compaction|manifest)", re.ASCII)
+_ARTIFACT = late(r"\d{4}-\d\d-\d\dT[^/]*?--[a-z2-7]{16}--(?:summary|transcript|compaction|manifest)", re.ASCII)
 
 
 class RemovedWords(Eraser):

@@ -7,6 +7,7 @@ from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
+from signet_sync.contracts.patterns import late
 from signet_sync.recall.forms import folded
 from signet_sync.recall.query import AKIN, Term
 
@@ -15,7 +16,7 @@ _FAR = 0.3  # how much less a passage counts whose first and last word are so fa
 _BREAK = 60  # characters that the end of a sentence or line counts as
 _MOST_PLACES = 2_000  # of one text
 _NEEDLE = 3  # characters that are worth looking for
-_TOKEN = re.compile(r"[^\W_]+")
+_TOKEN = late(r"[^\W_]+")
 
 
 class Place(NamedTuple):
