@@ -8,7 +8,6 @@ from typing import Any
 
 from signet_sync import state
 from signet_sync.agent import signet
-from signet_sync.agent.flows import with_links
 from signet_sync.contracts.frontmatter import FrontmatterProblem, parse, unknown_entries
 from signet_sync.contracts.names import artifact_name, has_conflict_mark
 from signet_sync.contracts.observed import Found
@@ -16,6 +15,7 @@ from signet_sync.contracts.patterns import late
 from signet_sync.contracts.places import MEMORY
 from signet_sync.contracts.records import MANIFEST_KEYS, FieldProblem, manifest_fields
 from signet_sync.contracts.timestamps import parse_instant, parse_name_stamp
+from signet_sync.contracts.wikilinks import with_links
 from signet_sync.errors import RevisionConflict, WorkspaceError, reason
 from signet_sync.sync.request import Pass
 from signet_sync.sync.stages import Maintenance

@@ -19,8 +19,6 @@ from signet_sync.contracts.places import KEPT_COPY, MEMORY, TOMBSTONES, display,
 from signet_sync.errors import SignetSyncError, WorkspaceError
 from signet_sync.index import memories, tombstones, versions_cache
 from signet_sync.projection.markers import without_lines
-from signet_sync.sync.request import Pass
-from signet_sync.sync.stages import Maintenance
 from signet_sync.sync.workspace import Workspace
 from signet_sync.vault import purge
 from signet_sync.vault.git.repository import RepositoryRefused
@@ -251,20 +249,6 @@ def _finish(workspace: Workspace) -> purge.Purged:
         # It names blobs that will be gone: the next commit must not take one for written.
         versions_cache.keep(workspace.database, "", {}, ())
     return purge.finish(workspace.root, workspace.state.key)
-
-
-class Purges(Maintenance):
-    """Finishes purges of the history that were cut off."""
-
-    name = "purges"
-
-    def due(self, run: Pass) -> bool:
-        """Says whether all was looked at."""
-        return run.outcome.whole
-
-    def run(self, run: Pass) -> None:
-        """Finishes one that was begun."""
-        resume(run.workspace)
 
 
 def resume(workspace: Workspace) -> None:

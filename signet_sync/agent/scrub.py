@@ -31,7 +31,7 @@ from signet_sync.index.traces import names, used_elsewhere
 from signet_sync.reconcile import unpack
 from signet_sync.spool import Job
 from signet_sync.sync.request import Pass
-from signet_sync.sync.stages import Eraser, Maintenance
+from signet_sync.sync.stages import Eraser
 from signet_sync.sync.workspace import Workspace, back_up
 from signet_sync.vault import files
 from signet_sync.vault.tombstones import path_of
@@ -75,16 +75,6 @@ class RemovedWords(Eraser):
         tombstones.remember_lines(database, lines)
         loose = tombstones.forget_marks(database, removed)
         return lambda: tombstones.forget_loose_marks(database, loose)
-
-
-class ReturnedPages(Maintenance):
-    """Has pages scrubbed that came back, from a backup or another machine, and tell of a removed session."""
-
-    name = "returned pages"
-
-    def run(self, run: Pass) -> None:
-        """Looks for them; the scrub comes after it."""
-        seek_returned(run.workspace)
 
 
 def scrub(workspace: Workspace, now_iso: str) -> None:
@@ -302,8 +292,6 @@ def _needles(workspace: Workspace, stones: Sequence[Tombstone]) -> set[bytes]:
 
 def seek_returned(workspace: Workspace) -> None:
     """Has pages scrubbed that came back, from a backup or another machine, and tell of a removed session."""
-    if not tombstones.any_stand(workspace.database):
-        return
     pages = [(agent_id, raw) for agent_id, _, raw in projection.strays(workspace)]
     for path in kept_copies(workspace.root):
         found = files.read(workspace.root, path, 1 << 28)
