@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from signet_sync.index.database import Database
-from signet_sync.reconcile import Cliff
+
+if TYPE_CHECKING:
+    from signet_sync.reconcile import Cliff
 
 _TABLE = "passes"
 
