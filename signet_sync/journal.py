@@ -10,9 +10,10 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from typing import Any
 
+from signet_sync.contracts.patterns import late
 from signet_sync.durable import private_folder, publish, sync_folder, unlink
 
-_NAME = re.compile(r"([0-9a-f]{32})\.json", re.ASCII)
+_NAME = late(r"([0-9a-f]{32})\.json", re.ASCII)
 _OPEN = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
 
 

@@ -24,6 +24,7 @@ from collections.abc import Callable, Mapping
 from hashlib import sha256
 
 from signet_sync.contracts.identities import AGENT_ID, is_session_id
+from signet_sync.contracts.patterns import late
 from signet_sync.durable import private_folder, publish, sync_folder, unlink
 from signet_sync.whereabouts import process_alive
 
@@ -43,8 +44,8 @@ _SECOND = 1_000_000
 _WRITING = 60.0  # seconds
 _BEGUN = "it ended its worker"
 _SUFFIX = ".json"
-_TEMPORARY = re.compile(r".+\.(\d{1,10})\.tmp", re.ASCII)
-_AT = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z", re.ASCII)
+_TEMPORARY = late(r".+\.(\d{1,10})\.tmp", re.ASCII)
+_AT = late(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z", re.ASCII)
 _READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 
 

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 
 from signet_sync import whereabouts
+from signet_sync.contracts.patterns import late
 from signet_sync.contracts.places import MEMORY
 from signet_sync.durable import private_folder, publish, sync_folder
 from signet_sync.errors import AnotherAgent, WorkspaceError
@@ -26,7 +27,7 @@ from signet_sync.whereabouts import read_json as read_json
 from signet_sync.whereabouts import silence as silence
 
 _RUN = "run.lock"
-_TEMPORARY = re.compile(r".+\.(\d{1,10})\.tmp(?:-journal|-wal|-shm)?", re.ASCII)
+_TEMPORARY = late(r".+\.(\d{1,10})\.tmp(?:-journal|-wal|-shm)?", re.ASCII)
 _MOMENT = 0.25  # seconds: somebody who only looks holds the lock of a run for much less
 
 

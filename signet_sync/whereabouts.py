@@ -13,7 +13,7 @@ import time
 from collections.abc import Mapping
 from hashlib import sha256
 
-from signet_sync.contracts.places import WORKSPACE_ID
+from signet_sync.contracts.places import SETTINGS, WORKSPACE_ID
 
 TYPE_CHECKING = False  # what `typing` calls so, without the milliseconds of importing it
 if TYPE_CHECKING:
@@ -26,6 +26,7 @@ SILENCE = 120.0
 SNAPSHOT = ".snapshot"
 _ID = frozenset("0123456789abcdef-")
 _NAME = "signet-sync"
+_PLACES = frozenset({"SIGNET_WORKSPACE", "SIGNET_DB", "SIGNET_STATE", "SIGNET_CONFIG"})
 
 
 class StateFolder:
@@ -99,6 +100,12 @@ def user_file(environ: Mapping[str, str] = os.environ) -> str:
     if moved:
         return os.path.abspath(os.path.expanduser(moved))
     return os.path.join(_platform_folder(environ, "XDG_CONFIG_HOME", "~/.config"), "config.toml")
+
+
+def has_settings(root: str, environ: Mapping[str, str] = os.environ) -> bool:
+    """Says whether anything may be set, without reading it: there is a file, or a variable that names no place."""
+    named = any(name.startswith("SIGNET_") and name not in _PLACES for name in environ)
+    return named or os.path.lexists(os.path.join(root, SETTINGS)) or os.path.lexists(user_file(environ))
 
 
 def base(environ: Mapping[str, str] = os.environ) -> str:

@@ -8,22 +8,23 @@ from typing import Any
 
 from signet_sync import state
 from signet_sync.agent import signet
-from signet_sync.agent.flows import with_links
 from signet_sync.contracts.frontmatter import FrontmatterProblem, parse, unknown_entries
 from signet_sync.contracts.names import artifact_name, has_conflict_mark
 from signet_sync.contracts.observed import Found
+from signet_sync.contracts.patterns import late
 from signet_sync.contracts.places import MEMORY
 from signet_sync.contracts.records import MANIFEST_KEYS, FieldProblem, manifest_fields
 from signet_sync.contracts.timestamps import parse_instant, parse_name_stamp
+from signet_sync.contracts.wikilinks import with_links
 from signet_sync.errors import RevisionConflict, WorkspaceError, reason
 from signet_sync.sync.request import Pass
 from signet_sync.sync.stages import Maintenance
 from signet_sync.sync.workspace import Workspace
 from signet_sync.vault import files, manifests
 
-_COPY = re.compile(r"(memory/.+--[a-z2-7]{16}--manifest)(?=[^\w]).*\.md", re.ASCII)
-_LINK = re.compile(r"\[\[([^\[\]|]+)\|(\w+)\]\]")
-_LINKS = re.compile(r"(?:\s*\[\[[^\[\]]*\]\])+\s*")
+_COPY = late(r"(memory/.+--[a-z2-7]{16}--manifest)(?=[^\w]).*\.md", re.ASCII)
+_LINK = late(r"\[\[([^\[\]|]+)\|(\w+)\]\]")
+_LINKS = late(r"(?:\s*\[\[[^\[\]]*\]\])+\s*")
 _SAME = ("agent_id", "session_id", "session_key")
 _PATHS = ("summary_path", "transcript_path", "compaction_path")
 _LATER = ("ended_at", "updated_at")

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, cast
 
@@ -24,10 +23,10 @@ from signet_sync.contracts.records import SENTENCE_VERSION, FieldProblem, manife
 from signet_sync.contracts.sanitizer import sanitize_line, sanitize_normalized, sanitizer_stamp
 from signet_sync.contracts.sentences import SessionContext, fallback, passes_strict
 from signet_sync.contracts.timestamps import iso, parse_instant, parse_name_stamp
-from signet_sync.contracts.wikilinks import targets, wikilink
-from signet_sync.errors import RevisionConflict, SignetSyncError, UsageError, WorkspaceError
+from signet_sync.contracts.wikilinks import targets, with_links
+from signet_sync.errors import SignetSyncError, UsageError, WorkspaceError
 from signet_sync.index import flows as results
-from signet_sync.index import live, overview
+from signet_sync.index import live
 from signet_sync.sessions import (
     Facts,
     FlowKind,
@@ -40,17 +39,14 @@ from signet_sync.sessions import (
     observe,
     refusal_key,
 )
-from signet_sync.sync.request import Pass
-from signet_sync.sync.stages import Recovery
-from signet_sync.sync.workspace import Workspace, back_up
-from signet_sync.vault import files, manifests, scan
+from signet_sync.sync.workspace import Workspace
+from signet_sync.vault import files, manifests
 
 VERSION = 1
 # Those of journals that do not name any.
 _FIRST_RULES = "sanitize_transcript_v1"
 # A flow has seven steps; who needs more than these goes round in circles.
 _MOST_STEPS = 24
-_LINKS = re.compile(r"(?:\[\[[^\[\]\n]+\]\] *)+")
 
 
 @dataclass(slots=True)
@@ -470,20 +466,6 @@ def _later(one: str | None, other: str) -> str:
     return max((one, other), key=lambda text: parse_instant(text or "") or 0) or other
 
 
-def with_links(body: str, links: Sequence[tuple[str, str]]) -> str:
-    """A manifest's body with links to more files: behind a line of nothing but links, else at its end."""
-    present = set(targets(body))
-    added = " ".join(wikilink(path, kind) for kind, path in links if path not in present)
-    if not added:
-        return body
-    lines = body.split("\n")
-    for number, line in enumerate(lines):
-        if _LINKS.fullmatch(line):
-            lines[number] = f"{line.rstrip()} {added}"
-            return "\n".join(lines)
-    return f"{body.rstrip()}\n\n{added}\n" if body.strip() else added
-
-
 def _record(workspace: Workspace, flow: Flow, answer: dict[str, Any], *, refused: bool) -> None:
     document = flow.document
     key = document["flow_key"]
@@ -515,51 +497,3 @@ def _refuse(workspace: Workspace, flow: Flow, seen: State) -> None:
         _record(workspace, flow, error, refused=True)
         workspace.events.append(f"{taken}: an ending was refused: {flow.refusal.message}")
     flow.held.finish()
-
-
-class UnfinishedFlows(Recovery):
-    """Finishes write flows whose caller died."""
-
-    name = "write flows"
-
-    @contextmanager
-    def recover(self, run: Pass) -> Iterator[None]:
-        """Walks them as far as they go without rows, and when the pass has made these, to their ends."""
-        workspace, begun = run.workspace, []
-        if run.request.resume and not workspace.touch_nothing and not _is_away(run):
-            begun = [flow for flow in resume(workspace) if _go_on_with(workspace, flow)]
-        run.look_at(path for flow in begun for path in flow.paths)
-        try:
-            yield
-            if run.outcome.cliff is None:
-                for flow in begun:
-                    flow.reconciled = True
-                    _go_on_with(workspace, flow)
-                if begun and run.outcome.full:
-                    back_up(workspace, run.now_iso)  # the flows' answers are newer than the pass's backup
-        finally:
-            for flow in begun:
-                flow.held.release()
-
-
-def _is_away(run: Pass) -> bool:
-    """Says whether the vault's files are away, and nobody has accepted that, or nothing waits to be finished.
-
-    The first file written into a missing folder would hide it from the cliff.
-    """
-    if not journal.keys(run.workspace.state.journal):
-        return True
-    names = scan.names(run.workspace.root) or ()
-    away = not any(where == MEMORY and artifact_name(name) for where, _, name in (one.rpartition("/") for one in names))
-    return away and not run.request.accept_removals and overview.indexed_count(run.database) > 0
-
-
-def _go_on_with(workspace: Workspace, flow: Flow) -> bool:
-    """Walks a flow; one that cannot go on now is left to the next pass and does not hold up this one."""
-    try:
-        advance(workspace, flow)
-    except (OSError, WorkspaceError, RevisionConflict) as error:
-        workspace.events.append(f"a write flow could not be finished, the next pass tries again: {error}")
-        flow.held.release()
-        return False
-    return True

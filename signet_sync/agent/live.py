@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from contextlib import ExitStack
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 
 from signet_sync import buffers
+from signet_sync.agent.cut_off import is_settled
 from signet_sync.agent.removed import is_removed, removed_session
 from signet_sync.buffers import Buffer, BufferedTurn, Identity
 from signet_sync.contracts.identities import session_name
@@ -23,10 +24,7 @@ from signet_sync.contracts.turns import Turn
 from signet_sync.errors import UsageError
 from signet_sync.harness.live import Said, lacking, live_in
 from signet_sync.index import artifacts, live, tombstones
-from signet_sync.index.database import Database
 from signet_sync.index.live import Covered, LiveTurn
-from signet_sync.sync.request import Pass
-from signet_sync.sync.stages import Eraser, Recovery
 from signet_sync.sync.workspace import Workspace
 
 if TYPE_CHECKING:
@@ -93,7 +91,7 @@ def settle(workspace: Workspace) -> None:
     Such rows are those of an earlier version's database, of a backup or of a bundle. Raises `DatabaseError`, `OSError`.
     """
     database, folder = workspace.database, workspace.state.live
-    if workspace.touch_nothing or _is_settled(database, folder):
+    if workspace.touch_nothing or is_settled(database, folder):
         return
     with database.transaction():
         known, present = live.shapes(database), buffers.shapes(folder)
@@ -114,11 +112,6 @@ def settle(workspace: Workspace) -> None:
             else:
                 with buffers.held(folder, identity) as buffer:
                     _settle(workspace, buffer, alone=name not in known)
-
-
-def _is_settled(database: Database, folder: str) -> bool:
-    known = live.shapes(database)
-    return buffers.shapes(folder) == known and all(Identity(*one).name in known for one in live.handed_over(database))
 
 
 def _identity_of(folder: str, name: str) -> Identity | None:
@@ -192,25 +185,6 @@ def is_buffered(workspace: Workspace, agent_id: str, session_key: str, marks: Ma
         for session_id, gone in marks.items()
         for turn in live.transcript(workspace.database, agent_id, session_key, session_id)
     )
-
-
-class LiveTurns(Recovery, Eraser):
-    """Has the rows of live turns follow their files, and the files of removed sessions go."""
-
-    name = "live turns"
-
-    @contextmanager
-    def recover(self, run: Pass) -> Iterator[None]:
-        """Settles rows and files."""
-        try:
-            settle(run.workspace)
-        except OSError as error:
-            run.workspace.events.append(f"live turns cannot be read or written now, the next pass tries again: {error}")
-        yield
-
-    def erase(self, run: Pass, removed: Sequence[Tombstone], gathered: Any) -> None:
-        """Deletes the files, while rows tell which these are."""
-        forget_removed(run.workspace, removed)
 
 
 def forget_removed(workspace: Workspace, stones: Sequence[Tombstone]) -> None:

@@ -14,13 +14,13 @@ DERIVERS = (
 RECOVERIES = (
     # First, because taking away a second link changes the signature of the file that a crash left published.
     "signet_sync.agent.displaced:DisplacedSaves",
-    "signet_sync.agent.live:LiveTurns",
-    "signet_sync.agent.flows:UnfinishedFlows",
+    "signet_sync.agent.cut_off:LiveTurns",
+    "signet_sync.agent.cut_off:UnfinishedFlows",
 )
 ERASERS = (
     "signet_sync.agent.scrub:RemovedWords",
     "signet_sync.agent.entities.tending:Entities",
-    "signet_sync.agent.live:LiveTurns",
+    "signet_sync.agent.cut_off:LiveTurns",
     "signet_sync.agent.captured:Captures",
 )
 MAINTENANCE = (
@@ -30,10 +30,10 @@ MAINTENANCE = (
     InFull("signet_sync.agent.retention:Retention"),
     InFull("signet_sync.agent.copied_manifests:ManifestCopies"),
     InFull("signet_sync.agent.copies:PageCopies"),
-    InFull("signet_sync.agent.scrub:ReturnedPages"),
+    InFull("signet_sync.agent.scrubbing:ReturnedPages"),
     "signet_sync.agent.scrubbing:Scrub",
     InFull("signet_sync.agent.backups:Backup"),
 )
 PUBLISHERS = ("signet_sync.agent.projection:Pages",)
-CLOSING = ("signet_sync.agent.purge:Purges",)
+CLOSING = ("signet_sync.agent.cut_off:Purges",)
 PIPELINE = Pipeline(DERIVERS, RECOVERIES, ERASERS, MAINTENANCE, PUBLISHERS, CLOSING)

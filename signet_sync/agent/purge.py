@@ -14,12 +14,11 @@ from signet_sync.agent.traces import Sieve
 from signet_sync.contracts.frontmatter import FrontmatterProblem, parse
 from signet_sync.contracts.gardens import parse_ledger_page, parse_path
 from signet_sync.contracts.names import artifact_name, carried_token
+from signet_sync.contracts.patterns import late
 from signet_sync.contracts.places import KEPT_COPY, MEMORY, TOMBSTONES, display, page_agent
 from signet_sync.errors import SignetSyncError, WorkspaceError
 from signet_sync.index import memories, tombstones, versions_cache
 from signet_sync.projection.markers import without_lines
-from signet_sync.sync.request import Pass
-from signet_sync.sync.stages import Maintenance
 from signet_sync.sync.workspace import Workspace
 from signet_sync.vault import purge
 from signet_sync.vault.git.repository import RepositoryRefused
@@ -30,8 +29,8 @@ if TYPE_CHECKING:
     from signet_sync.contracts.artifacts import Tombstone
 
 REMOVED = b"[removed]"
-_HANDLE = re.compile(rb"\b[skcaetfmx]-[a-z2-7]{12}\b")
-_KEPT = re.compile(r"\.(?:signet|user)-[^/.]+(?=\.md$)")
+_HANDLE = late(rb"\b[skcaetfmx]-[a-z2-7]{12}\b")
+_KEPT = late(r"\.(?:signet|user)-[^/.]+(?=\.md$)")
 _LISTED = 120  # characters of a session's key that a commit names
 _OF_OTHERS = ("existing-repository", "inside-repository")
 _LONG = 8  # characters from which a name means something wherever it stands
@@ -250,20 +249,6 @@ def _finish(workspace: Workspace) -> purge.Purged:
         # It names blobs that will be gone: the next commit must not take one for written.
         versions_cache.keep(workspace.database, "", {}, ())
     return purge.finish(workspace.root, workspace.state.key)
-
-
-class Purges(Maintenance):
-    """Finishes purges of the history that were cut off."""
-
-    name = "purges"
-
-    def due(self, run: Pass) -> bool:
-        """Says whether all was looked at."""
-        return run.outcome.whole
-
-    def run(self, run: Pass) -> None:
-        """Finishes one that was begun."""
-        resume(run.workspace)
 
 
 def resume(workspace: Workspace) -> None:

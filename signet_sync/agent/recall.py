@@ -33,7 +33,7 @@ _READERS: dict[Tier, Callable[[Database, str, str], Line | None]] = {
     "memory": door.memory, "fact": door.fact, "curated": door.curated, "thread": door.thread,
     "node": door.condensation,
 }  # fmt: skip
-_BATCH = 200
+_BATCH, _LINES = 200, 60
 _TIER_OF: dict[str, Tier] = {"summary": "node", "compaction": "node", "transcript": "transcript"}
 
 
@@ -126,7 +126,7 @@ class _Search:
         self.terms = query.terms
         self.holding = [door.artifacts_with(database, term) for term in query.terms]
         self.documents, alone = door.artifacts_in_all(database, agent_id)
-        counts = [len(rows) if alone else door.owned(database, agent_id, rows) for rows in self.holding]
+        counts = [len(rows) for rows in self.holding] if alone else door.owned(database, agent_id, self.holding)
         self.weights = weights(query, counts, self.documents)
         self.by = finders(self.weights, counts)
         self.finder = Finder(query.terms, self.weights)
@@ -149,12 +149,13 @@ class _Search:
         if not best:
             return best
         groups = self._by_worth(door.lines(self.database, self.terms, self.by), self.weights)
-        # Nearly always the first few lines of thousands fill all tiers.
-        enough = next((n for n, rows in enumerate(accumulate(map(len, groups)), 1) if rows >= _BATCH), len(groups))
-        for some in filter(None, (groups[:enough], groups[enough:])):
-            for tier, ids in best.items():
-                if len(ids) < LOOKED_AT:
-                    ids += door.first(self.database, self.agent_id, tier, some, LOOKED_AT - len(ids), private)
+        # Nearly always the first few lines of thousands fill a tier.
+        for tier, ids in best.items():
+            left, batch = door.narrowed(self.database, self.agent_id, tier, groups), _LINES
+            while left and (wanted := LOOKED_AT - len(ids)) > 0:
+                enough = _enough(left, batch)
+                ids += door.first(self.database, self.agent_id, tier, left[:enough], wanted, private)
+                left, batch = left[enough:], 8 * batch
         return best
 
     @staticmethod
@@ -253,6 +254,11 @@ class _Search:
         terms = passage.terms if tier == "transcript" else passage.held
         score, rare = scored(self.weights, passage), rarity(passage, self.documents)
         return Candidate(tier, line_id, text, path, at_us, score, terms, where, rarity=rare)
+
+
+def _enough(groups: Sequence[Sequence[int]], rows: int) -> int:
+    """How many groups hold so many rows together; all of them where they hold fewer."""
+    return next((n for n, held in enumerate(accumulate(map(len, groups)), 1) if held >= rows), len(groups))
 
 
 def _where(tier: Tier, line: Line) -> str:

@@ -16,6 +16,7 @@ from signet_sync.agent.entities import tending
 from signet_sync.agent.traces import Sieve
 from signet_sync.contracts.names import artifact_name, ignored_code
 from signet_sync.contracts.observed import Found
+from signet_sync.contracts.patterns import late
 from signet_sync.contracts.places import DEFAULT_AGENT, KEPT_COPY, MEMORY, TEMPORARY
 from signet_sync.contracts.redactions import cleaned, redacts
 from signet_sync.contracts.sealing import unpack
@@ -30,7 +31,7 @@ from signet_sync.index.pages import page_states
 from signet_sync.index.traces import names, used_elsewhere
 from signet_sync.spool import Job
 from signet_sync.sync.request import Pass
-from signet_sync.sync.stages import Eraser, Maintenance
+from signet_sync.sync.stages import Eraser
 from signet_sync.sync.workspace import Workspace, back_up
 from signet_sync.vault import files
 from signet_sync.vault.tombstones import path_of
@@ -40,7 +41,7 @@ if TYPE_CHECKING:
     from signet_sync.index.database import Database
 
 
-_ARTIFACT = re.compile(r"\d{4}-\d\d-\d\dT[^/]*?--[a-z2-7]{16}--(?:summary|transcript|compaction|manifest)", re.ASCII)
+_ARTIFACT = late(r"\d{4}-\d\d-\d\dT[^/]*?--[a-z2-7]{16}--(?:summary|transcript|compaction|manifest)", re.ASCII)
 
 
 class RemovedWords(Eraser):
@@ -74,16 +75,6 @@ class RemovedWords(Eraser):
         tombstones.remember_lines(database, lines)
         loose = tombstones.forget_marks(database, removed)
         return lambda: tombstones.forget_loose_marks(database, loose)
-
-
-class ReturnedPages(Maintenance):
-    """Has pages scrubbed that came back, from a backup or another machine, and tell of a removed session."""
-
-    name = "returned pages"
-
-    def run(self, run: Pass) -> None:
-        """Looks for them; the scrub comes after it."""
-        seek_returned(run.workspace)
 
 
 def scrub(workspace: Workspace, now_iso: str) -> None:
@@ -301,8 +292,6 @@ def _needles(workspace: Workspace, stones: Sequence[Tombstone]) -> set[bytes]:
 
 def seek_returned(workspace: Workspace) -> None:
     """Has pages scrubbed that came back, from a backup or another machine, and tell of a removed session."""
-    if not tombstones.any_stand(workspace.database):
-        return
     pages = [(agent_id, raw) for agent_id, _, raw in projection.strays(workspace)]
     for path in kept_copies(workspace.root):
         found = files.read(workspace.root, path, 1 << 28)

@@ -7,6 +7,22 @@ from signet_sync.sync.request import Pass
 from signet_sync.sync.stages import Maintenance
 
 
+class ReturnedPages(Maintenance):
+    """Has pages scrubbed that came back, from a backup or another machine, and tell of a removed session."""
+
+    name = "returned pages"
+
+    def due(self, run: Pass) -> bool:
+        """Says whether anything was removed."""
+        return tombstones.any_stand(run.database)
+
+    def run(self, run: Pass) -> None:
+        """Looks for them; the scrub comes after it."""
+        from signet_sync.agent import scrub  # heavy, and for removals alone
+
+        scrub.seek_returned(run.workspace)
+
+
 class Scrub(Maintenance):
     """Scrubs after removals, and again where something of one came back."""
 

@@ -105,6 +105,10 @@ def _trouble(root: str, folder: StateFolder, path: str, index: _Index, *, runnin
 
 
 def _settings_trouble(root: str) -> str:
+    from signet_sync.whereabouts import has_settings
+
+    if not has_settings(root):
+        return ""
     from signet_sync import config
 
     return config.told(config.load(root, anyway=True)[1])

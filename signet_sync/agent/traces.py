@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import sys
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from itertools import chain
 
+from signet_sync.contracts.patterns import late
 from signet_sync.contracts.places import display
 from signet_sync.contracts.sentences import flatten
 from signet_sync.index import events, traces
@@ -24,10 +24,10 @@ LONGEST = 80  # characters of a phrase
 _WORD, _STRIDE, _SURE = 8, 16, 23
 _FEW = 16
 _SHORTEST = 12  # characters; taken only from a text that says nothing longer
-_REDACTED = re.compile(r"\[REDACTED:[^\]]*\]")
+_REDACTED = late(r"\[REDACTED:[^\]]*\]")
 # What no encoder of JSON or HTML changes, however often a text was put inside another; but for letters beyond ASCII.
-_PLAIN = re.compile(r'[^"\\<>&\x00-\x1f\x7f]+')
-_QUERIED = re.compile(r"[^\W_]+")
+_PLAIN = late(r'[^"\\<>&\x00-\x1f\x7f]+')
+_QUERIED = late(r"[^\W_]+")
 _MARKUP = "#>*-+|`~ .()[]0123456789"
 
 

@@ -22,7 +22,7 @@ from contextlib import suppress
 from hashlib import sha256
 
 from signet_sync import __version__, whereabouts
-from signet_sync.contracts.places import MEMORY, OWN, TEMPORARY, TOMBSTONES
+from signet_sync.contracts.places import BEGUN_PURGE, MEMORY, OWN, TEMPORARY, TOMBSTONES
 from signet_sync.durable import publish, unlink
 from signet_sync.vault.layout import folder
 from signet_sync.whereabouts import SNAPSHOT
@@ -42,7 +42,6 @@ _LENGTH = 8
 _YOUNG_NS = 100_000_000
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 _LIFTED = f"{TOMBSTONES}/lifted"
-_PURGE = ".git/signet-purge"
 _DAEMON = ".daemon"
 # Below the root and below the folder of an agent: where a pass looks, to any depth.
 _LOOKED_INTO = ("ledger", "entities", OWN, _DAEMON)
@@ -282,7 +281,7 @@ def _picture(root: str, state: whereabouts.StateFolder, database: str) -> dict[s
         "state": {name: _listing(os.path.join(state.path, name)) for name in _FOLDERS}
         | {"": {name: sign for name, sign in _listing(state.path).items() if name in _FILES or name.endswith(".tmp")}},
         "vault": dict(_walk(root, "")) | _lifted(root),
-        "purge": os.path.lexists(os.path.join(root, _PURGE)),
+        "purge": os.path.lexists(os.path.join(root, BEGUN_PURGE)),
     }
 
 

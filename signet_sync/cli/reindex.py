@@ -93,7 +93,11 @@ def _pass(
 
 def _take_spool(context: Context, workspace: Workspace) -> bool:
     """Takes in what hooks have left, where no agent has done so; True where that wrote anything."""
+    from signet_sync import spool
     from signet_sync.agent.projection import now_us
+
+    if not spool.jobs(workspace.state.spool, now_us()):
+        return False  # nearly always, and what reads jobs is not loaded
     from signet_sync.agent.worker import due
 
     if next(due(workspace, now_us()), None) is None:

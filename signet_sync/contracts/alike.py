@@ -6,11 +6,12 @@ the rules do: in the names of marks, in how far a mark reaches, and in what only
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 
+from signet_sync.contracts.patterns import late
+
 _OPENING = "[REDACTED:"
-MARK = re.compile(r"\[REDACTED:[a-z0-9-]+\]")
+MARK = late(r"\[REDACTED:[a-z0-9-]+\]")
 _ANY = "\0"  # stands for a mark: no sanitized text holds it
 # A secret of several lines (a private key) that is now one mark had no more lines than that.
 _MOST_LINES = 200

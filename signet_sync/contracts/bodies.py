@@ -5,10 +5,12 @@ from __future__ import annotations
 import re
 from hashlib import sha256
 
+from signet_sync.contracts.patterns import late
+
 HASH_SCOPE = "body-normalized-v1"
 
 # Each run of blanks is looked at once: without the look-behind a long run inside a line costs its length squared.
-_TRAILING = re.compile(r"(?<![ \t])[ \t]++(?=\n)")
+_TRAILING = late(r"(?<![ \t])[ \t]++(?=\n)")
 
 
 def normalize(text: str) -> str:
@@ -42,8 +44,8 @@ def utf8(text: str) -> bytes:
         return well_formed(text).encode("utf-8")
 
 
-_PAIR = re.compile("[\ud800-\udbff][\udc00-\udfff]")
-_LONE = re.compile("[\ud800-\udfff]")
+_PAIR = late("[\ud800-\udbff][\udc00-\udfff]")
+_LONE = late("[\ud800-\udfff]")
 
 
 def well_formed(text: str) -> str:

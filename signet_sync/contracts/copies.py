@@ -6,9 +6,10 @@ import re
 
 from signet_sync.contracts.gardens import parse_ledger_page, parse_path
 from signet_sync.contracts.names import has_conflict_mark
+from signet_sync.contracts.patterns import late
 from signet_sync.contracts.places import page_agent
 
-_COPY = re.compile(r"(MEMORY|DREAMS|profile|notes|\d{4}-\d\d|\d\d)(?=[^\w].*\.).*?(\.md|\.jsonl)", re.ASCII | re.DOTALL)
+_COPY = late(r"(MEMORY|DREAMS|profile|notes|\d{4}-\d\d|\d\d)(?=[^\w].*\.).*?(\.md|\.jsonl)", re.ASCII | re.DOTALL)
 
 
 def original_of(path: str) -> str | None:

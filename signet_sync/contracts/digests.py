@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import re
 from typing import Literal, cast
 
+from signet_sync.contracts.patterns import late
 from signet_sync.contracts.sentences import basename, flatten
 
 Status = Literal["done", "open", "blocked", "aborted", "question-only"]
@@ -13,8 +13,8 @@ Status = Literal["done", "open", "blocked", "aborted", "question-only"]
 VERSION = 2
 
 _MADE = "A digest made by rules from the transcript, without a model"
-_OPENING = re.compile(rf"\*{_MADE}\.[^*\n]* Status: (done|open|blocked|aborted|question-only)\.\*")
-_QUESTION = re.compile("[?？؟]\\s*$")
+_OPENING = late(rf"\*{_MADE}\.[^*\n]* Status: (done|open|blocked|aborted|question-only)\.\*")
+_QUESTION = late("[?？؟]\\s*$")
 # As 0.1.0 wrote it, which quoted requests and said nothing of what came out.
 _FIRST = f"*{_MADE}; its lines are quoted."
 

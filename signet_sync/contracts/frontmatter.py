@@ -10,11 +10,11 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from json.decoder import scanstring as _scanstring  # type: ignore[attr-defined]
 from typing import Any, NamedTuple
 
 from signet_sync.contracts.bodies import utf8, well_formed
+from signet_sync.contracts.patterns import late
 
 HEAD_LIMIT = 64 * 1024
 MAX_DEPTH = 4
@@ -22,15 +22,15 @@ MAX_DEPTH = 4
 Value = Any  # str | None | list[Value] | dict[str, Value]: what a head may hold
 Scalar = str | int | float | bool | None
 
-_CLOSING = re.compile(r"\n---[ \t]*(?:\n|\Z)")
-_OPENING = re.compile(r"---[ \t]*\n")
-_KEY_LINE = re.compile(r"""\s*(?:(?:"[^"\n]*"|'[^'\n]*')\s*|[^\s:#'"\[\]{}&*!|>%@`,?-][^:\n]*):(?:\s|\Z)""")
-_QUOTED_LINE = re.compile(r'([^\W\d]\w*:|  -) (".*")', re.ASCII)
+_CLOSING = late(r"\n---[ \t]*(?:\n|\Z)")
+_OPENING = late(r"---[ \t]*\n")
+_KEY_LINE = late(r"""\s*(?:(?:"[^"\n]*"|'[^'\n]*')\s*|[^\s:#'"\[\]{}&*!|>%@`,?-][^:\n]*):(?:\s|\Z)""")
+_QUOTED_LINE = late(r'([^\W\d]\w*:|  -) (".*")', re.ASCII)
 _KEY_LIMIT = 1000  # YAML finds no longer keys than 1,024 characters, and both paths must agree
-_NUMBER = re.compile(r"-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?", re.ASCII)
+_NUMBER = late(r"-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?", re.ASCII)
 _NULLS = frozenset({"", "~", "null", "Null", "NULL"})
 # C0 is escaped by JSON already; these PyYAML cannot read raw, or they would end a line for some reader.
-_UNSAFE = re.compile("[\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff\ud800-\udfff]")
+_UNSAFE = late("[\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff\ud800-\udfff]")
 
 
 class FrontmatterProblem(ValueError):
@@ -41,8 +41,7 @@ class FrontmatterProblem(ValueError):
         self.code = code
 
 
-@dataclass(frozen=True, slots=True)
-class Document:
+class Document(NamedTuple):
     """A file taken apart: fields as text, the body after the closing fence (newlines LF), and what was odd about it."""
 
     fields: Mapping[str, Value]
@@ -315,12 +314,8 @@ def serialize(fields: Mapping[str, Any]) -> str:
 
 
 def write(fields: Mapping[str, Any], body: str) -> bytes:
-    """A whole file in the written form, through python-frontmatter and our handler: head, LF, body, LF."""
-    import frontmatter
-
-    post = frontmatter.Post(body)
-    post.metadata = dict(fields)
-    return utf8(frontmatter.dumps(post, handler=handler()))
+    """A whole file in the written form: head, LF, body, LF."""
+    return utf8(f"{serialize(fields)}\n{body}\n")
 
 
 def handler() -> Any:
@@ -353,6 +348,9 @@ def handler() -> Any:
 
 def unknown_entries(head: str, known: frozenset[str]) -> list[tuple[str, Raw]]:
     """The top-level entries of a readable head whose keys are not known, each with its own source lines, unindented."""
+    written = read_written(head)
+    if written is not None and known.issuperset(written):
+        return []
     import yaml
 
     loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)

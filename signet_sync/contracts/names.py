@@ -5,35 +5,34 @@ from __future__ import annotations
 import re
 from typing import Literal, NamedTuple
 
+from signet_sync.contracts.patterns import late
 from signet_sync.contracts.places import MEMORY
 
 Kind = Literal["summary", "transcript", "compaction", "manifest"]
 IMMUTABLE_KINDS: frozenset[str] = frozenset({"summary", "transcript", "compaction"})
 
-AGENT_ID = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}", re.ASCII)
-TOKEN = re.compile(r"[a-z2-7]{16}", re.ASCII)
+AGENT_ID = late(r"[a-z0-9][a-z0-9_-]{0,63}", re.ASCII)
+TOKEN = late(r"[a-z2-7]{16}", re.ASCII)
 
-_ARTIFACT = re.compile(
+_ARTIFACT = late(
     r"(\d{4}-\d\d-\d\dT.*)--([a-z2-7]{16})--(summary|transcript|compaction|manifest)\.md",
     re.ASCII | re.DOTALL,
 )
-_TOMBSTONE = re.compile(r"([a-z0-9][a-z0-9_-]{0,63})--([a-z2-7]{16})\.md", re.ASCII)
+_TOMBSTONE = late(r"([a-z0-9][a-z0-9_-]{0,63})--([a-z2-7]{16})\.md", re.ASCII)
 # An artifact's name with something before its ending: what cloud services, file managers and editors make of a copy.
-_COPY = re.compile(
+_COPY = late(
     r"\d{4}-\d\d-\d\dT.*--([a-z2-7]{16})--(?:summary|transcript|compaction|manifest)([^/]+)",
     re.ASCII | re.DOTALL,
 )
-_NAMED = re.compile(
-    rb"(\d{4}-\d\d-\d\dT[^\s/|\[\]]{1,60}?--([a-z2-7]{16})--(?:summary|transcript|compaction|manifest)\.md)"
-)
-_BEFORE_KIND = re.compile(r"--([a-z2-7]{16})(?=--(?:summary|transcript|compaction|manifest))")
-_TOMBSTONE_COPY = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}--([a-z2-7]{16})([^/]+)", re.ASCII | re.DOTALL)
-_CONFLICT_MARK = re.compile(
+_NAMED = late(rb"(\d{4}-\d\d-\d\dT[^\s/|\[\]]{1,60}?--([a-z2-7]{16})--(?:summary|transcript|compaction|manifest)\.md)")
+_BEFORE_KIND = late(r"--([a-z2-7]{16})(?=--(?:summary|transcript|compaction|manifest))")
+_TOMBSTONE_COPY = late(r"[a-z0-9][a-z0-9_-]{0,63}--([a-z2-7]{16})([^/]+)", re.ASCII | re.DOTALL)
+_CONFLICT_MARK = late(
     r"conflicted[ _-]copy|conflict copy|\.sync-conflict-|\(\d+\)(?=[.-]|$)|case conflict|\.conflict\b",
     re.IGNORECASE | re.ASCII,
 )
-_COUNTED_COPY = re.compile(r" \d{1,3}(?:\.md)?$", re.ASCII)
-_TEMPORARY = re.compile(
+_COUNTED_COPY = late(r" \d{1,3}(?:\.md)?$", re.ASCII)
+_TEMPORARY = late(
     r"""\.tmp(?:$|[-.]) | ~$ | ^~\$ | ^\.\# | ^\#.*\#$ | \.sw[a-z]$ | ^4913$ | ^\.goutputstream- | ___jb_(?:tmp|old)___$
       | ^\.syncthing\. | ^~syncthing~ | ^\.unison\. | ^\.mutagen-temporary- | ^\.~lock | ^\._ | \.part(?:ial)?$
       | \.crdownload$ | ^\..+\.md\.[A-Za-z0-9]{6}$ | ^\.dropbox | ^\.signet- """,

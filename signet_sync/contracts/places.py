@@ -4,18 +4,21 @@ from __future__ import annotations
 
 import re
 
+from signet_sync.contracts.patterns import late
+
 MEMORY = "memory"
 TOMBSTONES = "memory/tombstones"
 OWN = ".signet"
 TEMPORARY = ".signet/tmp"
 WORKSPACE_ID = ".signet/workspace-id"
 SETTINGS = "signet-sync.toml"
+BEGUN_PURGE = ".git/signet-purge"
 DEFAULT_AGENT = "default"
 
-_DAY_PAGE = re.compile(r"(?:agents/([a-z0-9][a-z0-9_-]{0,63})/)?ledger/(\d{4})/(\d\d)/(\d\d)\.md", re.ASCII)
-_MONTH_PAGE = re.compile(r"(?:agents/([a-z0-9][a-z0-9_-]{0,63})/)?ledger/(\d{4}-\d\d)\.md", re.ASCII)
-_HEAD_PAGE = re.compile(r"(?:agents/([a-z0-9][a-z0-9_-]{0,63})/)?(?:MEMORY|DREAMS)\.md", re.ASCII)
-KEPT_COPY = re.compile(r"(?:[^/]+/)*[^/]+\.(?:signet|user)-\d{8}T\d{6}(?:\d{3})?Z(?:-\d+)?\.md", re.ASCII)
+_DAY_PAGE = late(r"(?:agents/([a-z0-9][a-z0-9_-]{0,63})/)?ledger/(\d{4})/(\d\d)/(\d\d)\.md", re.ASCII)
+_MONTH_PAGE = late(r"(?:agents/([a-z0-9][a-z0-9_-]{0,63})/)?ledger/(\d{4}-\d\d)\.md", re.ASCII)
+_HEAD_PAGE = late(r"(?:agents/([a-z0-9][a-z0-9_-]{0,63})/)?(?:MEMORY|DREAMS)\.md", re.ASCII)
+KEPT_COPY = late(r"(?:[^/]+/)*[^/]+\.(?:signet|user)-\d{8}T\d{6}(?:\d{3})?Z(?:-\d+)?\.md", re.ASCII)
 
 
 def agent_folder(agent_id: str) -> str:

@@ -17,11 +17,11 @@ Decisions that a reader of the output may ask about:
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Iterator
 
 from signet_sync.contracts.bodies import normalize, well_formed
+from signet_sync.contracts.patterns import late
 from signet_sync.contracts.secrets.engine import extent, redact, suspects
 from signet_sync.contracts.secrets.providers import table_digest
 
@@ -70,8 +70,8 @@ _PARTING = "\v\f\x1c\x1d\x1e\x1f\x85\u2028\u2029"
 _ASCII_CONTROLS = tuple(chr(c) for c in (*range(9), *range(11, 32), 127))
 _ASCII_CONTROLS_UTF8 = "".join(_ASCII_CONTROLS).encode()
 # In UTF-8: C1; LS, PS and the bidirectional ones. A literal at the front of each lets the search leap.
-_C1 = re.compile(b"\xc2[\x80-\x9f]")
-_DIRECTIONS = re.compile(b"\xe2(?:\x80[\xa8-\xae]|\x81[\xa6-\xa9])")
+_C1 = late(b"\xc2[\x80-\x9f]")
+_DIRECTIONS = late(b"\xe2(?:\x80[\xa8-\xae]|\x81[\xa6-\xa9])")
 _REPLACED = {
     **dict.fromkeys((*range(9), *range(11, 32), *range(127, 160), *range(0x202A, 0x202F), *range(0x2066, 0x206A))),
     **{ord(c): " " for c in _PARTING},

@@ -6,7 +6,7 @@ found; with blanks between, a phrase finds every word. Only texts that need it p
 
 from __future__ import annotations
 
-import re
+from signet_sync.contracts.patterns import late
 
 # A class of characters: Han, kana (with the long-vowel mark), Hangul, their compatibility forms and the planes beyond.
 CJK = (
@@ -14,8 +14,8 @@ CJK = (
     "\u3400-\u4dbf\u4e00-\u9fff\ua960-\ua97f\uac00-\ud7ff\uf900-\ufaff\uff66-\uffdc\U0001b000-\U0001b16f"
     "\U00020000-\U0003ffff"
 )
-_RUN = re.compile(f"[{CJK}]+")
-_HUMP = re.compile(r"[a-z0-9](?=[A-Z])|[A-Z](?=[A-Z][a-z])")
+_RUN = late(f"[{CJK}]+")
+_HUMP = late(r"[a-z0-9](?=[A-Z])|[A-Z](?=[A-Z][a-z])")
 
 
 def spaced(text: str) -> str:

@@ -11,39 +11,40 @@ from dataclasses import dataclass
 
 from signet_sync.contracts.bodies import JS_BLANKS, js_trim
 from signet_sync.contracts.names import IMMUTABLE_KINDS
+from signet_sync.contracts.patterns import late
 
 MIN_WORDS, MAX_WORDS = 12, 48
 LOW_SIGNAL = frozenset({"Investigated issue.", "Worked on task.", "Reviewed code."})
 
-_JS_SPACE = re.compile(f"[{JS_BLANKS}]+")
+_JS_SPACE = late(f"[{JS_BLANKS}]+")
 _TERMINAL = (".", "!", "?")
-_CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029]+")
+_CONTROL = late("[\x00-\x1f\x7f-\x9f\u2028\u2029]+")
 # Bidi overrides; and what nobody sees but a model reads: zero-width blanks, invisible operators, tag characters.
-_INVISIBLE = re.compile("[\u200b\u202a-\u202e\u2060-\u2064\u2066-\u2069\ufeff\U000e0000-\U000e007f]")
+_INVISIBLE = late("[\u200b\u202a-\u202e\u2060-\u2064\u2066-\u2069\ufeff\U000e0000-\U000e007f]")
 
 # Signet's own anchors. Its patterns backtrack quadratically on hostile text, so the runs are walked here instead.
-_SIGNET_ISSUE = re.compile(rf"\b(?:PR|pr|issue|Issue|task|TASK)[-#:{JS_BLANKS}]*+([A-Za-z0-9._-]+)\b", re.ASCII)
+_SIGNET_ISSUE = late(rf"\b(?:PR|pr|issue|Issue|task|TASK)[-#:{JS_BLANKS}]*+([A-Za-z0-9._-]+)\b", re.ASCII)
 _SIGNET_ROOTS = "platform|surfaces|integrations|libs|dist|runtimes|plugins|web|memorybench|packages"
-_SIGNET_PATH = re.compile(rf"\b(?:{_SIGNET_ROOTS})/[A-Za-z0-9._/-]+\b", re.ASCII)
-_SIGNET_WORDS = re.compile(rf"\b(?:(?:{_SIGNET_ROOTS})/|PR#?|issue#?|task#?)\b", re.ASCII)
-_RUN = re.compile(r"[A-Za-z0-9._-]+", re.ASCII)
-_SIGNET_EXTENSION = re.compile(r"\.(?:tsx|ts|jsx|js|rs|md)\b", re.ASCII)
-_WORD_START = re.compile(r"\w", re.ASCII)
+_SIGNET_PATH = late(rf"\b(?:{_SIGNET_ROOTS})/[A-Za-z0-9._/-]+\b", re.ASCII)
+_SIGNET_WORDS = late(rf"\b(?:(?:{_SIGNET_ROOTS})/|PR#?|issue#?|task#?)\b", re.ASCII)
+_RUN = late(r"[A-Za-z0-9._-]+", re.ASCII)
+_SIGNET_EXTENSION = late(r"\.(?:tsx|ts|jsx|js|rs|md)\b", re.ASCII)
+_WORD_START = late(r"\w", re.ASCII)
 
 _EXTENSIONS = (
     "py|pyi|ts|tsx|js|jsx|mjs|cjs|rs|go|rb|java|kt|kts|c|h|cc|cpp|hpp|cs|swift|php|sh|bash|zsh|fish|toml|ya?ml|jsonl?"
     "|mdx?|rst|txt|sql|s?css|html?|vue|svelte|proto|lock|cfg|ini|conf|env|tf|nix|xml|csv|ipynb|lua|exs?|erl|hs|ml"
     "|scala|clj|dart|zig|service|plist|db"
 )
-_FILE = re.compile(rf"(?:^|[\s(\"'`\[])\.?[\w-][\w.@-]{{0,120}}\.(?:{_EXTENSIONS})(?![\w-])")
-_PATH = re.compile(r"(?:^|[\s(\"'`])(?:[\w.@-]{1,80}/){1,20}[\w.@-]{1,80}")
-_ISSUE = re.compile(r"\b(?:PR|issue|task)[-#:\s]{1,4}\d+\b|(?:^|[\s(])#\d+\b|\b[A-Z]{2,8}-\d{1,6}\b", re.ASCII)
-_COMPONENT = re.compile(
+_FILE = late(rf"(?:^|[\s(\"'`\[])\.?[\w-][\w.@-]{{0,120}}\.(?:{_EXTENSIONS})(?![\w-])")
+_PATH = late(r"(?:^|[\s(\"'`])(?:[\w.@-]{1,80}/){1,20}[\w.@-]{1,80}")
+_ISSUE = late(r"\b(?:PR|issue|task)[-#:\s]{1,4}\d+\b|(?:^|[\s(])#\d+\b|\b[A-Z]{2,8}-\d{1,6}\b", re.ASCII)
+_COMPONENT = late(
     r"\b(?:[a-z]{1,40}[A-Z]\w{0,60}|[A-Z][a-z]{1,40}[A-Z]\w{0,60}|\w{1,40}_\w{1,60}|[A-Za-z]{2,40}-\w{1,40})\b",
     re.ASCII,
 )
-_SENTENCE_END = re.compile(r"([.!?]['\")\]]{0,3})\s+(?=\S)")
-_SECOND_SENTENCE = re.compile(r"[.!?]['\")\]]{0,3}\s+[A-Z\"'(\[]")
+_SENTENCE_END = late(r"([.!?]['\")\]]{0,3})\s+(?=\S)")
+_SECOND_SENTENCE = late(r"[.!?]['\")\]]{0,3}\s+[A-Z\"'(\[]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +85,7 @@ def passes_signet(sentence: str, body: str, project: str | None) -> bool:
 
 
 # What says that something was kept instead of what it was: Signet's, ours of 0.1.0, and the fallback below.
-_TEMPLATE = re.compile(
+_TEMPLATE = late(
     r"Session .{1,200} captured durable (?:summary|transcript|compaction) context, preserved lineage metadata, and "
     r"|Compaction for .{1,200} preserved durable context, linked the active session state, and "
     r"|(?:In .{1,80} the|The) session of \d{4}-\d\d-\d\d was (?:asked|about) \""
@@ -126,10 +127,10 @@ way ways we well went were what when where whether which while who whole whose w
 work worked working works would write wrote yes yet you your
 """
 _GENERIC = frozenset(_FILLERS.split())
-_TOKEN = re.compile(r"[^\W_][\w./@#+:-]*")
+_TOKEN = late(r"[^\W_][\w./@#+:-]*")
 _CJK_SIGN = "[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7a3\uf900-\ufaff]"
-_CJK = re.compile(_CJK_SIGN)
-_CJK_PAIR = re.compile(f"(?=({_CJK_SIGN}{{2}}))")
+_CJK = late(_CJK_SIGN)
+_CJK_PAIR = late(f"(?=({_CJK_SIGN}{{2}}))")
 # Words of the session's own that a sentence has to hold, besides the project's name.
 LEAST_CONTENT = 2
 
@@ -285,8 +286,8 @@ def usable_name(project: str | None) -> str:
     return name if usable else ""
 
 
-_HARNESS = re.compile(r"\w[\w-]*", re.ASCII)
-_MARKUP = re.compile(
+_HARNESS = late(r"\w[\w-]*", re.ASCII)
+_MARKUP = late(
     r"^(?:#{1,6}\s+|>\s*|[-*+]\s+(?:\[[ xX]\]\s+)?|\d{1,3}[.)]\s+|(?:User|Human|Assistant|Model|System)\s*:\s*)+"
 )
 
@@ -375,17 +376,17 @@ def flatten(text: str, limit: int = 1000) -> str:
 
 
 # What Obsidian takes for a tag holds something other than digits; inside an address nothing is one.
-_SIGNS = re.compile(
+_SIGNS = late(
     r"https?://[\w-]++(?:\.[\w-]++)++[^\s<>]*+"
     r"|(?P<behind>[0-9A-Za-z]?)(?P<signs>#++)"
     r"(?:(?=[0-9]*+[^\s0-9\u2000-\u206f\u2e00-\u2e7f'!\"#$%&()*+,.:;<=>?@^`{|}~\[\]\\])(?P<tag>))?"
 )
-_OPENING_HIGHLIGHT = re.compile(r"==[^\s=]")
-_CLOSING_HIGHLIGHT = re.compile(r"[^\s=]==")
-_LONE_HIGHLIGHT = re.compile(r"(?<!\S)==[^\s=]|[^\s=]==(?!\S)")
-_OPENING_DOLLAR = re.compile(r"\$(?=\S)")
-_CLOSING_DOLLAR = re.compile(r"(?<=\S)\$(?!\d)")
-_LONE_CLOSING_DOLLAR = re.compile(r"(?<=[\w)\]}])\$(?!\d)")
+_OPENING_HIGHLIGHT = late(r"==[^\s=]")
+_CLOSING_HIGHLIGHT = late(r"[^\s=]==")
+_LONE_HIGHLIGHT = late(r"(?<!\S)==[^\s=]|[^\s=]==(?!\S)")
+_OPENING_DOLLAR = late(r"\$(?=\S)")
+_CLOSING_DOLLAR = late(r"(?<=\S)\$(?!\d)")
+_LONE_CLOSING_DOLLAR = late(r"(?<=[\w)\]}])\$(?!\d)")
 
 
 def _without_tag(found: re.Match[str]) -> str:

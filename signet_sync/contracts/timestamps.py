@@ -5,15 +5,17 @@ from __future__ import annotations
 import re
 from datetime import UTC, date, datetime, timedelta
 
+from signet_sync.contracts.patterns import late
+
 SECOND = 1_000_000
 DAY = 86_400 * SECOND
 
-_ISO = re.compile(
+_ISO = late(
     r"(\d{4})-(\d\d)-(\d\d)(?:[Tt]|[ \u00a0]+)(\d\d):(\d\d)(?::(\d\d)(?:[.,](\d+))?)?"
     r"[ \u00a0]*(?:([Zz])|([+-])(\d\d)(?::?(\d\d))?)?",
     re.ASCII,
 )
-_OFFSET = re.compile(r"[+-]\d\d(?:-?\d\d)?", re.ASCII)
+_OFFSET = late(r"[+-]\d\d(?:-?\d\d)?", re.ASCII)
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import json
-import re
 from typing import Any, NamedTuple
 
 from signet_sync.contracts.bodies import js_trim
+from signet_sync.contracts.patterns import late
 from signet_sync.contracts.timestamps import DAY, iso, parse_instant
 from signet_sync.errors import UsageError
 
@@ -14,7 +14,7 @@ FIELDS = ("turn", "role", "text", "at")
 ROLE_LIMIT = 64  # characters
 LAST_TURN = 2**63 - 1
 HINT = 'nothing was written; a line is one turn: {"turn": 3, "role": "user", "text": "…", "at": "2026-03-28T22:34:06Z"}'
-_CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
+_CONTROL = late("[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
 
 
 class Turn(NamedTuple):

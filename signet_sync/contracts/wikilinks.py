@@ -3,15 +3,31 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from urllib.parse import unquote
 
 _LINK = re.compile(r"\[\[([^\[\]\n|#^]+)(?:[#^][^\[\]\n|]*)?(?:\|([^\[\]\n]*))?\]\]")
+_LINKS = re.compile(r"(?:\[\[[^\[\]\n]+\]\] *)+")
 _ARTIFACT_TARGET = re.compile(r"--[a-z2-7]{16}--(?:summary|transcript|compaction|manifest)(?:\.md)?$", re.ASCII)
 
 
 def wikilink(path: str, label: str | None = None) -> str:
     """`[[path|label]]`; the path is relative to the workspace."""
     return f"[[{path}|{label}]]" if label else f"[[{path}]]"
+
+
+def with_links(body: str, links: Sequence[tuple[str, str]]) -> str:
+    """A manifest's body with links to more files: behind a line of nothing but links, else at its end."""
+    present = set(targets(body))
+    added = " ".join(wikilink(path, kind) for kind, path in links if path not in present)
+    if not added:
+        return body
+    lines = body.split("\n")
+    for number, line in enumerate(lines):
+        if _LINKS.fullmatch(line):
+            lines[number] = f"{line.rstrip()} {added}"
+            return "\n".join(lines)
+    return f"{body.rstrip()}\n\n{added}\n" if body.strip() else added
 
 
 def targets(text: str) -> list[str]:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from signet_sync.contracts.digests import VERSION, opening
+from signet_sync.contracts.patterns import late
 from signet_sync.contracts.sentences import flatten
 from signet_sync.digest.headline import told
 from signet_sync.digest.session import Kind, Outcome, outcome
@@ -18,8 +18,8 @@ TITLE_LENGTH, LINE = 100, 160
 OUTCOME, ITEMS, FILES, COMMANDS = 800, 800, 500, 500
 
 # What would start a heading, a quote, a fence, a list or a task inside a list item.
-_BLOCK = re.compile(r"^(?:(?:#{1,6}|[-*+]|\d{1,9}[.)]|\[[ xX]\])(?:[ \t]+|$)|>[ \t]*|[~`]{3,}[ \t]*|\\(?=#))+")
-_LOOKS = re.compile(
+_BLOCK = late(r"^(?:(?:#{1,6}|[-*+]|\d{1,9}[.)]|\[[ xX]\])(?:[ \t]+|$)|>[ \t]*|[~`]{3,}[ \t]*|\\(?=#))+")
+_LOOKS = late(
     r"(?:cd \S+ *(?:&&|;) *)?(?:ls|cat|head|tail|grep|rg|find|pwd|cd|sed -n|wc|echo|which|tree|file|stat|du|type"
     r"|git (?:status|log|diff|show|branch))\b(?!.*[>;&])"
 )

@@ -6,6 +6,7 @@ import re
 from functools import cache
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
+from signet_sync.contracts.patterns import late
 from signet_sync.digest.cues import Cues
 
 if TYPE_CHECKING:
@@ -16,21 +17,21 @@ Mark = Literal["", "done", "open", "blocked", "failed"]
 # More than this no reader looks through.
 PASSAGES, CELLS = 400, 24
 
-_BOX = re.compile(r"^\[([ xX])\][ \t]+")
-_SIGN = re.compile(r"^[\W_]*?([✅✔☑✓⛔🚫🔴🛑⏸⏳🔒❌✗✘⬜☐🔲⚠🟡🟢🔍])[️]?[\W_]*\s*")
+_BOX = late(r"^\[([ xX])\][ \t]+")
+_SIGN = late(r"^[\W_]*?([✅✔☑✓⛔🚫🔴🛑⏸⏳🔒❌✗✘⬜☐🔲⚠🟡🟢🔍])[️]?[\W_]*\s*")
 _SIGNS: dict[str, Mark] = {
     **dict.fromkeys("✅✔☑✓🟢", "done"), **dict.fromkeys("⛔🚫🔴🛑⏸🔒⏳", "blocked"), **dict.fromkeys("⬜☐🔲🟡", "open"),
     **dict.fromkeys("❌✗✘", "failed"),
 }  # fmt: skip
-_EMOJI = re.compile("[\u2600-\u27bf\u2b00-\u2bff\ufe0f\U0001f000-\U0001faff]+")
+_EMOJI = late("[\u2600-\u27bf\u2b00-\u2bff\ufe0f\U0001f000-\U0001faff]+")
 # A whole answer in a tag: "<summary>…</summary>".
-_WRAPPED = re.compile(r"\A\s*<[a-z][\w-]{0,30}>|</[a-z][\w-]{0,30}>\s*\Z")
-_MARKDOWN = re.compile(r"[*_#`|~>\[]|^[^\S\n]*(?:[-+]|\d+[.)])\s", re.MULTILINE)
-_EAST_BULLET = re.compile(r"^[ \t]*[・•‣◦▪●○–—·][ \t]*(?=\S)", re.MULTILINE)
+_WRAPPED = late(r"\A\s*<[a-z][\w-]{0,30}>|</[a-z][\w-]{0,30}>\s*\Z")
+_MARKDOWN = late(r"[*_#`|~>\[]|^[^\S\n]*(?:[-+]|\d+[.)])\s", re.MULTILINE)
+_EAST_BULLET = late(r"^[ \t]*[・•‣◦▪●○–—·][ \t]*(?=\S)", re.MULTILINE)
 # Lines that each begin with a mark are a list.
-_SIGNED = re.compile(r"^(?=[✅✔☑✓⛔🚫🔴🛑⏸⏳🔒❌✗✘⬜☐🔲🟡🟢][️]? .*\n)|(?<=\n)(?=[✅✔☑✓⛔🚫🔴🛑⏸⏳🔒❌✗✘⬜☐🔲🟡🟢][️]? )")
-_RUN_IN = re.compile(r"^([^:：\n]{2,60}?)\s*[:：]\s+(?=\S)|^([^:：\n]{1,30}?)：(?=\S)")
-_DASHED = re.compile(r"^([^–—\n]{2,40}?)\s+[–—-]{1,2}\s+(?=\S)")
+_SIGNED = late(r"^(?=[✅✔☑✓⛔🚫🔴🛑⏸⏳🔒❌✗✘⬜☐🔲🟡🟢][️]? .*\n)|(?<=\n)(?=[✅✔☑✓⛔🚫🔴🛑⏸⏳🔒❌✗✘⬜☐🔲🟡🟢][️]? )")
+_RUN_IN = late(r"^([^:：\n]{2,60}?)\s*[:：]\s+(?=\S)|^([^:：\n]{1,30}?)：(?=\S)")
+_DASHED = late(r"^([^–—\n]{2,40}?)\s+[–—-]{1,2}\s+(?=\S)")
 
 
 class Passage(NamedTuple):
@@ -285,7 +286,7 @@ def _bare(text: str) -> str:
     return _EMOJI.sub("", text).strip(" \t:：.*_#-–—").strip()
 
 
-_LAST = re.compile(r"(?<=[.!?。！？])\s*(?=\S[^.!?。！？]*[:：]?$)")
+_LAST = late(r"(?<=[.!?。！？])\s*(?=\S[^.!?。！？]*[:：]?$)")
 
 
 def _last_sentence(text: str) -> tuple[str, str]:

@@ -17,6 +17,7 @@ from struct import Struct
 from typing import Literal, NamedTuple
 from zlib import crc32
 
+from signet_sync.contracts.patterns import late
 from signet_sync.digest.cues import Cues
 from signet_sync.digest.replies import EITHER_OR, asks, question_of
 from signet_sync.digest.sentences import is_question, stems, unquoted
@@ -105,15 +106,15 @@ def probabilities(said: Said, cues: Cues, ruled: Kind | None) -> Probabilities:
     return none / whole, decision / whole, constraint / whole, preference / whole, step / whole, blocker / whole
 
 
-_TOKEN = re.compile(r"[^\W_]+(?:['’][^\W_]+)?|[^\w\s]")
-_DIGITS = re.compile(r"\d+")
-_EAST = re.compile("[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7a3]")
-_NEGATION = re.compile(
+_TOKEN = late(r"[^\W_]+(?:['’][^\W_]+)?|[^\w\s]")
+_DIGITS = late(r"\d+")
+_EAST = late("[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7a3]")
+_NEGATION = late(
     r"\b(?:not?|never|don['’]?t|can['’]?t|cannot|nicht|kein\w*|nie|pas|jamais|nunca|não|non|mai|не|нельзя)\b"
     r"|不|别|ない|しないで|마|안",
     re.IGNORECASE,
 )
-_LISTED = re.compile(r"^ *(?:[-*]|[0-9a-c][.)])", re.MULTILINE)
+_LISTED = late(r"^ *(?:[-*]|[0-9a-c][.)])", re.MULTILINE)
 _COMPARED = 600  # characters of the message before
 
 

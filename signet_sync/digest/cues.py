@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cache, lru_cache
 from importlib import resources
 from typing import NamedTuple
+
+from signet_sync.contracts.patterns import Caseless, late
 
 # The order in which a label is tried; the first kind that fits counts.
 LABELS = ("blocker", "next", "decision", "constraint", "preference", "plan", "state", "done")
@@ -28,12 +30,12 @@ _TELLS = {
     "it": "il la non di che per con una è gli nel della del i un le si sono ma alla dal ora anche più sul "
     "preferisco domani anzi prima resta manca usiamo senza dobbiamo",
 }  # fmt: skip
-_WORD = re.compile(r"[^\W\d_]+")
+_WORD = late(r"[^\W\d_]+")
 _SCRIPTS = (
-    ("ru", re.compile("[а-яё]", re.IGNORECASE)),
-    ("ja", re.compile("[\u3040-\u30ff]")),
-    ("zh", re.compile("[\u4e00-\u9fff]")),
-    ("ko", re.compile("[\uac00-\ud7a3]")),
+    ("ru", late("[а-яё]", re.IGNORECASE)),
+    ("ja", late("[\u3040-\u30ff]")),
+    ("zh", late("[\u4e00-\u9fff]")),
+    ("ko", late("[\uac00-\ud7a3]")),
 )
 
 
@@ -69,16 +71,24 @@ def languages_of(texts: Iterable[str]) -> frozenset[str]:
 
 
 @cache
-def _compiled(language: str) -> dict[str, re.Pattern[str]]:
-    patterns: dict[str, list[str]] = {}
+def _patterns() -> dict[tuple[str, str], list[str]]:
+    """The table's patterns by language and kind."""
+    found: dict[tuple[str, str], list[str]] = {}
     for cue in table():
-        if cue.language == language:
-            patterns.setdefault(cue.kind, []).append(cue.pattern)
-    return {kind: re.compile(gathered(found), re.IGNORECASE) for kind, found in patterns.items()}
+        found.setdefault((cue.language, cue.kind), []).append(cue.pattern)
+    return found
 
 
-def gathered(patterns: Iterable[str]) -> str:
-    """Patterns as one that is tried fast: what starts a word only at words, what starts a text only there."""
+def any_of(patterns: Sequence[str]) -> Caseless:
+    """Patterns as one."""
+    return Caseless(_gathered(patterns, plain=False), _gathered(patterns, plain=True))
+
+
+def _gathered(patterns: Iterable[str], *, plain: bool) -> str:
+    """Patterns as one that is tried fast: what starts a word only at words, what starts a text only there.
+
+    A plain one lacks what begins with a letter beyond ASCII; of Chinese and the like no space tells where to try it.
+    """
     words: list[str] = []
     starts: list[str] = []
     others: list[str] = []
@@ -92,12 +102,15 @@ def gathered(patterns: Iterable[str]) -> str:
             starts.extend(_opened(branch[1:]))
         else:
             others.append(branch)
+    if plain:
+        words, starts, others = ([one for one in some if not _BEYOND.match(one)] for some in (words, starts, others))
     grouped = [rf"\b(?=\w)(?:{_by_letter(words)})"] if words else []
     grouped += [f"^(?:{_by_letter(starts)})"] if starts else []
-    return "|".join([*grouped, *others])
+    return "|".join([*grouped, *others]) or "(?!)"
 
 
-_BEHIND = re.compile(r"((?:\(\?<[!=][^()]*\))+)\\b")
+_BEYOND = late(r"[^\x00-\x7f](?![?*{])")
+_BEHIND = late(r"((?:\(\?<[!=][^()]*\))+)\\b")
 
 
 def _opened(branch: str) -> Iterator[str]:
@@ -152,13 +165,11 @@ def _marks(pattern: str) -> Iterator[tuple[int, str, int]]:
 
 
 class Cues:
-    """The table in some languages, compiled: one pattern a kind."""
+    """The table in some languages: one pattern a kind."""
 
     def __init__(self, languages: frozenset[str]) -> None:
-        self._patterns: dict[str, list[re.Pattern[str]]] = {cue.kind: [] for cue in table()}
-        for language in sorted(languages):
-            for kind, pattern in _compiled(language).items():
-                self._patterns[kind].append(pattern)
+        self._languages = sorted(languages)
+        self._gathered: dict[str, Caseless | None] = {}
         self._labels: dict[str, str] = {}
 
     def kind_of(self, label: str) -> str:
@@ -173,14 +184,21 @@ class Cues:
         return known
 
     def _announces(self, kind: str, label: str) -> bool:
-        short = len(label.split()) <= _SHORT
-        found = (pattern.search(label) for pattern in self._patterns[f"label.{kind}"])
-        return any(one is not None and (short or one.start() < _NEAR) for one in found)
+        pattern = self._of_kind(f"label.{kind}")
+        found = pattern.search(label) if pattern else None
+        return found is not None and (found.start() < _NEAR or len(label.split()) <= _SHORT)
 
     def has(self, kind: str, text: str) -> bool:
         """Whether a text holds a cue of a kind."""
-        told = text[:_SEARCHED]
-        return any(pattern.search(told) is not None for pattern in self._patterns[kind])
+        pattern = self._of_kind(kind)
+        return pattern is not None and pattern.search(text[:_SEARCHED]) is not None
+
+    def _of_kind(self, kind: str) -> Caseless | None:
+        """The pattern of a kind, made when it is first asked for."""
+        if kind not in self._gathered:
+            found = [pattern for language in self._languages for pattern in _patterns().get((language, kind), ())]
+            self._gathered[kind] = any_of(found) if found else None
+        return self._gathered[kind]
 
 
 @lru_cache(maxsize=16)

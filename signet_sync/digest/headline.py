@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
+from signet_sync.contracts.patterns import late
 from signet_sync.contracts.sentences import (
     MAX_WORDS,
     MIN_WORDS,
@@ -22,20 +23,18 @@ from signet_sync.digest.standing import item_text
 from signet_sync.digest.talk import Outcome
 from signet_sync.digest.telling import SENTENCE_LENGTH, SENTENCE_LENGTH_CJK
 
-_END = re.compile(r"[\s.!?…:;,，、。！？]+$")
-_INNER = re.compile(r"[.!?](['\")\]]{0,3})\s+(?=[A-Z\"'(\[])")
-_PARENTHESES = re.compile(r"\s*\([^()]{0,120}\)")
-_CLAUSE = re.compile(
-    r"[;；]\s+|,\s+(?=(?:but|and|so|which|aber|und|mais|et|pero|y|mas|e|ma|но|и)\b)|\s+[–—-]\s+|,\s+|，|、"
-)
+_END = late(r"[\s.!?…:;,，、。！？]+$")
+_INNER = late(r"[.!?](['\")\]]{0,3})\s+(?=[A-Z\"'(\[])")
+_PARENTHESES = late(r"\s*\([^()]{0,120}\)")
+_CLAUSE = late(r"[;；]\s+|,\s+(?=(?:but|and|so|which|aber|und|mais|et|pero|y|mas|e|ma|но|и)\b)|\s+[–—-]\s+|,\s+|，|、")
 # "no edits pls, just asking: …" says how the answer is wanted, not what of.
-_MODE = re.compile(
+_MODE = late(
     r"^(?:[^:]{0,12}\b(?:no (?:edits|code)|just (?:asking|a question)|quick q\w*)\b[^:]{0,30}:\s*)", re.IGNORECASE
 )
 _OVER = 40  # characters that what is left may go over the room
 _THIN = 4  # words of a passage that may go first
 _ASKED = 80  # characters of the request beside what came out
-_KANA, _HANGUL = re.compile("[\u3040-\u30ff]"), re.compile("[\uac00-\ud7a3]")
+_KANA, _HANGUL = late("[\u3040-\u30ff]"), late("[\uac00-\ud7a3]")
 # The words that lead to what fills a short sentence: request, files, day, status.
 _FILLING = {
     "en": ("asked", "files", "on", "", ""), "zh": ("请求", "文件", "日期", "状态", "命令"),
@@ -191,7 +190,7 @@ def _continued(text: str) -> str:
 
 
 # German nouns and names keep theirs: only words that are no names are taken for a mere beginning.
-_ONLY_BEGINS = re.compile(
+_ONLY_BEGINS = late(
     r"(?:The|A|An|It|This|That|These|Those|They|We|You|In|On|At|For|From|With|Without|All|Both|Each|Every"
     r"|No|Not|Nothing|One|Two|"
     r"Three|Tests?|Only|Also|As|After|Before|When|While|If|So|New|Old|Added|Fixed|Removed|Changed|Updated"

@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from typing import Literal
 
+from signet_sync.contracts.patterns import late
+
 # Nothing that says something is longer, and rules are only run over this much of a line.
 LINE_LIMIT = 4_000
 
@@ -12,7 +14,7 @@ Speaker = Literal["user", "assistant", "other"]
 
 
 _STAMP = r"\d{4}-\d\d-\d\d(?:[T ][\d:.]+Z?)?"
-_OURS = re.compile(rf"^## (User|Assistant|Compaction)(?: · .{{0,40}}?{_STAMP}.{{0,80}})$", re.MULTILINE | re.ASCII)
+_OURS = late(rf"^## (User|Assistant|Compaction)(?: · .{{0,40}}?{_STAMP}.{{0,80}})$", re.MULTILINE | re.ASCII)
 _ROLES: dict[str, Speaker] = {
     "user": "user", "human": "user", "me": "user", "用户": "user", "人类": "user",
     "assistant": "assistant", "ai": "assistant", "agent": "assistant", "claude": "assistant", "codex": "assistant",
@@ -20,14 +22,14 @@ _ROLES: dict[str, Speaker] = {
     "system": "other", "tool": "other", "系统": "other", "compaction": "other",
 }  # fmt: skip
 _ROLE = "|".join(_ROLES)
-_LABEL = re.compile(rf"[ ]{{0,3}}(?:\*\*)?({_ROLE})(?:\*\*)?[ \t]*[:：](?:\*\*)?[ \t]*(.*)", re.IGNORECASE | re.DOTALL)
-_HEADING = re.compile(rf"(?:#{{1,6}}[ \t]+|\*\*)({_ROLE})(?:\*\*)?[ \t]*(?:[·(|—-].*)?:?[ \t]*", re.IGNORECASE)
+_LABEL = late(rf"[ ]{{0,3}}(?:\*\*)?({_ROLE})(?:\*\*)?[ \t]*[:：](?:\*\*)?[ \t]*(.*)", re.IGNORECASE | re.DOTALL)
+_HEADING = late(rf"(?:#{{1,6}}[ \t]+|\*\*)({_ROLE})(?:\*\*)?[ \t]*(?:[·(|—-].*)?:?[ \t]*", re.IGNORECASE)
 # Backticks behind a fence of backticks make it code within a line.
-_FENCE = re.compile(r" {0,3}(?:(`{3,})[^`]*|(~{3,}).*)", re.DOTALL)
-_CALL = re.compile(r"- (sub-agent )?`([^`]{1,100})`(?: (.*))?", re.DOTALL)
-_CODE = re.compile(r"(`+) ?([^`].*?) ?\1", re.DOTALL)
-_EVENT = re.compile(r"([_*])(?![_*\s]).*\1")
-_FAILED = re.compile(r"(?:^|[ ])[·—] failed$")
+_FENCE = late(r" {0,3}(?:(`{3,})[^`]*|(~{3,}).*)", re.DOTALL)
+_CALL = late(r"- (sub-agent )?`([^`]{1,100})`(?: (.*))?", re.DOTALL)
+_CODE = late(r"(`+) ?([^`].*?) ?\1", re.DOTALL)
+_EVENT = late(r"([_*])(?![_*\s]).*\1")
+_FAILED = late(r"(?:^|[ ])[·—] failed$")
 _GAVE_BACK = "gave back"
 
 SHELLS = frozenset(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from signet_sync.contracts.patterns import late
 from signet_sync.digest.classifier import kind_of
 from signet_sync.digest.replies import asks, inquires, picked, proposal, resolved
 from signet_sync.digest.sentences import is_question, stems
@@ -16,39 +17,39 @@ _TURNS = 500  # from the beginning, and as many from the end
 _LATE = 200  # sentences that the classifier may read
 _TOLD = 6  # stems; a choice with as many says of what it is
 _SHORT = 4  # stems; what points back with fewer does not stand alone
-_HINGE = re.compile(
+_HINGE = late(
     r"^(?:but|however|only|just|aber|nur|allerdings|mais|pero|mas|però|ma|но|только|不过|但|只是|ただ|でも|하지만|다만"
     r"|단)(?!\w)[\s,，]*|^(?:不过|但是?|ただし?)",
     re.IGNORECASE,
 )
 
-_CHOOSES = re.compile(
+_CHOOSES = late(
     r"\b(?:use|make|go with|take|keep|instead|rather|nimm|lieber|usa|mejor|plutôt|meglio|melhor)\b|лучше|改|用|にし",
     re.IGNORECASE,
 )
 # "The binary must stay below 4 MB, can you check that?": told first, asked then.
-_THEN_ASKS = re.compile(
+_THEN_ASKS = late(
     r"(.{20,300}?),\s+(?:(?:can|could|would|will|did|do|is|are) (?:you|we|that|this|it)|right|ok|kannst du|peux-tu|puedes)\b[^,]*\?$",
     re.IGNORECASE,
 )
-_AND_ALSO = re.compile(
+_AND_ALSO = late(
     r",? (?:and|und|et|y|e|и) (?=(?:we|it|they|the|no|never|nothing|don['’]?t|it['’]?s|wir|kein\w*|nicht|on|pas|no|no se|não|non|мы|нельзя)\b)",
     re.IGNORECASE,
 )
 # "Put it on the list", "take the simple one": of what, only the turn before says.
-_WHICH_ONE = re.compile(
+_WHICH_ONE = late(
     r"(?:(?:ok|yes|then|just|so|and|please|no),? )*(?:do|put|make|take|keep|leave|drop|use|move|give|try|mark|set|write|add)"
     r" (?:it|that|this|them|both|those|these|the \w+ one)\b",
     re.IGNORECASE,
 )
 # What the bound is about, only the turn before says: "it takes one build", "that must hold for both".
-_NO_SUBJECT = re.compile(
+_NO_SUBJECT = late(
     r"(?:(?:it|they|this|that|these|those) (?:\w+ly )?(?:is|are|was|has|have|had|must|may|might|can|cannot|should|will|would"
     r"|needs?|takes?|holds?|stays?|goes|does|do|ought)\b|(?:that|it)['’]?s (?!(?:the|a|an|our) )|(?:es|das|dies) (?:muss|darf|soll|ist|bleibt)\b"
     r"|(?:cela|ça) (?:doit|est|ne)\b|(?:eso|esto) (?:tiene|debe|es|no)\b|(?:isso|isto) (?:tem|deve|é|não)\b|(?:questo|ciò) (?:deve|è|non)\b)",
     re.IGNORECASE,
 )
-_NAMELESS = re.compile(
+_NAMELESS = late(
     r"^\W*(?:(?:delete|remove|drop|keep|skip|leave|add|fix|merge|revert|rename|change|update)(?: (?:it|them"
     r"|that|this))?"
     r"|both|either|neither|any|all|that|this|it|same|do (?:it|that|both)|beides?|alles?|les deux"

@@ -5,11 +5,12 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 
-from signet_sync.digest.cues import gathered
+from signet_sync.contracts.patterns import Caseless, late
+from signet_sync.digest.cues import any_of
 from signet_sync.digest.sentences import is_question, sentences, split, stems
 from signet_sync.digest.statements import bare
 
-_PICK = re.compile(
+_PICK = late(
     r"^(?:i think |i['’]d say |probably )?(?:(?:let['’]?s (?:do|go with|take)|go with|use|take|i(?:['’]d"
     r"| would) (?:go with|take)|option|variant|variante|opci[oó]n"
     r"|opção|opzione|вариант|方案|案|オプション|choose|nimm|die|der|das|la|le|el|il|a|the)\s*)*"
@@ -20,7 +21,7 @@ _PICK = re.compile(
     r"(?: one| option| variant| вариант)?(?:つ目|番目?|个|个吧)?(?:の方)?(?:로|で)?(?=で|$|[\s.,;:!)。，、])",
     re.IGNORECASE,
 )
-_EAST_PICK = re.compile(
+_EAST_PICK = late(
     r"^(?:用|选|選)?第?(?P<pick>[一二三四\d])(?:つ目|番目?|个|種)|^(?:用|选)?(?:方案"
     r"|案)\s*(?P<name>[一二三四\dA-Ea-e])|^案(?P<letter>[A-Ea-e])"
 )
@@ -30,78 +31,74 @@ _ORDINALS = (
     ("third", "dritte", "tercera", "terceira", "terza", "трет", "三"),
     ("四",),
 )
-_POLITE = re.compile(
+_POLITE = late(
     r"(?:please|pls|bitte|s['’]il te plaît|stp|por favor|per favore|пожалуйста|吧|(?:で)?お願いします"
     r"|に?して(?:ください)?"
     r"|がいい(?:です)?|です|로? ?해 ?주세요|로? ?하죠|요)?[\s.!。！]*$",
     re.IGNORECASE,
 )
-_OPTION = re.compile(
+_OPTION = late(
     r"^([ \t]{0,20})(?:[-*+]\s+)?(?:\*\*)?(?:option\s+|variante?\s+|opci[oó]n\s+|opção\s+|opzione\s+"
     r"|вариант\s+|方案\s*|案\s*)?"
     r"\(?([1-9a-eA-E一二三四])[.):、：](?:\*\*)?\s*(\S.{0,400})$",
     re.IGNORECASE,
 )
-_INLINE_OPTION = re.compile(
+_INLINE_OPTION = late(
     r"([1-4a-d])\)(?:(?<=[\s(]..)|(?<=^..))\s{0,3}([^()]{4,160}?)"
     r"(?=[,;]?\s{0,3}(?:(?:or|oder|and|ou|o|и|или)\s+)?\(?[1-4a-d]\)|[.?]|$)",
     re.MULTILINE,
 )
 # "Three ways: trust the scores, a bound per match, or review by hand."
-_LISTS = re.compile(
+_LISTS = late(
     r"\b(?:ways?|options?|choices?|alternatives?|remed(?:y|ies)|possibilit\w+|proposals?|approach\w*|candidates?|ideas?"
     r"|möglichkeiten|wege|varianten|optionen|vorschläge|façons|pistes|solutions|formas|opciones|maneras|caminos|opções"
     r"|modi|opzioni|soluzioni|варианта?|способа?)\b[^:.?!\n]{0,40}$",
     re.IGNORECASE,
 )
-_LISTED = re.compile(r"(?P<list>[^:.?!\n]{8,300}?),?\s(?:or|oder|ou|o|или)\s(?P<last>[^.?!\n]{3,160})", re.IGNORECASE)
+_LISTED = late(r"(?P<list>[^:.?!\n]{8,300}?),?\s(?:or|oder|ou|o|или)\s(?P<last>[^.?!\n]{3,160})", re.IGNORECASE)
 _MIDDLE = ("middle",)
 _LAST = ("last", "letzte", "derni", "última", "ultima", "последн", "最后", "最後")
-_EITHER = re.compile(
+_EITHER = Caseless(
     r"\b(?=[eso])(?:either|entweder|soit|ou bien)\s(?P<one>[^.?!]{4,160}?),?\s(?:or|oder|soit"
-    r"|ou bien)\s(?P<other>[^.?!]{4,200})",
-    re.IGNORECASE,
+    r"|ou bien)\s(?P<other>[^.?!]{4,200})"
 )
-_PROPOSES = re.compile(
-    gathered(
-        [
-            r"\bi(?:['’]d| would) (?!not\b|say\b|guess\b|need\b|be (?:happy|glad)|love\b|like to know)\w+"
-            r"|\bi (?:suggest|propose|recommend)\b|\bi can\b"
-            r"|\bmy (?:suggestion|recommendation|proposal)\b"
-            r"|\bich würde\b|\bich schlage\b|\bmein vorschlag\b|\bje propose\b|\bje (?:mettrais|ferais|prendrais"
-            r"|suggère)\b|\bpropongo\b"
-            r"|\byo (?:usaría|haría|pondría)\b|\bsugiero\b|\bsugiro\b|\beu (?:usaria|faria|colocaria)\b"
-            r"|\bproporrei\b|\bmetterei\b|\bя бы\b"
-            r"|\bпредлагаю\b|\bcould\b.{3,120}\bor\b|\bon pourrait\b|\b(?:könnte man|man könnte"
-            r"|wir könnten)\b|\bse podría\b|\bpodríamos\b"
-            r"|\bpoderíamos\b|\bsi potrebbe\b|\bpotremmo\b|можно .{3,80} или |可以.{2,80}(?:或者|也可以)"
-            r"|建议|我会用|提案|と思います|がよいと|추천|제안"
-        ]
-    ),
-    re.IGNORECASE,
+_PROPOSES = any_of(
+    [
+        r"\bi(?:['’]d| would) (?!not\b|say\b|guess\b|need\b|be (?:happy|glad)|love\b|like to know)\w+"
+        r"|\bi (?:suggest|propose|recommend)\b|\bi can\b"
+        r"|\bmy (?:suggestion|recommendation|proposal)\b"
+        r"|\bich würde\b|\bich schlage\b|\bmein vorschlag\b|\bje propose\b|\bje (?:mettrais|ferais|prendrais"
+        r"|suggère)\b|\bpropongo\b"
+        r"|\byo (?:usaría|haría|pondría)\b|\bsugiero\b|\bsugiro\b|\beu (?:usaria|faria|colocaria)\b"
+        r"|\bproporrei\b|\bmetterei\b|\bя бы\b"
+        r"|\bпредлагаю\b|\bcould\b.{3,120}\bor\b|\bon pourrait\b|\b(?:könnte man|man könnte"
+        r"|wir könnten)\b|\bse podría\b|\bpodríamos\b"
+        r"|\bpoderíamos\b|\bsi potrebbe\b|\bpotremmo\b|можно .{3,80} или |可以.{2,80}(?:或者|也可以)"
+        r"|建议|我会用|提案|と思います|がよいと|추천|제안"
+    ]
 )
 # A proposal of what to do in the next minute chooses nothing.
-_NEXT_STEP = re.compile(
+_NEXT_STEP = late(
     r"\bi(?:['’]d| would)(?: now| then| next| first)? (?:run|test|check|look|commit|push|start|continue"
     r"|rerun|measure|verify|fix"
     r"|review|merge|deploy|investigate|wait|begin|do the)\b|\bnext i\b",
     re.IGNORECASE,
 )
-_POINTS_BACK = re.compile(
+_POINTS_BACK = late(
     r"\b(?:do|doing) (?:that|this|so|it|both)\b|^(?:that|this|it|so|both)\b|\b(?:das|es) (?:so )?(?:machen"
     r"|tun)\b|^(?:das|es)\b",
     re.IGNORECASE,
 )
-_WHICH = re.compile(
+_WHICH = late(
     r"\b(?:how|where|when|what|wie|wo|wann|combien|où|quand|comment|cuánt\w*|cómo|dónde|cuándo"
     r"|quant[oai]s?|onde|quando|dove"
     r"|come|сколько|где|когда|как)\b|多少|多久|哪里|何|どこ|いつ|얼마|어디|언제",
     re.IGNORECASE,
 )
-EITHER_OR = re.compile(r"\b(?:or|oder|ou|o|или|eller)\b|还是|それとも|아니면", re.IGNORECASE)
+EITHER_OR = late(r"\b(?:or|oder|ou|o|или|eller)\b|还是|それとも|아니면", re.IGNORECASE)
 _NAMED = 6  # stems of a reply that may be an option's name
 _SHORT = 3  # stems; a reply with fewer does not stand alone
-_PLANS = re.compile(
+_PLANS = late(
     r"^(?:i['’]?(?:ll| will|m)|let me|ich (?:werde|schaue|rechne)|je vais|voy a|vou|sto|смотрю|我来|まず)\b"
     r"|\bnext\b|^(?:noted|understood|ok|sure|done|fixing|looking|on it)\b[^:]{0,20}$",
     re.IGNORECASE,
@@ -109,22 +106,26 @@ _PLANS = re.compile(
 
 
 # What the assistant is about to do, or would do.
-PLANS = re.compile(
-    gathered(
-        [
-            r"\bi(?:['’]ll| will|['’]m going to|['’]d| would| could| can)\b|\bi (?:suggest|propose|recommend)\b|\blet me\b"
-            r"|\bich (?:werde|würde|kann|könnte|schlage)\b|\bje (?:vais|propose|peux|pourrais)\b|\bje (?:ferais|mettrais|prendrais)\b"
-            r"|\b(?:voy a|propongo|sugiero|puedo|podría|usaría|haría)\b|\b(?:vou|proponho|sugiro|posso|poderia)\b"
-            r"|\b(?:sto per|propongo|posso|potrei|proporrei)\b|\bя бы\b|\bпредлагаю\b|\bмогу\b|我会|我来|建议|可以|ます[か。]?$|と思います|제안|겠습니다"
-        ]
-    ),
-    re.IGNORECASE,
+PLANS = any_of(
+    [
+        r"\bi(?:['’]ll| will|['’]m going to|['’]d| would| could| can)\b|\bi (?:suggest|propose|recommend)\b|\blet me\b"
+        r"|\bich (?:werde|würde|kann|könnte|schlage)\b|\bje (?:vais|propose|peux|pourrais)\b|\bje (?:ferais|mettrais|prendrais)\b"
+        r"|\b(?:voy a|propongo|sugiero|puedo|podría|usaría|haría)\b|\b(?:vou|proponho|sugiro|posso|poderia)\b"
+        r"|\b(?:sto per|propongo|posso|potrei|proporrei)\b|\bя бы\b|\bпредлагаю\b|\bмогу\b|我会|我来|建议|可以|ます[か。]?$|と思います|제안|겠습니다"
+    ]
 )
 
 
 def asks(text: str) -> bool:
     """Whether a message ends by asking for a choice or proposing one."""
-    return any(is_question(one) or _PROPOSES.search(one) or _EITHER.search(one) for one in _ending(text)[-3:])
+    return any(is_question(one) or _PROPOSES.search(one) or _chooses(one) for one in _ending(text)[-3:])
+
+
+def _chooses(text: str) -> re.Match[str] | None:
+    """Whether a text says "either this or that"."""
+    low = text.lower()
+    found = not text.isascii() or any(word in low for word in ("either", "entweder", "soit", "ou bien"))
+    return _EITHER.search(text) if found else None
 
 
 @lru_cache(maxsize=16)
@@ -145,7 +146,7 @@ def inquires(text: str) -> tuple[bool, bool]:
 
 
 # What is, was or where it is; not what it should be.
-_FACTS = re.compile(
+_FACTS = late(
     r"(?:and |so |but )?(?:where|which|what|who|when|since when|how (?:many|much|often|long|old|big"
     r"|large))\b(?: \w+){0,2}"
     r" (?:is|are|was|were|did|has|have|does|do you (?:know|see|use|run|have))\b"
@@ -162,18 +163,18 @@ _FACTS = re.compile(
     r"|언제부터|어디에? 있",
     re.IGNORECASE,
 )
-_BY_NOW = re.compile(
+_BY_NOW = late(
     r"\b(?:already|still|yet|schon|noch|déjà|encore|ya|todavía|já|ainda|già|ancora)\b|уже|ещ[её]|已经|还在"
     r"|もう|まだ|이미|아직",
     re.IGNORECASE,
 )
-_DECIDES = re.compile(
+_DECIDES = late(
     r"\b(?:should|shall|may|must|want|prefer|would|allowed|ok(?:ay)?|fine|enough|keep|limit|maximum|minimum"
     r"|soll\w*|darf|dürfen"
     r"|doit|faut|debe\w*|deve|devono|part of)\b|должн|нужно|应该|要不要|べき|좋을",
     re.IGNORECASE,
 )
-_FACT = re.compile(
+_FACT = late(
     r"(?:and |so |but )?(?:is|are|was|were|does|did|has|have|do) (?!(?:you|we) (?:want|prefer|need|like|wish)\b)"
     r"|(?:ist|sind|war|hat|haben|gibt es|läuft|liegt) |(?:est-ce que|y a-t-il|est-il|est-elle) |¿?(?:está"
     r"|están|hay|es|son|tiene) "
@@ -285,7 +286,7 @@ def _options(text: str) -> list[tuple[str, str]]:
         if listed:
             told = [*re.split(r",\s+", listed["list"]), listed["last"]]
             return [(str(number), one.strip()) for number, one in enumerate(told, 1)]
-    either = _EITHER.search(end)
+    either = _EITHER.in_any.search(end) if _EITHER.search(end) else None
     return [("1", either["one"]), ("2", either["other"])] if either else []
 
 

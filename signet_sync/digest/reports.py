@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from signet_sync.contracts.patterns import late
 from signet_sync.digest.blocks import Passage, passages
 from signet_sync.digest.classifier import kind_of
 from signet_sync.digest.cues import Cues
@@ -104,12 +105,12 @@ def of_sections(talk: Talk, found: list[Report]) -> Iterator[Stated]:
 
 
 # "Once the review is through:" says when, which is a part of the step.
-_NOT_BEFORE = re.compile(
+_NOT_BEFORE = late(
     r"(?:once|when|after|as soon as|before|sobald|wenn|nach|vor|nachdem|dès|quand|une fois|après|avant|cuando|una vez|después"
     r"|antes|quando|depois|assim que|dopo|prima|appena|когда|после|до|как только)\b.{6,60}$|.{2,40}(?:之后|以后|后|之前|たら|後|前)$",
     re.IGNORECASE,
 )
-_NOTHING = re.compile(
+_NOTHING = late(
     r"^\W*(?:none|nothing|n/?a|no (?:blockers?|open points?|next steps?)|keine?|nichts|aucun\w*|rien"
     r"|ningun\w*|nada|nessun\w*"
     r"|niente|нет|ничего|无|没有|なし|ありません|없음)\b.{0,40}$",
@@ -173,22 +174,20 @@ def of_prose(talk: Talk, found: list[Report]) -> Iterator[Stated]:
 
 _WAY, _SAID = 1_000, 20  # messages on the way, and sentences of each
 # On the way the assistant says what it does: choices are among it.
-_SELF = re.compile(
+_SELF = late(
     r"(?:so )?(?:i|i['’]m|i['’]ve|i['’]d|we|ich|wir|je|j['’]\w+|on|lo|la|he|eu|ho|uso|я|мы)\b(?![.,])|我|我们",
     re.IGNORECASE,
 )
 # What the assistant says in answer to a wish, and only says again.
-_ACKS = re.compile(
+_ACKS = late(
     r"(?:understood|noted|will do|got it|verstanden|notiert|alles klar|compris|c['’]est noté|noté|entendido|anotado"
     r"|capito|понял\w*|принято|明白|收到|了解|承知|알겠습니다)(?!\w)",
     re.IGNORECASE,
 )
 # "I have not started on either": of what, only the sentence before says.
-_OF_THOSE = re.compile(
-    r"^(?:I|we|We|[Ii]ch|[Ww]ir)\b.{0,80}\b(?:either|neither|both|them|those|it|that|this|one)[.!]?$"
-)
+_OF_THOSE = late(r"^(?:I|we|We|[Ii]ch|[Ww]ir)\b.{0,80}\b(?:either|neither|both|them|those|it|that|this|one)[.!]?$")
 # What is not committed is how it stands, no step to take.
-_COMMIT = re.compile(r"\bcommit", re.IGNORECASE)
+_COMMIT = late(r"\bcommit", re.IGNORECASE)
 
 
 def _no_step(sentence: str) -> bool:
@@ -196,12 +195,12 @@ def _no_step(sentence: str) -> bool:
 
 
 # "What remains is to ask the laboratory, and to add a check": the words that announce, and each thing to do.
-_TO_DO = re.compile(
+_TO_DO = late(
     r"^(?P<lead>.{0,80}?\b(?:(?:remains?|left|is|still|yet|need|have) (?=to )|reste(?:nt)? (?=à )"
     r"|falta(?:n|m)? |queda(?:n)? por |resta(?:no)? (?=da )|bleibt noch |осталось ))(?P<rest>.+)$",
     re.IGNORECASE,
 )
-_AND_TO = re.compile(
+_AND_TO = late(
     r",?\s+(?:and|et|y|e|ed|и|und|sowie)\s+(?=(?:to|à|da|zu)\s|\w+(?:ar|er|ir|are|ere|ire|ть)\b)", re.IGNORECASE
 )
 

@@ -7,28 +7,30 @@ from collections.abc import Iterator
 from functools import lru_cache
 from itertools import pairwise
 
-_FENCE = re.compile(r"^[ ]{0,3}(`{3,}|~{3,})[^\n]*\n.*?(?:^[ ]{0,3}\1[^\n]*$|\Z)", re.MULTILINE | re.DOTALL)
-_QUOTED_LINE = re.compile(r"^\s*(?:>|\||\+\+\+|---|@@|diff --git|\$ |#!/|at \S+\(|File \"|Traceback)")
-_LOG_LINE = re.compile(
+from signet_sync.contracts.patterns import late
+
+_FENCE = late(r"^[ ]{0,3}(`{3,}|~{3,})[^\n]*\n.*?(?:^[ ]{0,3}\1[^\n]*$|\Z)", re.MULTILINE | re.DOTALL)
+_QUOTED_LINE = late(r"^\s*(?:>|\||\+\+\+|---|@@|diff --git|\$ |#!/|at \S+\(|File \"|Traceback)")
+_LOG_LINE = late(
     r"^\s*(?:\[?\d{4}-\d\d-\d\d[T ]|\d\d:\d\d:\d\d"
     r"|\[?(?:INFO|WARN(?:ING)?|ERROR|DEBUG|FATAL|TRACE|E|W)\]?[:\s]\s*\S|npm (?:ERR|WARN|error)"
     r"|error(?:\[\w+\])?:|warning:|fatal:|panic:|make(?:\[\d+\])?:|\S+\.\w{1,5}:\d+[:,]|E\s{2,}|\w+Error:"
     r"|FAIL(?:ED)?\b|---|\{\"|//|/\*|\* @)"
 )
-_END = re.compile(r"[.!?…。！？](?:(?<![。！？])[\"'”’»)]*\s+|(?<=[。！？])\s*)(?=\S)")
-_SAYS_SOMETHING = re.compile(r"[^\W_]")
+_END = late(r"[.!?…。！？](?:(?<![。！？])[\"'”’»)]*\s+|(?<=[。！？])\s*)(?=\S)")
+_SAYS_SOMETHING = late(r"[^\W_]")
 _FORM = 8  # characters of the longest short form
-_SHORT_FORMS = re.compile(
-    r"(?:(?<!\d )\b(?:e\.g|i\.e|z\.B|d\.h|bzw|ca|vs|etc|approx|no|nr|p\.ex|ej|resp|incl|inkl|dr|mr|ms|st|usw|u\.a"
-    r"|т\.е|т\.д)\.|\b\w\.|^\d+\.)$",
+_SHORT_WORDS = tuple("bzw ca vs etc approx no nr ej resp incl inkl dr mr ms st usw".split())
+_SHORT_FORMS = late(
+    rf"(?:(?<!\d )\b(?:e\.g|i\.e|z\.B|d\.h|{'|'.join(_SHORT_WORDS)}|p\.ex|u\.a|т\.е|т\.д)\.|\b\w\.|^\d+\.)$",
     re.IGNORECASE,
 )
 # "drop C and D. but keep B": a letter that is a name, not a short form.
-_LETTER = re.compile(r"\s[A-Z]\.$")
-_GOES_ON = re.compile(r"(?:but|and|also|btw|then|mais|aber|und|pero|mas|ma|но)\b")
+_LETTER = late(r"\s[A-Z]\.$")
+_GOES_ON = late(r"(?:but|and|also|btw|then|mais|aber|und|pero|mas|ma|но)\b")
 _CJK = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7a3\uf900-\ufaff"
-_WORDS = re.compile(rf"[{_CJK}]{{2}}|[^\W_{_CJK}][\w.+#-]*[\w+#]|\d+", re.UNICODE)
-IS_CJK = re.compile(f"[{_CJK}]")
+_WORDS = late(rf"[{_CJK}]{{2}}|[^\W_{_CJK}][\w.+#-]*[\w+#]|\d+", re.UNICODE)
+IS_CJK = late(f"[{_CJK}]")
 _STEMMED = 1_000  # characters of a text that are compared, and kept in memory
 _COMMON_WORDS = (
     "the and for with that this from into are was were has have had been not dont but you your our its "
@@ -53,14 +55,14 @@ def sentences(text: str) -> Iterator[tuple[str, int]]:
         yield from ((sentence, number) for sentence in split(line))
 
 
-_TAG = re.compile(r"^<([a-z][a-z0-9_-]{2,40})[ >]", re.MULTILINE)
-_PASTES = re.compile(
+_TAG = late(r"^<([a-z][a-z0-9_-]{2,40})[ >]", re.MULTILINE)
+_PASTES = late(
     r"\b(?:thread|wrote|writes|said|says|log|output|message|mail|email|from|paste[ds]?|quote[ds]?"
     r"|stack ?trace|console|slack|ticket|schreibt|meldet|écrit|escribe|scrive|пишет)\b[^\n]{0,60}[:：]\s*$"
     r"|(?:日志|报错|原文|ログ|エラー|로그)[^\n]{0,20}[:：]\s*$",
     re.IGNORECASE,
 )
-_SPEAKS = re.compile(
+_SPEAKS = late(
     r"^\s*(?:[-*] )?(?:\[?\d\d?:\d\d\]? )?@?([A-ZÀ-Þ][\w.-]{1,20})(?: [A-Z][\w.]{1,20})?(?: \(\d\d?:\d\d\))?:\s"
 )
 
@@ -80,8 +82,13 @@ def unpasted(text: str) -> str:
         if pasted or (talk and _SPEAKS.match(line)):
             lines[number] = ""
             continue
-        pasted = _PASTES.search(line[-120:]) is not None
+        pasted = _announces(line)
     return "\n".join(lines)
+
+
+def _announces(line: str) -> bool:
+    """Whether a line says that somebody else's words follow."""
+    return line.rstrip().endswith((":", "：")) and _PASTES.search(line[-120:]) is not None
 
 
 def _untagged(text: str) -> str:
@@ -101,12 +108,10 @@ def _untagged(text: str) -> str:
     return "".join([*kept, text[at:]])
 
 
-_QUOTED = re.compile(r"\"[^\"\n]{12,}\"|“[^”\n]{12,}”|„[^“”\n]{12,}[“”]|«[^»\n]{12,}»|「[^」\n]{6,}」")
+_QUOTED = late(r"\"[^\"\n]{12,}\"|“[^”\n]{12,}”|„[^“”\n]{12,}[“”]|«[^»\n]{12,}»|「[^」\n]{6,}」")
 
 
-_SAYS = re.compile(
-    r"\b(?:log|error|message|console|it|output|docs?|readme|compiler|linter) says\b.{0,400}", re.IGNORECASE
-)
+_SAYS = late(r"\b(?:log|error|message|console|it|output|docs?|readme|compiler|linter) says\b.{0,400}", re.IGNORECASE)
 
 
 def unquoted(sentence: str) -> str:
@@ -133,12 +138,20 @@ def split(line: str) -> list[str]:
             found.append(begun)
             begun = ""
         begun = f"{begun} {part}".strip() if begun else part.strip()
-        if not begun.endswith(".") or not _SHORT_FORMS.search(begun, max(0, len(begun) - _FORM)):
+        if not begun.endswith(".") or not _is_short_form(begun):
             found.append(begun)
             begun = ""
     if begun:
         found.append(begun)
-    return [sentence for sentence in found if _SAYS_SOMETHING.search(sentence)]
+    return [sentence for sentence in found if sentence[0].isalnum() or _SAYS_SOMETHING.search(sentence)]
+
+
+def _is_short_form(begun: str) -> bool:
+    """Whether the point at a text's end is that of a short form."""
+    word = begun[begun.rfind(" ", max(0, len(begun) - 40)) + 1 : -1]
+    if len(word) > 1 and word.isascii() and word.isalpha() and word.lower() not in _SHORT_WORDS:
+        return False  # nearly all that ends with a point
+    return _SHORT_FORMS.search(begun, max(0, len(begun) - _FORM)) is not None
 
 
 def stems(text: str) -> frozenset[str]:

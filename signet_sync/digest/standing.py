@@ -6,6 +6,7 @@ import re
 from bisect import bisect_right
 from collections.abc import Sequence
 
+from signet_sync.contracts.patterns import late
 from signet_sync.digest.sentences import overlap, stems
 from signet_sync.digest.talk import Stated, Talk
 
@@ -13,7 +14,7 @@ ITEM_LENGTH = 200
 # As many statements and sentences are compared with each other; a session has a handful.
 _COMPARED, _LATER = 200, 1_000
 
-_INSTEAD = re.compile(
+_INSTEAD = late(
     r"\binstead\b|\brather\b|\bnot\b|\bactually\b|\bno longer\b|\bdoch\b|statt|au lieu|en vez|em vez|invece|вместо"
     r"|而不是|改|ではなく|대신",
     re.IGNORECASE,
@@ -103,11 +104,11 @@ def _was_declined(talk: Talk, item: Stated, number: int, later: Sequence[tuple[i
     return False
 
 
-_NUMBER = re.compile(r"(?:\w+, )?(?:no\.? |number |point |#)?(\d)\b(?![.:]\d)", re.IGNORECASE)
+_NUMBER = late(r"(?:\w+, )?(?:no\.? |number |point |#)?(\d)\b(?![.:]\d)", re.IGNORECASE)
 
 
 # A name that is written like one: "iOS", "CHANGELOG", "v2".
-_NAME = re.compile(r"\b\w*(?:[A-Z]\w*[A-Z]|\d)\w*\b")
+_NAME = late(r"\b\w*(?:[A-Z]\w*[A-Z]|\d)\w*\b")
 
 
 def _shared(one: str, other: str) -> bool:
@@ -125,7 +126,9 @@ def distinct(stated: Sequence[Stated]) -> list[Stated]:
     for item in sorted(stated[:_COMPARED], key=lambda one: (one.source != "section", -one.order)):
         text = item_text(item.text)
         item = item._replace(text=text)
-        if text and stems(text) and not any(_same(item, other) for other in kept):
+        own = stems(text) if text else None
+        # Of two without a word in common none is the other, and that is soon seen.
+        if own and not any(not own.isdisjoint(stems(other.text)) and _same(item, other) for other in kept):
             kept = [other for other in kept if not (other.order == item.order and _within(other, text))]
             kept.append(item)
     return sorted(kept, key=lambda one: (one.order, one.line))
@@ -158,7 +161,7 @@ def _within(item: Stated, text: str) -> bool:
     return item.kind == "preference" and stems(item.text) < stems(text)
 
 
-_TRIM = re.compile(r"^(?:\(?\d{1,3}[.)]\s+|[\s\-–—•·*:,.;]+)+|[\s*:,;]+$")
+_TRIM = late(r"^(?:\(?\d{1,3}[.)]\s+|[\s\-–—•·*:,.;]+)+|[\s*:,;]+$")
 
 
 def item_text(text: str) -> str:

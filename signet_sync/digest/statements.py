@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
-from signet_sync.digest.cues import Cues, gathered
+from signet_sync.contracts.patterns import Caseless, late
+from signet_sync.digest.cues import Cues, any_of
 from signet_sync.digest.sentences import IS_CJK, is_question, stems, unquoted
 from signet_sync.digest.talk import Kind
 
@@ -34,7 +35,7 @@ class Said(NamedTuple):
     form: str = ""
 
 
-_ACK = re.compile(
+_ACK = late(
     r"^(?:\[[^\]]{1,40}\]|(?:no|nope|nah|nein|non|não|нет|いえ|아니요?)(?=\s*[,.!;:–—]|$)|ok(?:ay)?|yes|yep|yeah"
     r"|looks? good|lgtm|good catch|makes sense|sounds good|got it|fair(?: enough)?|i agree|agreed|one more thing|btw"
     r"|nah|nice|good|great|perfect|thanks?|thank you|thx|cool|right|sure|hm+"
@@ -42,13 +43,13 @@ _ACK = re.compile(
     r"|mas|va bene|però|да|спасибо|и|но|好的?|嗯|はい|ありがとうございます|네)(?!\w)[\s,.!;:–—-]*",
     re.IGNORECASE,
 )
-_WISH = re.compile(
+_WISH = late(
     r"^(?:can|could|would|will) you\b|^(?:pls|please)\b|^(?:kannst|könntest|würdest) du\b|^(?:peux|pourrais)-tu\b"
     r"|^puedes\b|^pode\b|^puoi\b",
     re.IGNORECASE,
 )
 # An order for the next minute, which says nothing of what holds at the end.
-_ERRAND = re.compile(
+_ERRAND = late(
     r"^(?:(?:then|now|and|please|pls|also|just|ok|can you|could you)\s+)*(?:commit|push|run|show|test"
     r"|check|look|find|fix"
     r"|open|print|explain|tell|try|start|continue|go on|go ahead|proceed|rerun|deploy|merge"
@@ -62,14 +63,14 @@ _ERRAND = re.compile(
     r"|실행해|계속)(?!\w)",
     re.IGNORECASE,
 )
-ORDERS = re.compile(
+ORDERS = late(
     r"^(?:please\s+)?(?:fix|use|take|make|keep|put|move|store|write|add|do|go|set|drop|remove|rename|split"
     r"|change|return"
     r"|let|leave|handle|log|cache|throw|raise|show|send|call|read|load)\b",
     re.IGNORECASE,
 )
 # A sentence that begins so says what it is about in the one before.
-POINTS_BACK = re.compile(
+POINTS_BACK = late(
     r"^(?:its|thats|theyre|i (?:think|guess|believe) (?:it|that|they|he|she)|it|this|that|they|these|those"
     r"|he|she|es|das|dies\w*|sie|il|elle|ils|ce|cela|ça|esto|eso|lo|la"
     r"|los|las|isso|isto|ela|ele"
@@ -77,8 +78,8 @@ POINTS_BACK = re.compile(
     re.IGNORECASE,
 )
 # "las tiene que crear el proveedor": what has to be made, the sentence before says.
-_OBJECT = re.compile(r"^(?:la|las|lo|los|le|les|li|gli|os|as)\s", re.IGNORECASE)
-_CLAUSE = re.compile(r"\s*(?:[,;，；、]|\s[–—-]\s)\s*")
+_OBJECT = late(r"^(?:la|las|lo|los|le|les|li|gli|os|as)\s", re.IGNORECASE)
+_CLAUSE = late(r"\s*(?:[,;，；、]|\s[–—-]\s)\s*")
 
 
 def bare(sentence: str) -> str:
@@ -159,60 +160,48 @@ def _of_person(said: Said, cues: Cues) -> Kind | None:
 
 
 # A question without its mark: "wait, what does that mean".
-_ASKS = re.compile(
-    gathered([r"(?:^|, )(?:what|why|how|which|who) (?:does|is|do|did|are|was|were|not|about|if)\b"]), re.IGNORECASE
-)
+_ASKS = any_of([r"(?:^|, )(?:what|why|how|which|who) (?:does|is|do|did|are|was|were|not|about|if)\b"])
 # Of no content where nothing else is said: "wait no!".
 _INTERJECTIONS = stems("wait sorry never mind hmm scratch please moment espera aspetta attends")
 # As many words behind a question for a fact choose something: "chapter 7" only tells.
 _TOLD = 4
-_REPLACES = re.compile(
-    gathered([r"\binstead\b|\brather than\b|\bstatt(?:dessen)?\b|\bau lieu d|\ben vez de\b|\bem vez de\b"]),
-    re.IGNORECASE,
-)
+_REPLACES = any_of([r"\binstead\b|\brather than\b|\bstatt(?:dessen)?\b|\bau lieu d|\ben vez de\b|\bem vez de\b"])
 # What has just happened is no choice: "ops just turned it on", "plugged in now".
-_NEWS = re.compile(
-    gathered(
-        [
-            r"\bjust (?:now )?(?:\w+ed|wrote|said|told|got|heard|came|went|saw|sent|found|made|ran|bought|left)\b"
-            r"|^(?:\w+ ){0,2}\w+ed(?: \w+){0,2} (?:now|already)[.!]?$"
-            r"|\b(?:hat|haben|habe) (?:gerade|eben|soeben)\b|\b(?:vient|viennent|viens) d|\bacab(?:a|an|o|ou|aram) de\b"
-            r"|\b(?:ha|hanno|ho) appena\b|только что|刚刚|刚才|たった今|ところです|방금"
-        ]
-    ),
-    re.IGNORECASE,
+_NEWS = any_of(
+    [
+        r"\bjust (?:now )?(?:\w+ed|wrote|said|told|got|heard|came|went|saw|sent|found|made|ran|bought|left)\b"
+        r"|^(?:\w+ ){0,2}\w+ed(?: \w+){0,2} (?:now|already)[.!]?$"
+        r"|\b(?:hat|haben|habe) (?:gerade|eben|soeben)\b|\b(?:vient|viennent|viens) d|\bacab(?:a|an|o|ou|aram) de\b"
+        r"|\b(?:ha|hanno|ho) appena\b|только что|刚刚|刚才|たった今|ところです|방금"
+    ]
 )
-_OBSERVES = re.compile(
+_OBSERVES = late(
     r"^(?:(?:now|still|and|but|hm+|oh) )*(?:it|this|that|they|there|i|the \w+(?: \w+)?) (?:(?:now|still|also|always) )*"
     r"(?:fail\w*|crash\w*|errors?|return(?:s|ed)|shows?|showed|prints?|printed|says|said|gives?|gave|gets?"
     r"|got|hangs?|hung|breaks?"
     r"|broke|happen\w*|takes?|took|looks?|seems?|worked|ran|restarted|tried|pulled|checked|saw|see|found)\b",
     re.IGNORECASE,
 )
-_SEES = re.compile(
-    gathered(
-        [
-            r"\b(?:i|we) (?:still |now |only )?(?:get|see|got|saw)\b|\bsame (?:thing|error|problem|result|here)\b"
-            r"|\bwrong (?:window|chat|tab|session|project)\b|\bthat['’]?s (?:weird|odd|strange|interesting"
-            r"|funny)\b|^jetzt (?:kommt|kommen|ist|sind|geht)\b|\bimmer noch\b"
-            r"|\btoujours (?:pareil|l[ea] même)\b|\bbizarre\b|\bsigue (?:fallando|igual)\b|\bmismo error\b"
-            r"|\bmesmo erro\b"
-            r"|\bstesso errore\b|\bstrano\b|^теперь\b|та же|вс[её] равно|还是报|同样的|奇怪|同じエラー"
-            r"|変わりません|おかしい|똑같|여전히"
-        ]
-    ),
-    re.IGNORECASE,
+_SEES = any_of(
+    [
+        r"\b(?:i|we) (?:still |now |only )?(?:get|see|got|saw)\b|\bsame (?:thing|error|problem|result|here)\b"
+        r"|\bwrong (?:window|chat|tab|session|project)\b|\bthat['’]?s (?:weird|odd|strange|interesting"
+        r"|funny)\b|^jetzt (?:kommt|kommen|ist|sind|geht)\b|\bimmer noch\b"
+        r"|\btoujours (?:pareil|l[ea] même)\b|\bbizarre\b|\bsigue (?:fallando|igual)\b|\bmismo error\b"
+        r"|\bmesmo erro\b"
+        r"|\bstesso errore\b|\bstrano\b|^теперь\b|та же|вс[её] равно|还是报|同样的|奇怪|同じエラー"
+        r"|変わりません|おかしい|똑같|여전히"
+    ]
 )
 # Said in parting, it plans nothing: "have a nice weekend", "see you tomorrow".
-_PARTS = re.compile(
+_PARTS = Caseless(
     r"\b(?:have an?|enjoy (?:the|your)|see you|talk (?:to you )?(?:tomorrow|later|soon)|bye|schöne[ns]?"
     r"|bis (?:morgen|später|dann)"
     r"|bon(?:ne)? (?:week|soirée|journée)|à (?:demain|plus)|buen|hasta (?:mañana|luego)|buon|a domani|bom "
     r"|até (?:amanhã|logo))"
-    r"|до завтра|хороших|明天见|周末愉快|また明日|良い週末|내일 (?:봐|뵙)",
-    re.IGNORECASE,
+    r"|до завтра|хороших|明天见|周末愉快|また明日|良い週末|내일 (?:봐|뵙)"
 )
-_TOPIC = re.compile(r"^([\w./ -]{2,30}?)\s?[:：]\s*(?=\S)")
+_TOPIC = late(r"^([\w./ -]{2,30}?)\s?[:：]\s*(?=\S)")
 
 
 def _is_news(text: str) -> bool:
@@ -228,20 +217,18 @@ def on_topic(text: str, previous: str) -> bool:
 
 
 # What the person himself puts off waits for nobody else; what is on its way is no step to take.
-PUT_OFF = re.compile(
+PUT_OFF = Caseless(
     r"\b(?:do not|don['’]?t|not) (?:commit|merge|push|deploy|ship|release)\w*\b.{0,40}\b(?:yet|until|till|before)\b"
     r"|\bnoch nicht (?:commit|merge|push|deploy|ausroll|veröffentlich)\w*|\bpas encore (?:committ|pouss"
     r"|déploy|fusionn)\w*"
     r"|\b(?:todavía|aún|ainda) (?:no|não) (?:hag|commit|subas|suba|publi)\w*|\bnon ancora\b|ещ[её] не (?:комм|пуш|мерж)"
-    r"|先(?:别|不要)(?:提交|合并|推送|上线)|まだ(?:コミット|マージ|プッシュ)しないで|아직 (?:커밋|머지|푸시)하지",
-    re.IGNORECASE,
+    r"|先(?:别|不要)(?:提交|合并|推送|上线)|まだ(?:コミット|マージ|プッシュ)しないで|아직 (?:커밋|머지|푸시)하지"
 )
-_ARRIVES = re.compile(
+_ARRIVES = Caseless(
     r"\b(?:arrives?|is due|comes in|gets here|kommt|llega|chega|arrive|arriva|приход\w+|прид[её]т)\b|到货"
-    r"|届く|届き|도착",
-    re.IGNORECASE,
+    r"|届く|届き|도착"
 )
-_SWITCH = re.compile(r"\b(?:switch|drop|replace)\b.{1,80}\b(?:to|by|with|for)\b", re.IGNORECASE)
+_SWITCH = Caseless(r"\b(?:switch|drop|replace)\b.{1,80}\b(?:to|by|with|for)\b")
 
 
 def _lasting(said: Said, text: str, cues: Cues) -> Kind | None:
@@ -266,11 +253,11 @@ def _lasting(said: Said, text: str, cues: Cues) -> Kind | None:
 
 
 # How a thing shall behave, where it answers a question: "points stay in the region where they were earned".
-_THEN = re.compile(r"\bthen[.!]?$", re.IGNORECASE)
-_STAYS = re.compile(
+_THEN = late(r"\bthen[.!]?$", re.IGNORECASE)
+_STAYS = late(
     r"^leave (?:it|them|that|those)\b|\bstays? (?:in|on|at|where|with)\b|\bbleib\w* (?:in|bei|auf)\b", re.IGNORECASE
 )
-_STRICT = re.compile(
+_STRICT = late(
     r"\b(?:must|never|cannot|can['’]?t|only|no|not|don['’]?t|ha(?:s|ve) to|needs? to|rule|nicht|kein\w*|nur|muss)\b",
     re.IGNORECASE,
 )
@@ -314,5 +301,5 @@ def _of_report(said: Said, cues: Cues) -> Kind | None:
     return "decision" if len(text) <= 300 and cues.has("choice", text) and not _SUPPOSES.search(text[:40]) else None
 
 
-_IF = re.compile(r"^(?:if|wenn|falls|si|se|если|如果)\b|^如果", re.IGNORECASE)
-_SUPPOSES = re.compile(r"\bif\b|\bwould\b|\bcould\b|\bwürde\b", re.IGNORECASE)
+_IF = late(r"^(?:if|wenn|falls|si|se|если|如果)\b|^如果", re.IGNORECASE)
+_SUPPOSES = Caseless(r"\bif\b|\bwould\b|\bcould\b|\bwürde\b")

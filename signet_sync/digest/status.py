@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
+from signet_sync.contracts.patterns import late
 from signet_sync.digest.reports import Report, has_label
 from signet_sync.digest.sentences import is_question, split, stems
 from signet_sync.digest.statements import ORDERS, PUT_OFF, Said, bare, is_errand, kind_by_rules
@@ -12,26 +13,26 @@ from signet_sync.digest.talk import Stated, Status, Talk
 from signet_sync.digest.turns import Call
 
 # What a task is not finished without.
-_MUST_FOLLOW = re.compile(
+_MUST_FOLLOW = late(
     r"^(?:deploy|finish|complete|merge)\b|\b(?:the|run the) (?:other|remaining|rest)\b|\brest(?:liche"
     r"|lichen)\b|\bübrigen\b|\bles autres\b|\blos demás\b"
     r"|остальн|其余|剩下的|残りの|나머지",
     re.IGNORECASE,
 )
 # "What's left of the plan": what was asked is done in part.
-_PART_LEFT = re.compile(
+_PART_LEFT = late(
     r"\b(?:left|remain\w*|rest|missing) (?:of|from|in) (?:the|this|that|our)\b|\b(?:vom|des) plans?\b"
     r"|\breste (?:du|de la)\b"
     r"|\b(?:del|do|dal) (?:plan|plano|piano)\b|\b(?:remaining|further|other) (?:phases|stages|parts|steps of)\b",
     re.IGNORECASE,
 )
 # What is still to do belongs to the task; what comes next may be another one.
-_TO_DO = re.compile(
+_TO_DO = late(
     r"\W*(?:still |yet )?(?:to[- ]?do|pending|remaining|missing|unfinished|not finished|to finish)\b"
     r"|\W*(?:falta|pendiente|pendente|fehlt|manque|manca|не сделано|未完成|还差)",
     re.IGNORECASE,
 )
-_ASKING = re.compile(
+_ASKING = late(
     r"^(?:just |please |pls )*(?:i (?:wonder|want to know|['’]d like to know)|(?:just )?curious|我想知道"
     r"|请问|想问|教えて|what|why|how|when|where|who|which|is|are|does|do|did|can|could|should|would|was|were|explain"
     r"|tell me|whats|hows|wie|was"
@@ -58,7 +59,7 @@ def status_of(talk: Talk, stated: Sequence[Stated], found: Sequence[Report]) -> 
     return "open" if _unfinished(talk, stated, found) else "done"
 
 
-_FOR_NOW = re.compile(
+_FOR_NOW = late(
     r"\b(?:for now|later|tomorrow|continue|have to (?:go|leave|run)|gotta (?:go|run)|for today|muss (?:los"
     r"|weg)|morgen|später"
     r"|dois (?:filer|partir)|demain|tengo que irme|mañana|tenho que sair|amanhã|devo andare|domani)\b|пора"
@@ -146,7 +147,7 @@ def _only_asked(talk: Talk) -> bool:
     return questions > 0
 
 
-_TRIES = re.compile(r"(?:just )?(?:test|check|try|hold)\w*\b", re.IGNORECASE)
+_TRIES = late(r"(?:just )?(?:test|check|try|hold)\w*\b", re.IGNORECASE)
 _GREETING = 24  # stems of all that is answered to a greeting
 
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Mapping
 from typing import Literal, NamedTuple
 
 from signet_sync.contracts.digests import Status as Status
+from signet_sync.contracts.patterns import late
 from signet_sync.digest.cues import cues, languages_of
 from signet_sync.digest.lines import EDITORS, SHELLS
 from signet_sync.digest.sentences import sentences, unpasted
@@ -16,12 +16,12 @@ from signet_sync.digest.turns import Call, Message, Note, turns
 Kind = Literal["decision", "constraint", "blocker", "next", "preference"]
 
 KEPT = 400  # files and commands
-_PATH = re.compile(r"[^\s,'\"]*[/.][^\s,'\"]*|\w+")
-_COMMIT = re.compile(
+_PATH = late(r"[^\s,'\"]*[/.][^\s,'\"]*|\w+")
+_COMMIT = late(
     r"""git\b[^|;&]{0,60}?\bcommit\b[^|;&]{0,60}?\s-\w{0,8}m\s{0,4}"""
     r"""(?:"([^"\n]{3,300})|'([^'\n]{3,300})|\$\(cat <<'?EOF'?\s{0,4}([^\n]{3,300}))"""
 )
-_PULL = re.compile(r"""\bgh pr create\b[^|;&]{0,200}?--title\s{1,4}(?:"([^"\n]{3,300})|'([^'\n]{3,300}))""")
+_PULL = late(r"""\bgh pr create\b[^|;&]{0,200}?--title\s{1,4}(?:"([^"\n]{3,300})|'([^'\n]{3,300}))""")
 # No command is longer where somebody reads it; a pattern that looks back and forth reads no more than this.
 _COMMAND = 2_000
 

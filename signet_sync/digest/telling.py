@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
+from signet_sync.contracts.patterns import late
 from signet_sync.digest.reports import Report, has_label
 from signet_sync.digest.sentences import IS_CJK, is_question, overlap, split, stems
 from signet_sync.digest.standing import item_text
@@ -15,14 +16,14 @@ from signet_sync.digest.turns import Call
 SENTENCE_LENGTH, SENTENCE_LENGTH_CJK = 215, 130
 _PASSAGES = 4
 _TITLE = 3.5  # what a report's title counts
-_FIGURE = re.compile(r"\d")
+_FIGURE = late(r"\d")
 # A test runner's closing line, which says how many passed.
-_CHECKS = re.compile(
+_CHECKS = late(
     r"\b(\d[\d,]* (?:passed|passing|pass|examples|tests? (?:passed|completed|ok)))\b"
     r"|Tests:? .{0,40}?(\d[\d,]* passed)|^OK \((\d+ tests?)|Ran (\d+ tests?)",
     re.IGNORECASE,
 )
-_RED = re.compile(r"\b[1-9]\d* (?:failed|failures?|errors?)\b|\bFAIL(?:ED)?\b", re.IGNORECASE)
+_RED = late(r"\b[1-9]\d* (?:failed|failures?|errors?)\b|\bFAIL(?:ED)?\b", re.IGNORECASE)
 
 
 class _Candidate(NamedTuple):
@@ -128,47 +129,47 @@ def _names(title: str, asked: str) -> bool:
 
 
 # Who asks why wants the cause; what was done in passing comes last.
-_WHY = re.compile(
+_WHY = late(
     r"\b(?:why|cause|find out|figure out|investigate|debug|look into|flaky|warum|ursache|woran|pourquoi"
     r"|cause|por qué|causa|perché|motivo)\b"
     r"|почему|причин|为什么|原因|查一下|なぜ|原因|왜|원인",
     re.IGNORECASE,
 )
-_CAUSE = re.compile(
+_CAUSE = late(
     r"\b(?:because|cause[ds]?|came from|comes from|due to|turned out|root|reason|race|leak|ursache"
     r"|liegt an|kommt von|weil|parce que|vient d"
     r"|porque|se debe|por causa|causa|perché|dovuto)\b|потому|причина|из-за|因为|原因|由于|ため|때문",
     re.IGNORECASE,
 )
-_ASIDE = re.compile(
+_ASIDE = late(
     r"\b(?:also|side (?:note|finding)|by the way|while (?:testing|there)|nebenbei|au passage|de paso"
     r"|di passaggio)\b|попутно|顺便|ついでに",
     re.IGNORECASE,
 )
 # That checks pass says that it is done, not what.
-_GREEN = re.compile(
+_GREEN = late(
     r"(?:all |the |alle |tous les |todos? l[oa]s |tutti i )?(?:\d[\d.,]* )?(?:unit |e2e )?"
     r"(?:tests?|specs?|checks?|ci|build|pruebas|testes?|тесты)\b.{0,40}(?:green|pass\w*|grün|verts?|verde\w*|ok|passam|laufen|проход\w*)\b",
     re.IGNORECASE,
 )
 # A text that is quoted is what somebody may write, not what was done.
-_QUOTED = re.compile(r"^(?:[\w ]{1,20}: ?)?[\"“„«]|[\"”»]$")
+_QUOTED = late(r"^(?:[\w ]{1,20}: ?)?[\"“„«]|[\"”»]$")
 # How it was before, and what began it, is not what came out.
-_BEFORE = re.compile(
+_BEFORE = late(
     r"\W*(?:context|background|problem|symptoms?|situation|before|request|task|goal|kontext|hintergrund|ausgangslage"
     r"|contexte?|contexto|contesto|situación|problema|контекст|было|背景|现象|问题|状況|배경)\W*$",
     re.IGNORECASE,
 )
-_EMOJI = re.compile("[ ]?[\u2600-\u27bf\u2b00-\u2bff\ufe0f\U0001f000-\U0001faff]+")
+_EMOJI = late("[ ]?[\u2600-\u27bf\u2b00-\u2bff\ufe0f\U0001f000-\U0001faff]+")
 # What was not committed when the report was written may have been since.
-_UNCOMMITTED = re.compile(
+_UNCOMMITTED = late(
     r"\b(?:not|nothing|n['’]t|nicht|nichts|pas|no|não|non|не)\b.{0,30}\bcommit|not yet commit", re.IGNORECASE
 )
-_NUMBER = re.compile(r"^\(?\d{1,2}[.)]\s+")
+_NUMBER = late(r"^\(?\d{1,2}[.)]\s+")
 
 
 # What may stand above anything says nothing of what is below it.
-_ANY_LABEL = re.compile(
+_ANY_LABEL = late(
     r"(?:key |main )?(?:points?|takeaways?|highlights?|notes?|details?|overview|recap|tl;?dr|info|files?"
     r"|in short|in brief|report)$"
     r"|(?:wichtigste\w*|überblick|hinweise?|details|kurz(?:fassung)?|dateien|points? clés?|aperçu|en bref"
@@ -202,8 +203,8 @@ def _worked(talk: Talk) -> tuple[str, ...]:
 
 
 # Of a session that was stopped, a sentence that was cut off or says what should come next tells no state.
-_WHOLE = re.compile(r"[.!。！]['\")”»]*$")
-_PLANNED = re.compile(
+_WHOLE = late(r"[.!。！]['\")”»]*$")
+_PLANNED = late(
     r"\b(?:i['’]?ll|i will|i['’]?m going to|let me|next|nächste[rsn]? schritt|prochaine étape|(?:próximo"
     r"|siguiente|prossimo) pas\w+"
     r"|ich werde|jetzt (?:mache|kommt)|je vais|ora "

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import re
 from typing import Literal, NamedTuple
 
+from signet_sync.contracts.patterns import late
 from signet_sync.digest.lines import LINE_LIMIT, Speaker, call_of, fence_of, is_ours, note_of, turn_of
 
 # What is kept of a message, from its beginning, and of a call's output, from its end.
 MESSAGE_CHARACTERS, OUTPUT_CHARACTERS, OUTPUT_LINES = 40_000, 4_000, 12
 _HEADINGS = ("## User · ", "## Assistant · ", "## Compaction · ")
 _INDENT = 8  # of a closing fence
-_BLANK = re.compile(r"\n+")
+_BLANK = late(r"\n+")
 
 
 class Message(NamedTuple):

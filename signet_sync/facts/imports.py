@@ -5,14 +5,15 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from signet_sync.contracts.patterns import late
 from signet_sync.facts.names import Named, package_of
 
 _PYTHON = frozenset(("", "py", "python", "python3", "pycon"))
 _SCRIPT = frozenset(("", "js", "javascript", "ts", "typescript", "jsx", "tsx", "mjs", "cjs", "vue", "svelte"))
-_PYTHON_IMPORT = re.compile(
+_PYTHON_IMPORT = late(
     r"^(?:>>>)?[ \t]*+(?:from[ \t]++(\w++)[\w.]*+[ \t]++import\b|import[ \t]++([\w., \t]++)$)", re.ASCII | re.MULTILINE
 )
-_SCRIPT_IMPORT = re.compile(
+_SCRIPT_IMPORT = late(
     r"""(?:^[ \t]*+import[ \t]++|\bfrom[ \t]++|\brequire\(|\bimport\()['"]([@\w][\w@./:-]{0,200})['"]""",
     re.ASCII | re.MULTILINE,
 )
@@ -42,8 +43,8 @@ _INSTALLS: dict[str, frozenset[str]] = {
     "cargo": frozenset(("add", "install")),
     "go": frozenset(("get", "install")),
 }
-_COMMAND = re.compile(rf"(?<![\w./-])({'|'.join(map(re.escape, _INSTALLS))})[ \t]++", re.ASCII)
-_ENDS = re.compile(r"&&|[|;#`\n…]|\s\d?[<>]| -- ")
+_COMMAND = late(rf"(?<![\w./-])({'|'.join(map(re.escape, _INSTALLS))})[ \t]++", re.ASCII)
+_ENDS = late(r"&&|[|;#`\n…]|\s\d?[<>]| -- ")
 # Options whose value is the next word.
 _WITH_VALUE = frozenset(
     ["-r", "--requirement", "-e", "--editable", "-c", "--constraint", "-i", "--index-url", "--extra-index-url", "-t",

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import re
 import unicodedata
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from functools import lru_cache
 
+from signet_sync.contracts.patterns import late
 from signet_sync.contracts.sentences import flatten
 from signet_sync.facts.records import Aspect, Item
 
@@ -33,27 +33,27 @@ _ASPECT_OF: dict[str, Aspect] = {title: aspect for aspect, titles in _TITLES.ite
 # What holds a value, so that a later one takes its place. What is open ends by being done, not by another of its name.
 _WITH_SLOTS = frozenset[Aspect](("decision", "constraint", "preference", "person", "note"))
 
-_HEADING_OR_FENCE = re.compile(r"\n(?:#{1,6}[ \t]|[ \t]*(?:```|~~~)).*")
-_NUMBERING = re.compile(r"[\W_]*(?:\d{1,3}(?:\.\d{1,3})*[.):]?\s+)?[\W_]*")
-_TITLE_END = re.compile(r"[\W_]+$")
-_AND = re.compile(r"\s*[&/+]\s*|\s+and\s+|\s*,\s*(?:and\s+)?")
-_ITEM = re.compile(r"^[ \t]*(?:[-*+]|\d{1,3}[.)])[ \t]+(?:\[([ xX])\][ \t]+)?(.*)$")
-_STRUCK = re.compile(r"~~(?!~)([^~]+)~~")
-_WORDS = re.compile(r"\w\W*\w\W*\w")
+_HEADING_OR_FENCE = late(r"\n(?:#{1,6}[ \t]|[ \t]*(?:```|~~~)).*")
+_NUMBERING = late(r"[\W_]*(?:\d{1,3}(?:\.\d{1,3})*[.):]?\s+)?[\W_]*")
+_TITLE_END = late(r"[\W_]+$")
+_AND = late(r"\s*[&/+]\s*|\s+and\s+|\s*,\s*(?:and\s+)?")
+_ITEM = late(r"^[ \t]*(?:[-*+]|\d{1,3}[.)])[ \t]+(?:\[([ xX])\][ \t]+)?(.*)$")
+_STRUCK = late(r"~~(?!~)([^~]+)~~")
+_WORDS = late(r"\w\W*\w\W*\w")
 # What would start a heading, a quote, a fence, a list or a task inside the list item that shows the text.
-_BLOCK = re.compile(r"(?:(?:#{1,6}|[-*+]|\d{1,9}[.)]|\[[ xX]\])(?:[ \t]+|$)|>[ \t]*|~{3,}[ \t]*)*")
+_BLOCK = late(r"(?:(?:#{1,6}|[-*+]|\d{1,9}[.)]|\[[ xX]\])(?:[ \t]+|$)|>[ \t]*|~{3,}[ \t]*)*")
 # Lines of our own digests about what they leave out, and what people write where a section is empty.
-_LEFT_OUT = re.compile(r"… [\d,]{1,12} (?:more|before these)\b.{0,20}…")
+_LEFT_OUT = late(r"… [\d,]{1,12} (?:more|before these)\b.{0,20}…")
 _NOTHING = frozenset(
     ["none", "n/a", "nothing", "none yet", "none known", "none identified", "none at this time", "nothing yet", "tbd",
      "no blockers", "no open questions", "no known issues", "not applicable", "无", "没有", "なし"]
 )  # fmt: skip
 
 # Backticks, two tildes, and what stands at a word's beginning or end; told apart behind the first mark, to be quick.
-_EDGES = re.compile(r"[`~*_'\"“”](?:(?<=`)`*|(?<=~)~|(?<![`~])(?:(?<!\w.)[*_'\"“”]*|[*_'\"“”]*(?!\w)))")
+_EDGES = late(r"[`~*_'\"“”](?:(?<=`)`*|(?<=~)~|(?<![`~])(?:(?<!\w.)[*_'\"“”]*|[*_'\"“”]*(?!\w)))")
 _END = " \t.!?;:,…。！？；：，、"
-_SLOT = re.compile(r"([^:：]{1,60}+)(?::\s|：)\s*+\S")
-_NO_NAME = re.compile(r"[.,;!?()\[\]{}<>|/\\=#@…。，；！？]|\d$")
+_SLOT = late(r"([^:：]{1,60}+)(?::\s|：)\s*+\S")
+_NO_NAME = late(r"[.,;!?()\[\]{}<>|/\\=#@…。，；！？]|\d$")
 # Words that say what kind of remark follows: two of them are two remarks.
 _LABELS = frozenset(
     ["add", "added", "alternative", "alternatives", "answer", "background", "because", "build", "caveat", "cause",

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from signet_sync.contracts.bodies import js_trim
+from signet_sync.contracts.patterns import late
 from signet_sync.contracts.sentences import basename, flatten_cell
 from signet_sync.facts import names
 from signet_sync.facts.imports import imported, installed
@@ -18,16 +19,16 @@ from signet_sync.facts.records import EntityKind, Item, Mention
 # With the project 60 in all; by kind, so that none crowds out the others.
 MENTIONS_PER_KIND: dict[EntityKind, int] = {"path": 20, "package": 13, "issue": 13, "person": 13}
 
-_FENCE = re.compile(r"\n[ \t]*+(?:```|~~~)[ \t]*+(\w*+).*")
-_CODE_SPAN = re.compile(r"`([^`\n]++)`")
+_FENCE = late(r"\n[ \t]*+(?:```|~~~)[ \t]*+(\w*+).*")
+_CODE_SPAN = late(r"`([^`\n]++)`")
 # What surely stands there comes first, so that the search need not stop at every word.
 _NUMBERED = tuple(
-    (sign, re.compile(rf"{sign}(?<=\b{word})[ #-]{{1,2}}(\d{{1,6}})\b", re.ASCII))
+    (sign, late(rf"{sign}(?<=\b{word})[ #-]{{1,2}}(\d{{1,6}})\b", re.ASCII))
     for sign, word in (("PR", "PR"), ("MR", "MR"), ("ssue", "[Ii]ssue"))
 )
-_DIGIT = re.compile(r"\d")
-_PINNED = re.compile(r"(?<![\w.@/-])([A-Za-z][\w.-]{1,100})(?:\[[\w,. -]{0,100}\])?==\d+\.\d", re.ASCII)
-_CO_AUTHOR = re.compile(r"^[ \t]*+co-authored-by:([^<\n]{1,80})", re.IGNORECASE | re.MULTILINE)
+_DIGIT = late(r"\d")
+_PINNED = late(r"(?<![\w.@/-])([A-Za-z][\w.-]{1,100})(?:\[[\w,. -]{0,100}\])?==\d+\.\d", re.ASCII)
+_CO_AUTHOR = late(r"^[ \t]*+co-authored-by:([^<\n]{1,80})", re.IGNORECASE | re.MULTILINE)
 
 _Sighting = tuple[int, EntityKind, Named]  # the character where it begins, what it is, its name and norm
 

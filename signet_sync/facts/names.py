@@ -5,14 +5,16 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from signet_sync.contracts.patterns import late
+
 # Letters of scripts that put blanks between words; between two Chinese characters a path ends, too.
 _LETTERS = "A-Za-z0-9\u00c0-\u024f\u0370-\u03ff\u0400-\u04ff"
 _WITHIN = rf"{_LETTERS}_./@~+#:-"
 # Only what holds one of `./#@` before a letter or digit can be one of these names. To search for that sign, and to go
 # back to where its word begins, is three times as quick as to try every word.
-_SIGN = re.compile(rf"[./#@](?=[{_LETTERS}_])")
-_TOKEN = re.compile(rf"[{_LETTERS}_~+:-]*+[./#@]++(?=[{_LETTERS}_])[{_WITHIN}]*+")
-_REST = re.compile(rf"[{_WITHIN}]*+")
+_SIGN = late(rf"[./#@](?=[{_LETTERS}_])")
+_TOKEN = late(rf"[{_LETTERS}_~+:-]*+[./#@]++(?=[{_LETTERS}_])[{_WITHIN}]*+")
+_REST = late(rf"[{_WITHIN}]*+")
 # Next to these a token is a piece of something longer: a variable, a placeholder, a shortened name, a call.
 _CUT_BEFORE, _CUT_AFTER = frozenset("$%{}\\<>?…"), frozenset("$%{\\…(")
 _END = ".,:;!?-+~#@"
@@ -50,9 +52,9 @@ _SYSTEM_ROOTS = frozenset(
 )  # fmt: skip
 _OTHERS_CODE = frozenset(("site-packages", "dist-packages", "node_modules", ".venv", "venv", ".git", "__pycache__"))
 
-_KEY_SIGN = re.compile(r"-(?<=[A-Z0-9]-)\d", re.ASCII)  # in every key, and in few texts without one
+_KEY_SIGN = late(r"-(?<=[A-Z0-9]-)\d", re.ASCII)  # in every key, and in few texts without one
 # The look-behind stands second, so that the search goes from capital to capital.
-_ISSUE_KEY = re.compile(r"([A-Z](?<![\w./#-].)[A-Z0-9]{1,9})-\d{1,6}(?![\w/-])", re.ASCII)
+_ISSUE_KEY = late(r"([A-Z](?<![\w./#-].)[A-Z0-9]{1,9})-\d{1,6}(?![\w/-])", re.ASCII)
 # Standards, encodings and models are written as issues are.
 _NO_TRACKERS = frozenset(
     ["UTF", "SHA", "ISO", "RFC", "HTTP", "GPT", "CVE", "CWE", "AES", "RSA", "TLS", "SSL", "PEP", "IP", "IPV", "BASE",
@@ -60,18 +62,18 @@ _NO_TRACKERS = frozenset(
      "HS", "EC", "ED", "UCS", "DIN", "EN", "LC", "COM", "USB", "ARM", "X86", "HTML", "CSS", "OPUS", "CLAUDE",
      "GEMINI", "LLAMA", "QWEN", "MPEG", "AVC", "H"]
 )  # fmt: skip
-_NUMBER = re.compile(r"#(\d{1,6})", re.ASCII)
-_REMOTE_NUMBER = re.compile(r"([\w.-]{1,60}/[\w.-]{1,100})#(\d{1,6})", re.ASCII)
-_ISSUE_URL = re.compile(
+_NUMBER = late(r"#(\d{1,6})", re.ASCII)
+_REMOTE_NUMBER = late(r"([\w.-]{1,60}/[\w.-]{1,100})#(\d{1,6})", re.ASCII)
+_ISSUE_URL = late(
     r"https?://[\w.:-]{1,100}/([\w.-]{1,60}/[\w.-]{1,100})(?:/-)?/(?:issues|pull|pulls|discussions|merge_requests)/(\d{1,7})"
     r"(?![\w])",
     re.ASCII,
 )
 
-_PACKAGE = re.compile(r"[A-Za-z0-9][\w.-]{0,100}", re.ASCII)
-_SCOPED = re.compile(r"(@[a-z0-9][\w.-]{0,60}/[a-z0-9][\w.-]{0,100})", re.ASCII)
-_MODULE = re.compile(r"[a-z0-9][a-z0-9-]*(?:\.[a-z0-9-]+)+/[\w.~/-]{1,200}", re.ASCII)
-_HANDLE = re.compile(r"@([A-Za-z0-9][A-Za-z0-9_-]{1,38})", re.ASCII)
+_PACKAGE = late(r"[A-Za-z0-9][\w.-]{0,100}", re.ASCII)
+_SCOPED = late(r"(@[a-z0-9][\w.-]{0,60}/[a-z0-9][\w.-]{0,100})", re.ASCII)
+_MODULE = late(r"[a-z0-9][a-z0-9-]*(?:\.[a-z0-9-]+)+/[\w.~/-]{1,200}", re.ASCII)
+_HANDLE = late(r"@([A-Za-z0-9][A-Za-z0-9_-]{1,38})", re.ASCII)
 # What follows an `@` in code and in chats without being anybody.
 _NOBODY = frozenset(
     ["media", "import", "param", "params", "returns", "return", "throws", "see", "todo", "property", "dataclass",
@@ -80,7 +82,7 @@ _NOBODY = frozenset(
      "supports", "charset", "apply", "tailwind", "app", "component", "injectable"]
 )  # fmt: skip
 
-_NAME_END = re.compile(r"\s*[:：(（,]|\s+[–—-]\s|\s*[–—]\s")
+_NAME_END = late(r"\s*[:：(（,]|\s+[–—-]\s|\s*[–—]\s")
 _PARTICLES = frozenset(
     ["von", "van", "der", "den", "de", "da", "di", "do", "dos", "del", "della", "la", "le", "el", "al", "bin", "ibn",
      "ter", "ten", "zu"]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
+from signet_sync.contracts.patterns import late
 from signet_sync.facts.items import items
 from signet_sync.facts.mentions import issues_in, mentions
 from signet_sync.facts.names import person_at_start
@@ -14,9 +15,9 @@ RELATIONS_PER_ARTIFACT = 60
 PATHS = 10
 LINE_LENGTH = 2_000
 
-_WAITS = re.compile(r"\b(blocked by|depends on)\b[ \t:*_`]*+", re.IGNORECASE)
-_CLAUSE = re.compile(r"[.;!?]\s+")
-_WORD = re.compile(r"[@\w][\w./@-]*", re.ASCII)
+_WAITS = late(r"\b(blocked by|depends on)\b[ \t:*_`]*+", re.IGNORECASE)
+_CLAUSE = late(r"[.;!?]\s+")
+_WORD = late(r"[@\w][\w./@-]*", re.ASCII)
 
 _End = tuple[EntityKind, str]
 

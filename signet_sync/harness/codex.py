@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
+from signet_sync.contracts.patterns import late
 from signet_sync.harness.compactions import compaction_text
 from signet_sync.harness.lines import JsonLines
 from signet_sync.harness.ours import OwnCalls
@@ -60,14 +61,14 @@ _CONTEXT = (
 )
 _IDE_CONTEXT, _IDE_REQUEST = (
     "# Context from my IDE setup",
-    re.compile(r"^## My request for Codex:?[ \t]*\n", re.MULTILINE),
+    late(r"^## My request for Codex:?[ \t]*\n", re.MULTILINE),
 )
 _TAGS = Tags("user_shell_command", "subagent_notification", "image", "environment_context")
 _SHELL = Tags("command", "result")
 # The head that the harness writes over a command's output for the model.
-_OUTPUT_HEAD = re.compile(r"(?=Chunk ID: |Exit code: |Wall time: |Process )(?:[A-Z][^\n]{2,200}\n){1,6}?Output:\n")
-_EXIT = re.compile(r"(?:Process exited with code|Exit code:) (-?\d{1,10})")
-_ROLLOUT = re.compile(r"rollout-[0-9T-]{19}-(.+)", re.DOTALL)
+_OUTPUT_HEAD = late(r"(?=Chunk ID: |Exit code: |Wall time: |Process )(?:[A-Z][^\n]{2,200}\n){1,6}?Output:\n")
+_EXIT = late(r"(?:Process exited with code|Exit code:) (-?\d{1,10})")
+_ROLLOUT = late(r"rollout-[0-9T-]{19}-(.+)", re.DOTALL)
 
 
 def read(lines: Iterable[bytes], *, file_name: str = "") -> Conversation:

@@ -4,25 +4,26 @@ from __future__ import annotations
 
 import re
 
+from signet_sync.contracts.patterns import late
 from signet_sync.harness.texts import Tags, without_injected, without_spans
 
 _REMINDERS = Tags("system-reminder")
 # How the record begins that Claude Code writes for its model after a compaction.
 CONTINUED = "This session is being continued from a previous conversation"
-_PREAMBLE = re.compile(rf"{CONTINUED}[^.:\n]*[.:]?(?:[ \t]*The (?:conversation|summary)[^.:\n]*[.:])?")
-_SUMMARY_LINE = re.compile(r"^Summary:[ \t]*\n", re.MULTILINE)
+_PREAMBLE = late(rf"{CONTINUED}[^.:\n]*[.:]?(?:[ \t]*The (?:conversation|summary)[^.:\n]*[.:])?")
+_SUMMARY_LINE = late(r"^Summary:[ \t]*\n", re.MULTILINE)
 # On the preamble's own line.
-_SUMMARY = re.compile(r"(?:(?<=[.:!?])[ \t]+|^[ \t]*)Summary:[ \t]*")
-_HEADED = re.compile(r"(?:Summary:\s*)+")
+_SUMMARY = late(r"(?:(?<=[.:!?])[ \t]+|^[ \t]*)Summary:[ \t]*")
+_HEADED = late(r"(?:Summary:\s*)+")
 # What Claude Code says to the model after the summary, in the versions that we know.
-_AFTERWORD = re.compile(
+_AFTERWORD = late(
     r"^(?:If you need specific details from before compaction|The messages after this summary are the most recent"
     r"|(?:Please )?[Cc]ontinue the conversation from where (?:it|we) left (?:it )?off"
     r"|Recent messages are preserved verbatim)",
     re.MULTILINE,
 )
 _HANDED_OVER = "Another language model started to solve this problem and produced a summary"
-_GAPS = re.compile(r"\n\n+")
+_GAPS = late(r"\n\n+")
 
 
 def compaction_text(raw: str) -> str:

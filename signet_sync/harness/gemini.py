@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from itertools import chain
 from typing import Any
 
+from signet_sync.contracts.patterns import late
 from signet_sync.harness.lines import JsonLines
 from signet_sync.harness.ours import OwnCalls
 from signet_sync.harness.records import (
@@ -37,11 +38,11 @@ NAME = "gemini"
 _NOTICES = ("info", "warning", "error")
 _CONTEXT = ("<session_context>", "This is the Gemini CLI. We are setting up the context for our chat.")
 _PROJECT = (
-    re.compile(r"\*\*Workspace Directories:\*\*\n[ \t]*- ([^\n]+)"),
-    re.compile(r"I'm currently working in the (?:directory: |following directories:\n[ \t]*- )([^\n]+)"),
+    late(r"\*\*Workspace Directories:\*\*\n[ \t]*- ([^\n]+)"),
+    late(r"I'm currently working in the (?:directory: |following directories:\n[ \t]*- )([^\n]+)"),
 )
-_UNTRUSTED = re.compile(r"<untrusted_context>\n?(.*?)\n?</untrusted_context>", re.DOTALL)
-_OUTPUT_HEAD = re.compile(r"\AOutput: |\nProcess Group PGID: \d+\s*\Z")
+_UNTRUSTED = late(r"<untrusted_context>\n?(.*?)\n?</untrusted_context>", re.DOTALL)
+_OUTPUT_HEAD = late(r"\AOutput: |\nProcess Group PGID: \d+\s*\Z")
 _FAILED = ("error", "cancelled")
 
 

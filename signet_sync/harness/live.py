@@ -13,6 +13,7 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
+from signet_sync.contracts.patterns import late
 from signet_sync.contracts.timestamps import iso, parse_instant
 from signet_sync.harness.markdown import words_of
 from signet_sync.temporal.cuts import turns
@@ -20,12 +21,12 @@ from signet_sync.temporal.cuts import turns
 _USERS = frozenset({"user", "human", "me", "用户", "人类"})
 _ASSISTANTS = frozenset({"assistant", "ai", "agent", "model", "claude", "codex", "gemini", "助手", "助理"})
 _STAMP = r"(\d{4}-\d\d-\d\dT[\d:.]{1,20}Z)"
-_LIVE = re.compile(rf"^## (User|Assistant) (?:· {_STAMP} · live|\(live · {_STAMP}\))$", re.MULTILINE | re.ASCII)
-_OURS = re.compile(rf"^## (?:User|Assistant|Compaction) · {_STAMP}(?: · live)?$", re.MULTILINE | re.ASCII)
-_ROLE = re.compile(r"[^\W\d_]+")
-_LABEL = re.compile(r"(?:\*\*)?[^\W\d_]+(?:\*\*)?[ \t]*[:：](?:\*\*)?[ \t]*")
-_SAID_BY = re.compile(r"\*said by (.{1,200})\*\n\n")
-_REDACTED = re.compile(r"\[REDACTED(?::[^\[\]\n]{0,80})?\]")
+_LIVE = late(rf"^## (User|Assistant) (?:· {_STAMP} · live|\(live · {_STAMP}\))$", re.MULTILINE | re.ASCII)
+_OURS = late(rf"^## (?:User|Assistant|Compaction) · {_STAMP}(?: · live)?$", re.MULTILINE | re.ASCII)
+_ROLE = late(r"[^\W\d_]+")
+_LABEL = late(r"(?:\*\*)?[^\W\d_]+(?:\*\*)?[ \t]*[:：](?:\*\*)?[ \t]*")
+_SAID_BY = late(r"\*said by (.{1,200})\*\n\n")
+_REDACTED = late(r"\[REDACTED(?::[^\[\]\n]{0,80})?\]")
 _DIVIDER = "***\n\n"
 # Of a turn that stands in very many places, so many on either side of its own number are looked at.
 _NEAR = 32

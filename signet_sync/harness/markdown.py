@@ -7,6 +7,7 @@ from bisect import bisect_left
 from collections.abc import Iterable, Sequence
 
 from signet_sync.contracts.alike import begins, is_marked
+from signet_sync.contracts.patterns import late
 from signet_sync.contracts.sanitizer import sanitize_transcript_v2
 from signet_sync.contracts.timestamps import iso, parse_instant
 from signet_sync.harness.records import Entry
@@ -17,17 +18,17 @@ HEAD_CHARACTERS, TAIL_CHARACTERS = 800, 400
 
 _FAILED = " · failed"
 _SPEAKERS = {"user": "User", "assistant": "Assistant", "compaction": "Compaction"}
-_FORGED = re.compile(
+_FORGED = late(
     rf"^([ ]{{0,3}})(?=#{{1,6}}[ \t]+(?:{'|'.join(_SPEAKERS.values())})[ \t]*(?:·|#|\(live|$))", re.MULTILINE
 )
 # What the sanitizer takes away could hide a heading from us; LF and tab stay.
-_CONTROLS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
-_FENCE = re.compile(r"^ {0,3}(`{3,}|~{3,})([^\n]*)$", re.MULTILINE)
+_CONTROLS = late("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
+_FENCE = late(r"^ {0,3}(`{3,}|~{3,})([^\n]*)$", re.MULTILINE)
 # Words that Markdown and Obsidian leave alone: no emphasis, tag, link, comment or HTML can come of them.
-_PLAIN = re.compile(r"[\w ./:=@,+()-]*", re.ASCII)
-_SPECIAL = re.compile(r"([\\*_`\[\]<>#~|%$=])")
-_TICKS = re.compile("`+")
-_FIRST_HEADING = re.compile(rf"^## (?:{'|'.join(_SPEAKERS.values())}) · (\S+)$", re.MULTILINE)
+_PLAIN = late(r"[\w ./:=@,+()-]*", re.ASCII)
+_SPECIAL = late(r"([\\*_`\[\]<>#~|%$=])")
+_TICKS = late("`+")
+_FIRST_HEADING = late(rf"^## (?:{'|'.join(_SPEAKERS.values())}) · (\S+)$", re.MULTILINE)
 
 
 def render(entries: Sequence[Entry]) -> str:

@@ -11,6 +11,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 
+from signet_sync.contracts.patterns import late
+
 LEFT_OUT = "result of signet-sync left out"
 
 # The tools of our MCP server (held to `mcp_server.tools` by a test).
@@ -30,31 +32,31 @@ QUIET = frozenset(
 RESOURCES = "signet://"
 
 _ANY_TOOL = "|".join(TOOLS)
-_NAMED = re.compile(rf"(?:.*[^A-Za-z0-9])?(?:{_ANY_TOOL})(?: \(.*\))?", re.DOTALL)
-_OF_SERVER = re.compile(r"(?:mcp_{1,2})?signet[_-]sync[_./:]", re.IGNORECASE)
+_NAMED = late(rf"(?:.*[^A-Za-z0-9])?(?:{_ANY_TOOL})(?: \(.*\))?", re.DOTALL)
+_OF_SERVER = late(r"(?:mcp_{1,2})?signet[_-]sync[_./:]", re.IGNORECASE)
 # In a program that an agent writes to call several tools at once.
-_IN_CODE = re.compile(rf"\bmcp__\w{{1,80}}?__(?:{_ANY_TOOL})\b|\bmcporter\b[^\n]{{0,200}}\b(?:{_ANY_TOOL})\b")
-_ENDS_OF_COMMANDS = re.compile(r"[;&|\n()`]+")
-_WORDS = re.compile(r"[^\s'\"]+")
-_PROGRAM = re.compile(r"(?:.*[/\\])?signet-sync(?:\.exe|\.cmd)?", re.DOTALL)
+_IN_CODE = late(rf"\bmcp__\w{{1,80}}?__(?:{_ANY_TOOL})\b|\bmcporter\b[^\n]{{0,200}}\b(?:{_ANY_TOOL})\b")
+_ENDS_OF_COMMANDS = late(r"[;&|\n()`]+")
+_WORDS = late(r"[^\s'\"]+")
+_PROGRAM = late(r"(?:.*[/\\])?signet-sync(?:\.exe|\.cmd)?", re.DOTALL)
 _MODULES = ("signet_sync", "signet_sync.__main__")
-_GIVEN = re.compile(r"\w+=.*", re.DOTALL)
+_GIVEN = late(r"\w+=.*", re.DOTALL)
 _LAUNCHERS = frozenset(
     """
     bash sh zsh fish dash cmd powershell pwsh sudo env time timeout nice nohup exec command eval uv uvx pipx poetry
     pdm hatch rye conda mise npx xargs watch stdbuf script ssh docker podman if then do while ! {
     """.split()
 )
-_PYTHON = re.compile(r"(?:.*[/\\])?(?:python|pypy|py)[\d.]*(?:\.exe)?", re.DOTALL)
+_PYTHON = late(r"(?:.*[/\\])?(?:python|pypy|py)[\d.]*(?:\.exe)?", re.DOTALL)
 _MOST_WORDS = 12
 _LONGEST = 20_000  # characters of a command that are looked at
 
 # How a harness says that the result stands elsewhere: a task that goes on, a file that holds it.
-_TASK = re.compile(r"(?:in (?:the )?background with (?:task )?ID|running with session ID|[Tt]ask ID):? ([\w-]{2,80})")
-_PLACE = re.compile(
+_TASK = late(r"(?:in (?:the )?background with (?:task )?ID|running with session ID|[Tt]ask ID):? ([\w-]{2,80})")
+_PLACE = late(
     r"[^\s\"'<>]{0,300}[/\\](?:tool-(?:results?|outputs?)[/\\][^\s\"'<>]{1,200}|tasks[/\\][^\s\"'<>]{1,80}\.output)"
 )
-_REDIRECTED = re.compile(r">{1,2}\s*['\"]?([^\s'\"&;|<>]{0,200}[./][^\s'\"&;|<>]{3,200})")
+_REDIRECTED = late(r">{1,2}\s*['\"]?([^\s'\"&;|<>]{0,200}[./][^\s'\"&;|<>]{3,200})")
 _COMMANDS = ("command", "cmd", "script", "code", "input", "chars", "commandLine")
 _EDGE = 4_000
 

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from signet_sync.contracts.marks import CLOSING, OPENING
+from signet_sync.contracts.patterns import late
 from signet_sync.contracts.sanitizer import sanitize_transcript_v2
 
 # A tool's result is an excerpt anyway; what is longer is cut while it is read, so that memory follows the words.
@@ -17,9 +18,9 @@ IMAGE = "[image]"
 LINE_LIMIT = 300
 _DETAILS = ("command", "cmd", "file_path", "absolute_path", "notebook_path", "path", "dir_path", "pattern", "query")
 _MORE_DETAILS = ("url", "skill", "subject", "title", "name", "question", "description", "prompt", "message")
-_PATCHED = re.compile(r"^\*\*\* (?:Add|Update|Delete) File: (.+)$", re.MULTILINE)
-_STEM = re.compile(r"[^/\\]*$")
-UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.IGNORECASE)
+_PATCHED = late(r"^\*\*\* (?:Add|Update|Delete) File: (.+)$", re.MULTILINE)
+_STEM = late(r"[^/\\]*$")
+UUID = late(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.IGNORECASE)
 
 
 def text_of(value: object) -> str:

@@ -24,6 +24,8 @@ _TIMES = {
     "thread": ("memory_thread_heads", "thread_id", "latest_us"),
     "node": ("session_summaries", "id", "latest_us"),
 }
+# How ids of a tier begin that has few lines (`temporal.ids`).
+_IDS = {"thread": "t", "node": "ae"}
 # Of a tier's table the rows that are not found: private memories where they are not asked for, notes of entities.
 _HIDDEN = {"memory": " and not t.private", "curated": " and t.file = 'profile'"}
 
@@ -72,14 +74,20 @@ def artifacts_with(database: Database, term: Term) -> array[int]:
     return array("q", _rows(database, _ARTIFACTS, _any_form(term)))
 
 
-def owned(database: Database, agent_id: str, rows: array[int]) -> int:
-    """About how many of some artifacts are an agent's; exact for few."""
-    some = rows[:_COUNTED]
-    own: int = database.value(
-        "select count(*) from json_each(?) j cross join memory_artifacts a on a.id = j.value where a.agent_id = ?",
-        (json.dumps(some.tolist()), agent_id),
+def owned(database: Database, agent_id: str, holding: Sequence[array[int]]) -> list[int]:
+    """About how many artifacts of each row of them are an agent's; exact for few."""
+    some = [frozenset(rows[:_COUNTED]) for rows in holding]
+    found: str = database.value(
+        "select json_group_array(a.id) from json_each(?) j cross join memory_artifacts a on a.id = j.value"
+        " where a.agent_id = ?",
+        (json.dumps(sorted(frozenset[int]().union(*some))), agent_id),
     )
-    return own if len(some) < _COUNTED else len(rows) * own // _COUNTED
+    own = frozenset(json.loads(found))
+    counts = [len(own & looked_at) for looked_at in some]
+    return [
+        count if len(rows) < _COUNTED else len(rows) * count // _COUNTED
+        for count, rows in zip(counts, holding, strict=True)
+    ]
 
 
 def artifacts_in_all(database: Database, agent_id: str) -> tuple[int, bool]:
@@ -188,6 +196,18 @@ def has_any(database: Database, agent_id: str, tier: str) -> bool:
     """Whether an agent has anything that lines of a tier may stand for."""
     found: int = database.value(f"select exists(select 1 from {_TIMES[tier][0]} where agent_id = ?)", (agent_id,))
     return bool(found)
+
+
+def narrowed(database: Database, agent_id: str, tier: str, groups: Sequence[Sequence[int]]) -> Sequence[Sequence[int]]:
+    """Lines in groups without most that are not an agent's and a tier's: where few of thousands are, by their ids."""
+    if tier not in _IDS:
+        return groups
+    rows: set[int] = set()
+    for letter in _IDS[tier]:
+        within = "select json_group_array(rowid) from recall_lines where agent_id = ? and id >= ? and id < ?"
+        rows.update(json.loads(database.value(within, (agent_id, f"{letter}-", f"{letter}."))))
+    found = ([row for row in group if row in rows] for group in groups)
+    return [group for group in found if group]
 
 
 # `cross join` makes SQLite go from what matches to its rows: statistics that say so are never gathered.

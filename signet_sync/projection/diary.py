@@ -12,6 +12,7 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from itertools import groupby
 from typing import NamedTuple
 
+from signet_sync.contracts.patterns import late
 from signet_sync.contracts.timestamps import day_of, iso
 from signet_sync.projection.head import plain
 from signet_sync.temporal.ids import handle
@@ -30,10 +31,10 @@ NOTHING = "Nothing has risen yet."
 IN_WORDS = 200_000
 ENTRIES = 1_000
 
-_HEADING = re.compile(r"^(?=## )", re.MULTILINE)
-_KEY = re.compile(r"## .*\n<!-- (dream|quiet) (\d{8}T\d{9}Z) -->(?:\n|\Z)", re.ASCII)
-_BULLET = re.compile(r"- .* \^(m-[a-z0-9]+)", re.ASCII)
-_FORGOTTEN = re.compile(r"- (\d{1,9}) forgotten since", re.ASCII)
+_HEADING = late(r"^(?=## )", re.MULTILINE)
+_KEY = late(r"## .*\n<!-- (dream|quiet) (\d{8}T\d{9}Z) -->(?:\n|\Z)", re.ASCII)
+_BULLET = late(r"- .* \^(m-[a-z0-9]+)", re.ASCII)
+_FORGOTTEN = late(r"- (\d{1,9}) forgotten since", re.ASCII)
 _PROMOTED = "### Promoted"
 
 

@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Collection
 from typing import NamedTuple
 
+from signet_sync.contracts.patterns import late
 from signet_sync.projection import markers
 
 _FIELD = {
@@ -15,10 +16,10 @@ _FIELD = {
     "token-mismatch": "session_id",
     "kind-mismatch": "kind",
 }
-_NAMED = re.compile(r"the (?:field|key) `?([A-Za-z_][A-Za-z0-9_]*)")
-_LINE = re.compile(r"\bline (\d+)")
-_BYTE = re.compile(r"\bbyte (\d+)")
-_ROW = re.compile(
+_NAMED = late(r"the (?:field|key) `?([A-Za-z_][A-Za-z0-9_]*)")
+_LINE = late(r"\bline (\d+)")
+_BYTE = late(r"\bbyte (\d+)")
+_ROW = late(
     r"- \d{4}-\d\d-\d\dT[^|]+ \| session=[^|]* \| project=[^|]* \| (?P<sentence>.*?) \[\[(?P<path>[^]|]+)\|(?:summary|"
     r"transcript|compaction)\]\]"
 )

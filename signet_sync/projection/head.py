@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import NamedTuple
 
 from signet_sync.contracts.names import artifact_name
+from signet_sync.contracts.patterns import late
 from signet_sync.contracts.sentences import basename, content_words, flatten, flatten_cell
 from signet_sync.contracts.timestamps import DAY, day_of
 from signet_sync.contracts.tokencount import estimate_tokens
@@ -33,8 +33,8 @@ PIN = "📌 "
 _PREFIXES = {"next": "next: ", "question": "question: ", "preference": "preference: ", "blocker": "blocker: "}
 # What would start a heading, a quote, a fence, a list or a task inside the list item that shows the text, or pass for a
 # pin of ours.
-_BLOCK = re.compile(r"^(?:(?:#{1,6}|[-*+]|\d{1,9}[.)]|\[[ xX]\])(?:[ \t]+|$)|>[ \t]*|~{3,}[ \t]*|📌\ufe0f?[ \t]*)+")
-_HANDLE = re.compile(r"\^(?=[a-z]-)")
+_BLOCK = late(r"^(?:(?:#{1,6}|[-*+]|\d{1,9}[.)]|\[[ xX]\])(?:[ \t]+|$)|>[ \t]*|~{3,}[ \t]*|📌\ufe0f?[ \t]*)+")
+_HANDLE = late(r"\^(?=[a-z]-)")
 _SPOKEN_OF = 3  # words of content that a session's sentence shares with a blocker
 
 

@@ -7,12 +7,14 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from hashlib import sha256
 
+from signet_sync.contracts.patterns import late
+
 BEGIN = b"<!-- signet:begin -->"
-_END = re.compile(rb"<!-- signet:end ([0-9a-f]{16}) -->")
-_MARKER = re.compile(rb"<!-- signet:(?:begin -->|end[^\n<>]*+>?)")
-_MARKED_LINE = re.compile(_MARKER.pattern + rb"(?:\r?\n)?")
-_SIGNET = re.compile(rb"(?:\xef\xbb\xbf)?\s*<!-- generated ")
-_OPENED = re.compile(rb"^" + re.escape(BEGIN), re.MULTILINE)
+_END = late(rb"<!-- signet:end ([0-9a-f]{16}) -->")
+_MARKER = late(rb"<!-- signet:(?:begin -->|end[^\n<>]*+>?)")
+_MARKED_LINE = late(_MARKER.pattern + rb"(?:\r?\n)?")
+_SIGNET = late(rb"(?:\xef\xbb\xbf)?\s*<!-- generated ")
+_OPENED = late(rb"^" + re.escape(BEGIN), re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,6 +15,7 @@ from typing import Literal
 from unicodedata import is_normalized
 from unicodedata import normalize as unicode_form
 
+from signet_sync.contracts.patterns import late
 from signet_sync.contracts.segments import CJK
 
 # Of the rules with their lists: tags derived by another version are derived anew.
@@ -46,12 +47,12 @@ _RUNS = {
 }
 
 # Runs and joiners are possessive, so that a text is read once whatever stands in it.
-_COMPOUND = re.compile(r"(?<![^\W_])[^\W_]++(?:[._/-][^\W_]++)++")
-_DATE = re.compile(r"\d{4}-\d{2}-\d{2}(?:\.[^\W_]+)?")
+_COMPOUND = late(r"(?<![^\W_])[^\W_]++(?:[._/-][^\W_]++)++")
+_DATE = late(r"\d{4}-\d{2}-\d{2}(?:\.[^\W_]+)?")
 # Correction "redactions": the name of the rule that found a secret says nothing of what the text is about.
-_REDACTED = re.compile(r"\[REDACTED:[a-z0-9-]+\]")
+_REDACTED = late(r"\[REDACTED:[a-z0-9-]+\]")
 # Correction "heaps of marks": to sort them is quadratic, and a stream-safe text has no more than thirty (UAX #15).
-_HEAP = re.compile(r"([^\w\s!-~]{30})[^\w\s!-~]++")
+_HEAP = late(r"([^\w\s!-~]{30})[^\w\s!-~]++")
 # Correction "phrases": these two characters stand for whole phrases, blanks and all, which are no tag.
 _PHRASES = {ord(ligature): " " for ligature in "\ufdfa\ufdfb"}
 # No more than four characters compose to one: what is longer can't become a tag.

@@ -7,13 +7,14 @@ from collections.abc import Iterable
 from heapq import nsmallest
 from typing import NamedTuple
 
+from signet_sync.contracts.patterns import late
 from signet_sync.contracts.timestamps import iso
 from signet_sync.recall.signals import Signals, Totals, signals
 
 # A memory that was found on so many days is consolidated; more add nothing.
 FULL_DAYS = 5
 
-_SWEEP_ID = re.compile(r"(\d{4})(\d\d)(\d\d)T(\d\d)(\d\d)\d{5}Z", re.ASCII)
+_SWEEP_ID = late(r"(\d{4})(\d\d)(\d\d)T(\d\d)(\d\d)\d{5}Z", re.ASCII)
 
 
 class Weights(NamedTuple):

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import re
 from functools import lru_cache
 from unicodedata import normalize
+
+from signet_sync.contracts.patterns import late
 
 _COMMON = """
     a about after all also am an and any are as at be because been before being but by can could did do does doing done
@@ -56,9 +57,9 @@ _ENDINGS = (
 # Each form is looked up: these are the ones that people use of most words.
 _USUAL = ("", "e", "s", "es", "ed", "ing", "er", "ers", "ion", "ions", "y", "ies", "ied", "ying")
 _DOUBLED = ("ing", "ed", "er")
-_SHORT = re.compile(".*[^aeiou][aeiouy][^aeiouwxy]")  # drop, plan: their last letter is doubled before an ending
-_ACCENTED = re.compile("[\u00c0-\u024f\u1e00-\u1eff]")
-_VOWEL = re.compile("[aeiouy]")
+_SHORT = late(".*[^aeiou][aeiouy][^aeiouwxy]")  # drop, plan: their last letter is doubled before an ending
+_ACCENTED = late("[\u00c0-\u024f\u1e00-\u1eff]")
+_VOWEL = late("[aeiouy]")
 _SHORTEST, _LONGEST = 3, 24  # letters of a stem, of a word that is taken apart
 
 

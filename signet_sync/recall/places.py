@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
-from bisect import bisect_right
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from operator import itemgetter
 from typing import NamedTuple
 
+from signet_sync.contracts.patterns import late
 from signet_sync.recall.forms import folded
 from signet_sync.recall.query import AKIN, Term
 
@@ -14,17 +15,13 @@ REACH = 240  # characters of a passage: two or three sentences
 _FAR = 0.3  # how much less a passage counts whose first and last word are so far apart
 _BREAK = 60  # characters that the end of a sentence or line counts as
 _MOST_PLACES = 2_000  # of one text
+_ROUNDING = 1e-9  # sums of the same weights in another order
 _NEEDLE = 3  # characters that are worth looking for
-_TOKEN = re.compile(r"[^\W_]+")
+_TOKEN = late(r"[^\W_]+")
 
 
-class Place(NamedTuple):
-    """A term where it stands, in characters; `worth` is 1 where it does as typed."""
-
-    start: int
-    end: int
-    term: int
-    worth: float
+# Where a term begins and ends, in characters, which it is, and its worth: 1 where it stands as typed.
+Place = tuple[int, int, int, float]
 
 
 class Passage(NamedTuple):
@@ -61,11 +58,9 @@ class Finder:
         low = folded(text)
         found: list[Place] = []
         for search in self._searches:
-            for place in search.places(low):
-                found.append(place)
-                if len(found) >= _MOST_PLACES:
-                    return sorted(found)
-        return sorted(found)
+            search.add_places(low, found)
+        found.sort()
+        return found
 
     def best(self, text: str, given: Mapping[int, float] | None = None) -> Passage:
         """The passage that tells most; `given` are terms, with their worth, that hold for every part of the text."""
@@ -75,14 +70,24 @@ class Finder:
         if not places:
             return Passage(base, None, given, base, given)
         best, start, terms = base, None, given
-        starts = [place.start for place in places]
-        for first, opening in enumerate(places):
-            near = places[first : bisect_right(starts, opening.start + REACH)]
-            if base + sum([self.weights[term] for term in {place.term for place in near}]) > best:
-                weight, held = self._passage(text, near, given, base)
+        # What stands within reach of a place: how often each term does, and what they weigh together.
+        counts: dict[int, int] = {}
+        within, end = base, 0
+        for first, (begun, _, opening, _) in enumerate(places):
+            while end < len(places) and places[end][0] <= begun + REACH:
+                term = places[end][2]
+                counts[term] = counts.get(term, 0) + 1
+                if counts[term] == 1:
+                    within += self.weights[term]
+                end += 1
+            if within > best - _ROUNDING:
+                weight, held = self._passage(text, places[first:end], given, base)
                 if weight > best:
-                    best, start, terms = weight, opening.start, held
-        held = _most({place.term: place.worth for place in sorted(places, key=_worth)}, given)
+                    best, start, terms = weight, begun, held
+            counts[opening] -= 1
+            if not counts[opening]:
+                within -= self.weights[opening]
+        held = _most({term: worth for _, _, term, worth in sorted(places, key=_worth)}, given)
         return Passage(best, start, terms, self._weight(held), held)
 
     def _passage(
@@ -92,13 +97,14 @@ class Finder:
         best, found = 0.0, given
         held = dict(given)
         weight = base
-        for place in near:
-            more = place.worth - held.get(place.term, 0.0)
+        start = near[0][0]
+        for _, end, term, worth in near:
+            more = worth - held.get(term, 0.0)
             if more <= 0:
                 continue
-            held[place.term] = place.worth
-            weight += more * self.weights[place.term]
-            apart = place.end - near[0].start + _BREAK * _breaks(text, near[0].start, place.end)
+            held[term] = worth
+            weight += more * self.weights[term]
+            apart = end - start + _BREAK * _breaks(text, start, end)
             close = base + (weight - base) * (1 - _FAR * min(apart / REACH, 1.0))
             if close > best:
                 best, found = close, dict(held)
@@ -118,8 +124,7 @@ def _most(one: Mapping[int, float], other: Mapping[int, float]) -> dict[int, flo
     return {term: max(one.get(term, 0.0), other.get(term, 0.0)) for term in {*one, *other}}
 
 
-def _worth(place: Place) -> float:
-    return place.worth
+_worth = itemgetter(3)
 
 
 def _breaks(text: str, start: int, end: int) -> int:
@@ -137,22 +142,25 @@ class _Search:
         forms = [*term.akin, *(phrase.split()[0] for phrase in term.phrases), *filter(None, [term.prefix])]
         self.needles = ["".join(term.phrases[0].split())] if term.dense else _beginnings(forms)
 
-    def places(self, low: str) -> Iterator[Place]:
+    def add_places(self, low: str, found: list[Place]) -> None:
+        """Adds the places of the term; `found` gets no longer than `_MOST_PLACES`."""
         for needle in self.needles:
             start = low.find(needle)
             while start >= 0:
+                if len(found) >= _MOST_PLACES:
+                    return
                 if self.term.dense:
-                    yield Place(start, start + len(needle), self.number, 1.0)
+                    found.append((start, start + len(needle), self.number, 1.0))
                 elif start == 0 or not low[start - 1].isalnum():
-                    yield from self._at(low, start)
+                    self._add(low, start, found)
                 start = low.find(needle, start + 1)
 
-    def _at(self, low: str, start: int) -> Iterator[Place]:
-        """The term where a word begins, as the best of its forms that stands there."""
+    def _add(self, low: str, start: int, found: list[Place]) -> None:
+        """Adds the term where a word begins, as the best of its forms that stands there."""
         for phrase in self.phrases:
             match = phrase.match(low, start)
             if match is not None and not low[match.end() : match.end() + 1].isalnum():
-                yield Place(start, match.end(), self.number, 1.0)
+                found.append((start, match.end(), self.number, 1.0))
                 return
         word = _TOKEN.match(low, start)
         if word is None:
@@ -161,7 +169,7 @@ class _Search:
         if not worth and self.term.prefix and word[0].startswith(self.term.prefix):
             worth = AKIN
         if worth:
-            yield Place(start, word.end(), self.number, worth)
+            found.append((start, word.end(), self.number, worth))
 
 
 def _beginnings(forms: Sequence[str]) -> list[str]:

@@ -8,6 +8,7 @@ from itertools import islice
 from typing import NamedTuple
 from unicodedata import normalize
 
+from signet_sync.contracts.patterns import late
 from signet_sync.contracts.segments import CJK, word_phrases
 from signet_sync.recall.concepts import glossary_terms
 from signet_sync.recall.forms import STOP_WORDS, akin_of, folded, prefix_of, stem_of
@@ -20,13 +21,13 @@ MOST_CONCEPTS = 3  # terms of the glossary in one word: `networking` finds `netw
 # What a word is worth that stands in a text in another form, or (of `retry.py`, `lantern-core`) in part.
 AKIN, PART = 0.9, 0.5
 
-_TOKEN = re.compile(r"[^\W_]+")
-_RUN = re.compile(f"[{CJK}]+|[^{CJK}]+")
+_TOKEN = late(r"[^\W_]+")
+_RUN = late(f"[{CJK}]+|[^{CJK}]+")
 # Words of Japanese end where its scripts change; what stands in hiragana between them is mostly grammar.
-_SCRIPT = re.compile(
+_SCRIPT = late(
     "[\u3041-\u309f]+|[\u30a0-\u30ff\uff66-\uff9f]+|[\uac00-\ud7ff]+|[^\u3041-\u30ff\uff66-\uff9f\uac00-\ud7ff]+"
 )
-_HIRAGANA = re.compile("[\u3041-\u309f]+")
+_HIRAGANA = late("[\u3041-\u309f]+")
 _SHORTENED = frozenset({"s", "t", "re", "ll", "ve", "d", "m"})  # of what's, don't, we're
 
 

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import re
-
+from signet_sync.contracts.patterns import late
 from signet_sync.contracts.segments import word_phrases
 from signet_sync.recall.forms import folded
 
 SNIPPET = 200  # characters
 MOST_WORDS = 64
-WORDS = re.compile(r"[^\W_]+")
+WORDS = late(r"[^\W_]+")
 _LOOKED_BACK = 8_000  # characters
-_HEADING = re.compile(r"(?:^|(?<= ))#{1,6} ")
-_ROLE = re.compile(r"[^\W\d_]+")
+_HEADING = late(r"(?:^|(?<= ))#{1,6} ")
+_ROLE = late(r"[^\W\d_]+")
 
 
 def snippet(content: str, sentence: str, query: str) -> str:

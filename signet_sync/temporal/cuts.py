@@ -10,6 +10,7 @@ from itertools import chain
 from typing import NamedTuple
 from unicodedata import category
 
+from signet_sync.contracts.patterns import late
 from signet_sync.contracts.sentences import flatten
 from signet_sync.contracts.timestamps import parse_instant
 from signet_sync.contracts.tokencount import rough_tokens
@@ -28,17 +29,17 @@ _THEIRS = rf"{_HEADING}|{_LABEL}"
 
 # What may begin a line, first for the text's first line: a newline to search for is found ten times as fast as the
 # beginning of a line, and most lines are told by their first character.
-_OUR_FIRST = re.compile(rf"\A{_OURS}", re.ASCII)
-_OUR_HEADING = re.compile(rf"\n{_OURS}", re.ASCII)
+_OUR_FIRST = late(rf"\A{_OURS}", re.ASCII)
+_OUR_HEADING = late(rf"\n{_OURS}", re.ASCII)
 _OPENING = 100  # characters in which a heading at the text's beginning ends
-_FENCE_LINE = re.compile(_FENCE, re.ASCII)
+_FENCE_LINE = late(_FENCE, re.ASCII)
 _THEIR_MARKS = (
-    re.compile(rf"{_FENCE}|{_THEIRS}", re.ASCII),
-    re.compile(rf"\n(?=[ `~#*uhacmgsUHACMGS用人助系])(?:{_FENCE}|{_THEIRS})", re.ASCII),
+    late(rf"{_FENCE}|{_THEIRS}", re.ASCII),
+    late(rf"\n(?=[ `~#*uhacmgsUHACMGS用人助系])(?:{_FENCE}|{_THEIRS})", re.ASCII),
 )
-_TIME = re.compile(rf"·[ ]*({_STAMP})", re.ASCII)
-_TURN = re.compile(rf"(?:\*{{3}}\n\n)?{_OURS}|{_THEIRS}", re.ASCII)
-_LEAD = re.compile(r"[ \t]*(?:(?:#{1,6}|[-*+])[ \t]+|>[ \t]*)*")
+_TIME = late(rf"·[ ]*({_STAMP})", re.ASCII)
+_TURN = late(rf"(?:\*{{3}}\n\n)?{_OURS}|{_THEIRS}", re.ASCII)
+_LEAD = late(r"[ \t]*(?:(?:#{1,6}|[-*+])[ \t]+|>[ \t]*)*")
 _HIGH, _LOW = ("\ud800", "\udbff"), ("\udc00", "\udfff")
 
 _LINES_SEEN, _LINE_SEEN = 60, 400

@@ -9,6 +9,8 @@ import re
 from hashlib import sha256
 from typing import Literal
 
+from signet_sync.contracts.patterns import late
+
 Letter = Literal["s", "k", "c", "a", "e", "t", "f", "m", "x"]
 # What each letter stands for: a summary, a chunk of a transcript, a compaction, an arc over sessions, an epoch over
 # arcs, a thread, a fact, a memory, an entity that artifacts speak of; the last three are entity files, whose ids are no
@@ -17,7 +19,7 @@ LETTERS: dict[str, str] = {
     "s": "summary", "k": "chunk", "c": "compaction", "a": "arc", "e": "epoch", "t": "thread", "f": "fact",
     "m": "memory", "x": "entity", "u": "user", "p": "part", "r": "relationship",
 }  # fmt: skip
-HANDLE = re.compile(r"\^?([skcaetfmxupr]-[a-z2-7]{4,12})", re.ASCII)
+HANDLE = late(r"\^?([skcaetfmxupr]-[a-z2-7]{4,12})", re.ASCII)
 ID_LENGTH = 14
 # Five bits of each byte as one of `a` to `z` and `2` to `7`.
 _LETTERS = b"abcdefghijklmnopqrstuvwxyz234567" * 8

@@ -9,6 +9,7 @@ from typing import Any, Literal, NamedTuple
 
 from signet_sync.contracts import digests
 from signet_sync.contracts.bodies import js_trim
+from signet_sync.contracts.patterns import late
 from signet_sync.contracts.sentences import basename, flatten, flatten_cell
 from signet_sync.facts.records import Aspect, Item
 from signet_sync.temporal.ids import id_of
@@ -27,9 +28,9 @@ CLOSED = 60
 _CLOSABLE = ("next", "question", "blocker")
 _PROJECT_LENGTH, _LINEAGE_LENGTH, _HARNESS_LENGTH = 60, 60, 30
 # What a harness makes anew for each session: uuids and hashes, counters and dates, random letters and digits.
-_PER_SESSION = re.compile(r"[0-9a-f]{10}|\d{8}|\d{4}-\d\d-\d\d", re.ASCII | re.IGNORECASE)
+_PER_SESSION = late(r"[0-9a-f]{10}|\d{8}|\d{4}-\d\d-\d\d", re.ASCII | re.IGNORECASE)
 _PREFIX = 8
-_LONG_RUN = re.compile(r"[0-9a-z]{16,}", re.ASCII | re.IGNORECASE)
+_LONG_RUN = late(r"[0-9a-z]{16,}", re.ASCII | re.IGNORECASE)
 # What stands under a heading to say that nothing does.
 _NOTHING = frozenset(
     {"none", "none yet", "none known", "none open", "none so far", "none at the moment", "none at this time", "nothing",

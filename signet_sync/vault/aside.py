@@ -9,7 +9,9 @@ import sys
 from hashlib import sha256
 from typing import NamedTuple
 
-_NAME = re.compile(r"(?:\.signet-)?(\d+)-[0-9a-f]{32}-([0-9a-f]{16})-([0-9a-f]{16})-([\w.~%-]*)\.tmp", re.ASCII)
+from signet_sync.contracts.patterns import late
+
+_NAME = late(r"(?:\.signet-)?(\d+)-[0-9a-f]{32}-([0-9a-f]{16})-([0-9a-f]{16})-([\w.~%-]*)\.tmp", re.ASCII)
 _ANYTHING = "0" * 16
 _LONGEST = 255  # bytes that a name may have
 

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from signet_sync.contracts.observed import LARGEST, Found, Signature, Trouble, storable
+from signet_sync.contracts.patterns import late
 from signet_sync.contracts.places import OWN, TEMPORARY
 from signet_sync.errors import PathEscape, WorkspaceError
 from signet_sync.vault import aside
@@ -26,8 +27,8 @@ if TYPE_CHECKING:
 
 _READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 _CREATE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
-_TEMPORARY_NAME = re.compile(r"(\d+)-[0-9a-f]{32}\.tmp", re.ASCII)
-_STRAY_NAME = re.compile(r"\.signet-(\d+)-[0-9a-f]{32}\.tmp", re.ASCII)
+_TEMPORARY_NAME = late(r"(\d+)-[0-9a-f]{32}\.tmp", re.ASCII)
+_STRAY_NAME = late(r"\.signet-(\d+)-[0-9a-f]{32}\.tmp", re.ASCII)
 REST = 60.0  # seconds: what rested that long without a lease is taken to be final
 _ROUNDS = 3  # of finding that a file came or went between a look and a swap
 _SF_DATALESS = 0x40000000  # macOS: the bytes are in the cloud; reading would block until they are fetched

@@ -17,7 +17,8 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from signet_sync.contracts.observed import Found
-from signet_sync.contracts.places import display
+from signet_sync.contracts.patterns import late
+from signet_sync.contracts.places import BEGUN_PURGE, display
 from signet_sync.errors import WorkspaceError
 from signet_sync.vault import files
 from signet_sync.vault.git import gitindex, gitlock, objects
@@ -32,7 +33,6 @@ from signet_sync.vault.layout import folder
 if TYPE_CHECKING:
     import pygit2
 
-RECORD = ".git/signet-purge"
 _INDEX = ".git/index"
 _STASH, _STASH_LOG = "refs/stash", ".git/logs/refs/stash"
 _VERSION = 1
@@ -40,8 +40,8 @@ _TRIES = 3
 _DEEPEST = 50  # objects that are told by one another: git's own bound
 _MOST = 1 << 31
 # What git keeps beside refs and objects of what it did last: ids, and messages as they were written.
-_TRACES = re.compile(r"(?:[A-Z]+_HEAD|AUTO_MERGE|[A-Z]+_EDITMSG|MERGE_(?:MSG|MODE|RR)|SQUASH_MSG|gc\.log)")
-_LOG_LINE = re.compile(rb"([0-9a-f]{40}) ([0-9a-f]{40}) ([^\t\n]*)(?:\t([^\n]*))?")
+_TRACES = late(r"(?:[A-Z]+_HEAD|AUTO_MERGE|[A-Z]+_EDITMSG|MERGE_(?:MSG|MODE|RR)|SQUASH_MSG|gc\.log)")
+_LOG_LINE = late(rb"([0-9a-f]{40}) ([0-9a-f]{40}) ([^\t\n]*)(?:\t([^\n]*))?")
 _NOTHING = bytes(20)
 _NAMES = {COMMIT: "commit", BLOB: "blob", TAG: "tag"}
 
@@ -124,7 +124,7 @@ def begin(root: str, workspace_id: str, judge: Judge, note: Note) -> Begun:
 
 def is_begun(root: str) -> bool:
     """Whether there is a begun purge; costs one look."""
-    return files.look(root, RECORD) is not None
+    return files.look(root, BEGUN_PURGE) is not None
 
 
 def pending(root: str) -> Note | None:
@@ -135,7 +135,7 @@ def pending(root: str) -> Note | None:
 
 def abandon(root: str) -> None:
     """Forgets a begun purge: what it belongs to never happened."""
-    files.unlink(root, RECORD)
+    files.unlink(root, BEGUN_PURGE)
 
 
 def _begun(rulings: Rulings, commits: int) -> Begun:
@@ -469,12 +469,12 @@ def _write(root: str, record: _Record) -> None:
         "messages": {oid.hex(): said.decode("latin-1") for oid, said in record.rulings.messages.items()},
         "doomed": sorted(oid.hex() for oid in record.doomed),
     }
-    files.replace(root, RECORD, json.dumps(document).encode("ascii"), None)
+    files.replace(root, BEGUN_PURGE, json.dumps(document).encode("ascii"), None)
 
 
 def _read(root: str) -> _Record | None:
     """The record of a begun purge, None where there is none. Raises `WorkspaceError` where it makes no sense."""
-    found = files.read(root, RECORD, _MOST)
+    found = files.read(root, BEGUN_PURGE, _MOST)
     if not isinstance(found, Found):
         if found.code == "gone":
             return None
@@ -504,7 +504,7 @@ def _oid(told: str) -> bytes:
 def _unreadable(why: str) -> WorkspaceError:
     return WorkspaceError(
         f"the record of a begun purge cannot be read: {why}",
-        path=RECORD,
+        path=BEGUN_PURGE,
         hint="delete it and remove with --purge-history once more",
         code="history-damaged",
     )

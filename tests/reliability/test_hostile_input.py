@@ -28,6 +28,7 @@ from benchmarks import fuzz
 from signet_sync import journal, spool
 from signet_sync.agent import flows
 from signet_sync.contracts import frontmatter
+from signet_sync.contracts.patterns import Caseless, Late
 from signet_sync.contracts.secrets.providers import forms
 from signet_sync.entities.documents import LINE_LIMIT, DocumentProblem, parse
 from signet_sync.errors import ConfigError, WorkspaceError
@@ -232,13 +233,22 @@ def grows(work: Callable[[int], object], size: int) -> str:
     return told
 
 
+def compiled(value: object) -> list[re.Pattern[Any]]:
+    """The regular expressions that a value stands for."""
+    if isinstance(value, Caseless):
+        return [*compiled(value.in_any), *compiled(value.in_lower)]
+    if isinstance(value, Late):
+        return [value.compiled()]
+    return [value] if isinstance(value, re.Pattern) else []
+
+
 def patterns() -> Iterator[tuple[str, re.Pattern[Any]]]:
     """Every regular expression of the product, with where it stands."""
     for module in pkgutil.walk_packages(signet_sync.__path__, "signet_sync."):
         if not module.name.endswith("__main__"):
             for name, value in vars(importlib.import_module(module.name)).items():
                 values = value if isinstance(value, (list, tuple)) else [value]
-                yield from ((f"{module.name}.{name}", one) for one in values if isinstance(one, re.Pattern))
+                yield from ((f"{module.name}.{name}", pattern) for one in values for pattern in compiled(one))
     yield from ((f"providers.txt {form.form}", form.pattern) for form in forms())
 
 
@@ -405,7 +415,7 @@ def test_settings_that_nest_without_end_are_refused_at_once(vault: Vault) -> Non
         with pytest.raises(ConfigError):
             trust_state.parsed(text, "config.toml")
     assert script_file.words(f"const PROGRAM = [{'[' * 100_000}]") == []
-    record = vault / purge.RECORD
+    record = vault / purge.BEGUN_PURGE
     record.parent.mkdir(exist_ok=True)
     record.write_text("[" * 100_000)
     with pytest.raises(WorkspaceError):

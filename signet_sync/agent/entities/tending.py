@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 from signet_sync.contracts.gardens import parse_ledger_page, parse_path
 from signet_sync.contracts.observed import Found, Signature
+from signet_sync.contracts.patterns import late
 from signet_sync.contracts.places import DEFAULT_AGENT
 from signet_sync.contracts.timestamps import day_of
 from signet_sync.errors import UsageError, WorkspaceError
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
     from signet_sync.index.database import Database
 
 # Where entities stand, and every folder in there: one that came or went takes its files with it.
-_FOLDER = re.compile(
+_FOLDER = late(
     r"(?:agents/([a-z0-9][a-z0-9_-]{0,63})/)?entities(?:/(?:user|parts|relationships)(?:/[^/]+)?)?", re.ASCII
 )
 # A clock that was set back makes files of the future; such a file would be young for ever.

@@ -6,23 +6,24 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from signet_sync.contracts.patterns import late
 from signet_sync.contracts.secrets.names import Name, words
 from signet_sync.contracts.secrets.page import Found, Page
 from signet_sync.contracts.secrets.values import Proof, Where, fits, is_compound, is_placeholder, is_said
 
-_KIND = re.compile(r"kind[\\\"']{0,4}[ \t]*:[ \t]*[\\\"']{0,4}secret(?![\w.-])")
+_KIND = late(r"kind[\\\"']{0,4}[ \t]*:[ \t]*[\\\"']{0,4}secret(?![\w.-])")
 _LONGEST = 20_000
-_DATA = re.compile(
+_DATA = late(
     r"(?m)^(?P<indent>[+>|]?[ \t]*)(?:data|stringData):[ \t]*\n(?P<lines>(?:(?P=indent)[ \t]+[^\n]*(?:\n|\Z))+)"
 )
-_LINE = re.compile(r"(?m)^[+>|]?[ \t]*[\w.-]{1,128}:[ \t]+[\"']?(?P<secret>[^\s\"'#|>][^\n\"']*?)[\"']?[ \t]*$")
-_JSON_DATA = re.compile(r"\"(?:data|stringData)\"[ \t]*:\s*\{(?P<pairs>[^{}]{1,8000})\}")
-_JSON_PAIR = re.compile(r"\"[\w.-]{1,128}\"[ \t]*:\s*\"(?P<secret>[^\"\n]{1,4000})\"")
+_LINE = late(r"(?m)^[+>|]?[ \t]*[\w.-]{1,128}:[ \t]+[\"']?(?P<secret>[^\s\"'#|>][^\n\"']*?)[\"']?[ \t]*$")
+_JSON_DATA = late(r"\"(?:data|stringData)\"[ \t]*:\s*\{(?P<pairs>[^{}]{1,8000})\}")
+_JSON_PAIR = late(r"\"[\w.-]{1,128}\"[ \t]*:\s*\"(?P<secret>[^\"\n]{1,4000})\"")
 
 # Under a row of names: the row of dashes that makes it the head of a table.
-_RULER = re.compile(r"[+> \t]{0,8}[-|:+=─━│┼├┤╪╞╡═ \t]{3,400}")
-_SHOUTED = re.compile(r"[A-Z][A-Z0-9_-]*(?:[ ]{2,}[A-Z][A-Z0-9_-]*(?:[ ][A-Z][A-Z0-9_-]*)*)+[ ]*")
-_COMMAS = re.compile(
+_RULER = late(r"[+> \t]{0,8}[-|:+=─━│┼├┤╪╞╡═ \t]{3,400}")
+_SHOUTED = late(r"[A-Z][A-Z0-9_-]*(?:[ ]{2,}[A-Z][A-Z0-9_-]*(?:[ ][A-Z][A-Z0-9_-]*)*)+[ ]*")
+_COMMAS = late(
     r"(?:[\"']?[A-Za-z][\w .-]{0,39}[\"']?)(?P<comma>[,;\t])[\"']?[A-Za-z][\w.-][\w .-]{0,39}[\"']?(?:(?P=comma)[\"']?[\w .-]{1,40}[\"']?)*"
 )
 _MARKS = " \t`*_\"'"
@@ -44,7 +45,7 @@ def find(page: Page) -> Iterator[Found]:
 
 
 # What follows a name that is a cell.
-_ENDS_CELL = re.compile(r"[ \t`*_\"']{0,40}(?:[|│\n]|\Z)|[\"']?[,;\t]|[ ]{2,}")
+_ENDS_CELL = late(r"[ \t`*_\"']{0,40}(?:[|│\n]|\Z)|[\"']?[,;\t]|[ ]{2,}")
 
 
 def _kubernetes(page: Page) -> Iterator[Found]:

@@ -2,29 +2,29 @@
 
 from __future__ import annotations
 
-import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterator
 
+from signet_sync.contracts.patterns import late
 from signet_sync.contracts.secrets.page import Found, Page
 from signet_sync.contracts.secrets.values import decoded
 
 Extent = Callable[[str], tuple[int, int] | None]
 
 # One line, or lines of at least forty characters.
-_BASE64 = re.compile(
+_BASE64 = late(
     r"[A-Za-z0-9/][A-Za-z0-9+/]{39,}(?:\n[ \t+>|]{0,8}[A-Za-z0-9+/]{40,})*"
     r"(?:\n[ \t+>|]{0,8}[A-Za-z0-9+/]{4,39}(?![A-Za-z0-9+/ ]))?={0,2}"
 )
 # Keys of Azure carry a mark of their service inside.
-_AZURE = re.compile(r"[A-Za-z0-9/+]{76}(?:\+ASt|ACDb|\+ARm)[A-Za-z0-9/+]{6}==")
-_NOT_TEXT = re.compile(rb"[^\t\n\r -~]")
-_BETWEEN_LINES = re.compile(r"[^A-Za-z0-9+/]")
-_PERCENT_RUN = re.compile(r"[A-Za-z0-9._~+*!%-]+")
-_PERCENT = re.compile("%[0-9A-Fa-f]{2}")
-_PERCENT_OR_PLUS = re.compile("%[0-9A-Fa-f]{2}|[+]")
+_AZURE = late(r"[A-Za-z0-9/+]{76}(?:\+ASt|ACDb|\+ARm)[A-Za-z0-9/+]{6}==")
+_NOT_TEXT = late(rb"[^\t\n\r -~]")
+_BETWEEN_LINES = late(r"[^A-Za-z0-9+/]")
+_PERCENT_RUN = late(r"[A-Za-z0-9._~+*!%-]+")
+_PERCENT = late("%[0-9A-Fa-f]{2}")
+_PERCENT_OR_PLUS = late("%[0-9A-Fa-f]{2}|[+]")
 # Marks that other rules go by, escaped: `:` `=` `@` `+` `/` `"`.
-_ESCAPED_MARK = re.compile(r"%(?:3[ad]|40|2[bf2])")
+_ESCAPED_MARK = late(r"%(?:3[ad]|40|2[bf2])")
 _LEAST = 40
 
 
@@ -54,10 +54,10 @@ def decoded_text(run: str) -> str:
     Text is what opens with 15 characters of ASCII. The `n` of an escaped newline may be glued to the front, so that
     the run proper begins up to three characters late.
     """
-    for late in range(4):
-        head = decoded(run[late : late + 20])
+    for delay in range(4):
+        head = decoded(run[delay : delay + 20])
         if head and not _NOT_TEXT.search(head):
-            return decoded(_BETWEEN_LINES.sub("", run[late:])).decode("utf-8", "replace")
+            return decoded(_BETWEEN_LINES.sub("", run[delay:])).decode("utf-8", "replace")
     return ""
 
 
@@ -101,8 +101,8 @@ def _percent_encoded(text: str, extent: Extent) -> tuple[int, int] | None:
 
 # ── text within strings ──
 
-_ESCAPE_MARK = re.compile(r"\\(?:[\"n]|u[0-9a-f]{4})")
-_ESCAPE = re.compile(r"\\(?:[nrt\"'\\/]|u[0-9a-fA-F]{4})")
+_ESCAPE_MARK = late(r"\\(?:[\"n]|u[0-9a-f]{4})")
+_ESCAPE = late(r"\\(?:[nrt\"'\\/]|u[0-9a-fA-F]{4})")
 _UNESCAPED = {"n": "\n", "r": "\r", "t": "\t"}
 _BETWEEN = "\n\n\n"
 

@@ -9,6 +9,7 @@ import re
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
+from signet_sync.contracts.patterns import late
 from signet_sync.contracts.secrets.names import words
 from signet_sync.contracts.secrets.page import Found, Page
 from signet_sync.contracts.secrets.providers import BREAK, ESCAPED
@@ -42,7 +43,7 @@ class Rule(NamedTuple):
 # The fences of a private key, and what may stand between its lines.
 _FENCE = r"[ +A-Z0-9%]{0,40}PRIVATE(?:[ +]|%20)KEY(?:(?:[ +]|%20)BLOCK)?-----"
 _JOINT = r"(?:[\s\"'+>,|]|\\{1,4}[rn\\])*"
-_LONG_RUN = re.compile(r"[A-Za-z0-9+/=]{20}")
+_LONG_RUN = late(r"[A-Za-z0-9+/=]{20}")
 
 
 def _key_block(match: re.Match[str]) -> Span | None:
@@ -53,7 +54,7 @@ def _key_block(match: re.Match[str]) -> Span | None:
 # In PEM, OpenSSH or PGP armour, whole: with CRLF, with escaped newlines, or cut off at its end.
 _BLOCK = Rule(
     "private-block",
-    re.compile(
+    late(
         rf"-----BEGIN{_FENCE}(?:(?P<body>[^-]*(?:-(?!----)[^-]*)*)-{{5,6}}END{_FENCE}"
         rf"|(?P<cut>{_JOINT}[A-Za-z0-9+/=]{{20,}}(?:{_JOINT}[A-Za-z0-9+/=]{{16,}})*(?:{_JOINT}[A-Za-z0-9+/]{{4,}}={{1,2}})?))"
     ),
@@ -62,7 +63,7 @@ _BLOCK = Rule(
 
 # ── client secrets of Entra ID: their mark is inside, and dots part them ──
 
-_AZURE_AD = re.compile(
+_AZURE_AD = late(
     rf"(?:(?<![~.A-Za-z0-9_-])|{ESCAPED})[~._A-Za-z0-9-]{{3}}[0-9]Q~"
     rf"(?:(?=[~.A-Za-z0-9_-]{{16}})(?:[~.A-Za-z0-9_-]{BREAK}){{33}}[~.A-Za-z0-9_-]+|[~.A-Za-z0-9_-]{{31,}})"
 )
@@ -99,7 +100,7 @@ def _bearer(match: re.Match[str]) -> Span | None:
     return match.span("secret") if is_said(match["secret"]) else None
 
 
-_LOGINS = re.compile(r"sess|sid$|auth|token|jwt|login|remember|secret|credential|csrf|xsrf", re.I)
+_LOGINS = late(r"sess|sid$|auth|token|jwt|login|remember|secret|credential|csrf|xsrf", re.I)
 
 
 def _cookie(match: re.Match[str]) -> Span | None:
@@ -113,17 +114,17 @@ def _cookie(match: re.Match[str]) -> Span | None:
 
 _AUTHORIZATION = Rule(
     "authorization",
-    re.compile(
+    late(
         rf"(?i:authorization)[\"'`\\\]]{{0,8}}(?:{_AROUND}{{0,3}}[=:]|[ \t]{{0,4}},)[\[(]?{_AROUND}{{0,8}}"
         r"(?:(?P<scheme>[A-Za-z][A-Za-z0-9-]{2,19})[ \t:]+(?:(?:token|key|signature|credential|apikey)=[\"'\\]{0,3})?)?"
         r"(?P<secret>[._~+/A-Za-z0-9_:-]{8,}={0,2})"
     ),
     _credential,
 )
-_BEARER = Rule("authorization", re.compile(r"(?i:bearer)[ \t]+(?P<secret>[A-Za-z0-9._~+/-]{16,}={0,2})"), _bearer)
+_BEARER = Rule("authorization", late(r"(?i:bearer)[ \t]+(?P<secret>[A-Za-z0-9._~+/-]{16,}={0,2})"), _bearer)
 _COOKIE = Rule(
     "cookie",
-    re.compile(
+    late(
         rf"(?i:cookie)[\"'`\\\]]{{0,8}}{_AROUND}{{0,3}}:{_AROUND}{{0,8}}"
         r"(?P<secret>[^\s=;\"'\[\\]{1,64}=[^\s;\"'\[\\]+(?:;[ \t]*[^\s;\"'\[\\]+)*)"
     ),
@@ -171,49 +172,45 @@ def _whole(match: re.Match[str]) -> Span | None:
 _URLS = (
     Rule(
         "url-login",
-        re.compile(r"://[^\s:/?#@\"'`<>\[\]]{0,128}:(?P<secret>[^\s/?\"'`<>\[\]]{3,256})@(?=[\w\[$%{-])"),
+        late(r"://[^\s:/?#@\"'`<>\[\]]{0,128}:(?P<secret>[^\s/?\"'`<>\[\]]{3,256})@(?=[\w\[$%{-])"),
         _login,
     ),
     Rule(
         "url-login",
-        re.compile(
+        late(
             r"://[^\s:/?#@\"'`<>\[\]]{1,128}:(?P<secret>[^\s@\"'`<>\[\]]{3,256})@(?=[A-Za-z0-9-]+(?:\.[A-Za-z0-9-]+)+|localhost|\w+:\d)"
         ),
         _slashed,
     ),
     Rule(
         "url-login",
-        re.compile(r"://(?P<secret>[A-Za-z0-9_.~%-]{16,256})(?::(?:x-oauth-basic|x|)?)?@(?=[\w\[])"),
+        late(r"://(?P<secret>[A-Za-z0-9_.~%-]{16,256})(?::(?:x-oauth-basic|x|)?)?@(?=[\w\[])"),
         _user_token,
     ),
     Rule(
         "slack-hook",
-        re.compile(r"://[\w-]{1,20}[.]slack[.]com/(?:services|workflows|triggers)/(?P<secret>[A-Za-z0-9+/_-]{16,})"),
+        late(r"://[\w-]{1,20}[.]slack[.]com/(?:services|workflows|triggers)/(?P<secret>[A-Za-z0-9+/_-]{16,})"),
         _whole,
     ),
     Rule(
         "discord-hook",
-        re.compile(
-            r"://[\w.]{0,12}discord(?:app)?\.com/api(?:/v\d+)?/webhooks/[0-9]{15,22}/(?P<secret>[A-Za-z0-9_-]{40,})"
-        ),
+        late(r"://[\w.]{0,12}discord(?:app)?\.com/api(?:/v\d+)?/webhooks/[0-9]{15,22}/(?P<secret>[A-Za-z0-9_-]{40,})"),
         _whole,
     ),
     Rule(
         "teams-hook",
-        re.compile(r"://[\w-]{1,40}\.(?:webhook\.)?office\.com/webhook(?:b2)?/(?P<secret>[0-9a-zA-Z@/-]{60,})"),
+        late(r"://[\w-]{1,40}\.(?:webhook\.)?office\.com/webhook(?:b2)?/(?P<secret>[0-9a-zA-Z@/-]{60,})"),
         _whole,
     ),
-    Rule("zapier-hook", re.compile(r"://hooks\.zapier\.com/hooks/catch/(?P<secret>[0-9]{4,}/[a-z0-9]{5,})"), _whole),
+    Rule("zapier-hook", late(r"://hooks\.zapier\.com/hooks/catch/(?P<secret>[0-9]{4,}/[a-z0-9]{5,})"), _whole),
     Rule(
         "google-chat-hook",
-        re.compile(
-            r"://chat\.googleapis\.com/v1/spaces/[\w-]{1,40}/messages\?(?P<secret>key=[\w-]{20,}&token=[\w%-]{20,})"
-        ),
+        late(r"://chat\.googleapis\.com/v1/spaces/[\w-]{1,40}/messages\?(?P<secret>key=[\w-]{20,}&token=[\w%-]{20,})"),
         _whole,
     ),
 )
 _CLIENT_SECRET = Rule("azure-ad", _AZURE_AD, lambda match: match.span())
-_AZURE_SAS = Rule("azure-sas", re.compile(r"(?<=[?&; ])sig=(?P<secret>[A-Za-z0-9%+/_-]{24,}={0,2})"), _whole)
+_AZURE_SAS = Rule("azure-sas", late(r"(?<=[?&; ])sig=(?P<secret>[A-Za-z0-9%+/_-]{24,}={0,2})"), _whole)
 
 
 # ── options of programs, statements ──
@@ -236,13 +233,13 @@ def _literal(match: re.Match[str]) -> Span | None:
 
 _ARGUMENT = r"[\"']?(?P<secret>[^\s\"']{4,200})"
 # `--password X`, `-storepass X`, `--api-key X`: what quotes hold is found by the name alone.
-_LONG = re.compile(
+_LONG = late(
     r"[ \t]--?(?P<name>[A-Za-z][\w./:-]{0,60}?)[ \t=]+(?P<secret>[^\s\"'`\\<>][^\s\"'`\\]{4,511})(?P<after>[ \t]*(?:\n|\Z|[\\|;&>`'\")-]|https?:))?"
 )
-_PASS_NAME = re.compile(
+_PASS_NAME = late(
     r"(?:.*[-_.])?(?:pass(?:w(?:or)?d|phrase|code|wd)?|pwd)|.*(?:[a-z]Pass(?:word)?|password)|storepass|keypass", re.I
 )
-_TOKEN_NAME = re.compile(
+_TOKEN_NAME = late(
     r"(?:.*[-_.:])?_?(?:token|secret|auth(?:[-_]?(?:token|key))?|api[-_]?key|apikey|with-token)|key"
     r"|.*(?:(?:access|secret|private|auth|client|signing|encryption|master|admin)[-_]?(?:key|token|secret)|authtoken)",
     re.I,
@@ -278,7 +275,7 @@ _ABOUT = frozenset(
 _LONG_OPTION = Rule("option", _LONG, _long)
 _CURL = Rule(
     "curl-user",
-    re.compile(
+    late(
         r"[ \t](?:-[#A-Za-z0-9]{0,6}u|--(?:proxy-)?user|--auth|-U|-a)[ =]{0,2}\\{0,2}[\"']?(?:[^\s:\"'\[/]{0,64}:|[\w.\\/-]{1,64}%)"
         r"(?P<secret>[^\s\"'\[]{3,})"
     ),
@@ -286,15 +283,15 @@ _CURL = Rule(
 )
 _TOKEN_USER = Rule(
     "curl-user",
-    re.compile(r"[ \t](?:-[A-Za-z0-9]{0,6}u|--user)[ =]{0,2}[\"']?(?P<secret>[A-Za-z0-9_.-]{12,}):(?=[\s\"'])"),
+    late(r"[ \t](?:-[A-Za-z0-9]{0,6}u|--user)[ =]{0,2}[\"']?(?P<secret>[A-Za-z0-9_.-]{12,}):(?=[\s\"'])"),
     _user_token,
 )
 _COOKIE_JAR = Rule(
     "cookie",
-    re.compile(r"[ \t](?:-b|--cookie)[ =]{0,2}[\"']?(?P<secret>[^\s=;\"'\[\\]{1,64}=[^\"'\n\[\\]{6,})"),
+    late(r"[ \t](?:-b|--cookie)[ =]{0,2}[\"']?(?P<secret>[^\s=;\"'\[\\]{1,64}=[^\"'\n\[\\]{6,})"),
     _cookie,
 )
-_COMBINED = re.compile(r" -[a-z0-9]{1,6}u[ ]?[\"']?[^ ]")
+_COMBINED = late(r" -[a-z0-9]{1,6}u[ ]?[\"']?[^ ]")
 # By the letter of the option: the programs that take a password there, and how.
 _OPTIONS = {
     "p": (
@@ -309,17 +306,15 @@ _OPTIONS = {
     "w": (r"\bldap\w+\b[^|;&]*", r"[ ]-w[ ]?"),
     "k": (r"\bopenssl\b[^|;&]*", r"[ ]-k[ ]"),
 }
-_PROGRAMS = {letter: re.compile(f"(?:{programs})$", re.I) for letter, (programs, _) in _OPTIONS.items()}
-_ARGUMENTS = {
-    letter: Rule("option", re.compile(option + _ARGUMENT), _option) for letter, (_, option) in _OPTIONS.items()
-}
-_PASS_OPTION = Rule("option", re.compile(rf"[ \t]-pass(?:in|out)?[ =][\"']?pass:{_ARGUMENT}"), _option)
+_PROGRAMS = {letter: late(f"(?:{programs})$", re.I) for letter, (programs, _) in _OPTIONS.items()}
+_ARGUMENTS = {letter: Rule("option", late(option + _ARGUMENT), _option) for letter, (_, option) in _OPTIONS.items()}
+_PASS_OPTION = Rule("option", late(rf"[ \t]-pass(?:in|out)?[ =][\"']?pass:{_ARGUMENT}"), _option)
 _HTPASSWD = Rule(
-    "option", re.compile(r"[ \t]-[a-zA-Z]{0,3}b[a-zA-Z]{0,3}[ \t]+\S{1,120}[ \t]+\S{1,64}[ \t]+" + _ARGUMENT), _option
+    "option", late(r"[ \t]-[a-zA-Z]{0,3}b[a-zA-Z]{0,3}[ \t]+\S{1,120}[ \t]+\S{1,64}[ \t]+" + _ARGUMENT), _option
 )
 _FED = Rule(
     "option",
-    re.compile(
+    late(
         r"(?:echo(?:[ \t]+-n)?|printf(?:[ \t]+[\"']?%s(?:\\n)?[\"']?)?|<<<)[ \t]*\\{0,3}"
         r"(?P<quote>[\"']?)(?P<secret>[^\s\"'|\\]{4,200})\\{0,3}(?P=quote)[ \t]*(?:\||$)"
     ),
@@ -329,7 +324,7 @@ _FEEDS = ("echo ", "printf ")
 
 _IDENTIFIED = Rule(
     "statement",
-    re.compile(
+    late(
         r"(?i:identified[ \t]+(?:with[ \t]+[\w'\"]{1,40}[ \t]+)?(?:by|as)(?:[ \t]+(?:password|values))?)[ \t]+"
         r"(?:\\{0,3}[\"'](?P<secret>[^\"'\n\\]{4,200}))"
     ),
@@ -350,11 +345,11 @@ def _said_login(match: re.Match[str]) -> Span | None:
     return start, start + len(secret)
 
 
-_NUMBERED = re.compile(r"[A-Za-z]{4,}\d{2,4}")
-_LABEL = re.compile(r"^//|^\d+$")
+_NUMBERED = late(r"[A-Za-z]{4,}\d{2,4}")
+_LABEL = late(r"^//|^\d+$")
 _NETRC = Rule(
     "netrc",
-    re.compile(
+    late(
         r"(?i:login)[ \t]+[^\s\"'`]{1,128}[\s+>]+(?:account[ \t]+\S{1,64}[\s+>]+)?(?:password|passwd)[ \t]+[\"']?(?P<secret>[^\s\"'`\\]{4,200})"
     ),
     _given_login,
@@ -362,7 +357,7 @@ _NETRC = Rule(
 # «credentials: admin / X», «log in with admin:X»
 _PAIR = Rule(
     "login",
-    re.compile(
+    late(
         r"(?i:cred(?:ential)?s|login|logon|log[ ]in|zugangsdaten|anmeldedaten)(?:[ \t]+(?:are|is|with|as|using|mit|als|sind|lauten|ist|data|for[ ]\w{1,20}))*"
         r"[ \t]*[:=]?[ \t]+[`*\"']{0,2}[\w.+-]{2,40}(?:@[\w.-]{3,40})?[`*\"']{0,2}(?:[ ]?[/:][ ]?|[ ]+und[ ]+|[ ]+and[ ]+)[`*\"']{0,2}(?P<secret>[^\s\"'`*]{6,128})"
     ),
@@ -370,19 +365,17 @@ _PAIR = Rule(
 )
 _QUOTED_PAIR = Rule(
     "login",
-    re.compile(
+    late(
         r"(?i:auth(?:entication)?[\"']?(?:[ ]?[=:][ ]?)?[(\[]|login\(|connection\([^,\n]{1,120},[ ]?|credentials?\()[ ]{0,4}"
         r"\\?[\"'][^\"'\n]{1,80}\\?[\"'],[ ]?b?\\?[\"'](?P<secret>[^\"'\n\\]{4,200})"
     ),
     _literal,
 )
-_LISTED_USER = Rule(
-    "curl-user", re.compile(r"-u(?:ser)?[\"'],[ ]?[\"'][^\s:\"']{0,64}:(?P<secret>[^\s\"']{3,200})"), _login
-)
-_MASKED = Rule("masked", re.compile(r"::add-mask::(?P<secret>[^\s\"'`$\[][^\n\"'`]{3,500})"), _whole)
+_LISTED_USER = Rule("curl-user", late(r"-u(?:ser)?[\"'],[ ]?[\"'][^\s:\"']{0,64}:(?P<secret>[^\s\"']{3,200})"), _login)
+_MASKED = Rule("masked", late(r"::add-mask::(?P<secret>[^\s\"'`$\[][^\n\"'`]{3,500})"), _whole)
 _VARIABLE = Rule(
     "masked",
-    re.compile(
+    late(
         r"##vso\[task\.setvariable[ ]variable=(?:[^\]\n]{0,80}(?i:issecret=true|pass|token|secret|key))[^\]\n]{0,80}\]"
         r"(?P<secret>[^\s\"'`$\[(][^\s\"'`]{3,500})"
     ),
@@ -391,7 +384,7 @@ _VARIABLE = Rule(
 # Commands that take a secret at a certain place.
 _PLACED = Rule(
     "option",
-    re.compile(
+    late(
         r"(?:snyk[ ]auth|codecov[ ]-t|(?:ngrok|authtoken)[ ]authtoken"
         r"|wpa_passphrase[ ]\S{1,64}"
         r"|htpasswd[ ]-\w*b\w*[ ]\S{1,120}|requirepass|masterauth|masteruser|rootpw(?:[ ]--plaintext)?"
@@ -402,48 +395,44 @@ _PLACED = Rule(
 )
 _LOGIN_TO = Rule(
     "option",
-    re.compile(
+    late(
         r"(?:(?<=cargo )|(?<=vault )|(?<=wandb ))login[ ]{1,2}[\"']?(?P<secret>[^\s\"'<>$-][^\s\"'<>]{11,500})(?=[\"']?[ \t]*(?:\n|\Z|[|;&>\\`\"')]))"
     ),
     _user_token,
 )
 _SECURE_STRING = Rule(
     "statement",
-    re.compile(
-        r"(?i:securestring)(?:[ \t]+-(?i:string|asplaintext|force))*[ \t]*\(?[ \t]*[\"'](?P<secret>[^\"'\n]{4,200})"
-    ),
+    late(r"(?i:securestring)(?:[ \t]+-(?i:string|asplaintext|force))*[ \t]*\(?[ \t]*[\"'](?P<secret>[^\"'\n]{4,200})"),
     _literal,
 )
 # host:port:database:user:password
-_PGPASS = Rule(
-    "pgpass", re.compile(r"(?:[56]432|\*):[\w.$*-]{1,63}:[\w.$*@-]{1,63}:(?P<secret>[^\s:\"']{4,200})"), _option
-)
+_PGPASS = Rule("pgpass", late(r"(?:[56]432|\*):[\w.$*-]{1,63}:[\w.$*@-]{1,63}:(?P<secret>[^\s:\"']{4,200})"), _option)
 
 # What leads where: literals of which one stands in the text, a pattern, and for each of its groups how far before its
 # anchor the rules begin.
 _RULES: tuple[tuple[tuple[str, ...], re.Pattern[str], dict[str, tuple[int, tuple[Rule, ...]]]], ...] = (
     (
         ("://", "432:", "*:", "mask::"),
-        re.compile(r":(?:(?P<url>//)|(?P<pgpass>(?<=[56]432:))|(?P<any>(?<!\*\*:)(?<=\*:))|(?P<mask>:add-mask::))"),
+        late(r":(?:(?P<url>//)|(?P<pgpass>(?<=[56]432:))|(?P<any>(?<!\*\*:)(?<=\*:))|(?P<mask>:add-mask::))"),
         {"url": (0, _URLS), "pgpass": (4, (_PGPASS,)), "any": (1, (_PGPASS,)), "mask": (0, (_MASKED,))},
     ),
-    (("~",), re.compile(r"~(?P<azure>(?<=q~))"), {"azure": (5, (_CLIENT_SECRET,))}),
-    (("sig=",), re.compile(r"=(?P<sas>(?<=sig=)(?=[a-z0-9%+/_-]{24}))"), {"sas": (3, (_AZURE_SAS,))}),
-    (("bearer ",), re.compile(r"bearer(?P<bearer>[ \t])"), {"bearer": (0, (_BEARER,))}),
-    (("identified ",), re.compile(r"f(?P<sql>(?<=identif)ied[ \t])"), {"sql": (6, (_IDENTIFIED,))}),
+    (("~",), late(r"~(?P<azure>(?<=q~))"), {"azure": (5, (_CLIENT_SECRET,))}),
+    (("sig=",), late(r"=(?P<sas>(?<=sig=)(?=[a-z0-9%+/_-]{24}))"), {"sas": (3, (_AZURE_SAS,))}),
+    (("bearer ",), late(r"bearer(?P<bearer>[ \t])"), {"bearer": (0, (_BEARER,))}),
+    (("identified ",), late(r"f(?P<sql>(?<=identif)ied[ \t])"), {"sql": (6, (_IDENTIFIED,))}),
     (
         ("login", "config ", "zugangsdaten"),
-        re.compile(
+        late(
             r"g(?:(?P<login>in[ \t(:](?<=login.))|(?P<config>[ ](?<=config[ ]))|(?P<pair>angsdaten(?<=zugangsdaten)[ :]))"
         ),
         {"login": (2, (_NETRC, _PAIR, _QUOTED_PAIR, _LOGIN_TO)), "config": (5, (_PLACED,)), "pair": (2, (_PAIR,))},
     ),
-    (("-u",), re.compile(r"-u(?:ser)?(?P<listed>(?=[\"'],))"), {"listed": (0, (_LISTED_USER,))}),
-    (("##vso[",), re.compile(r"##vso(?P<variable>\[)"), {"variable": (0, (_VARIABLE,))}),
+    (("-u",), late(r"-u(?:ser)?(?P<listed>(?=[\"'],))"), {"listed": (0, (_LISTED_USER,))}),
+    (("##vso[",), late(r"##vso(?P<variable>\[)"), {"variable": (0, (_VARIABLE,))}),
 )
 _BY_WORD = {"authorization": _AUTHORIZATION, "cookie": _COOKIE, "securestring": _SECURE_STRING}
 _LOGIN_RULES = (_PAIR, _QUOTED_PAIR)
-_BLOCK_MARK = re.compile(r"-----begin")
+_BLOCK_MARK = late(r"-----begin")
 _LETTERS = frozenset("puawkbs-")
 
 

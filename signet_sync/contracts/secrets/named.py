@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from signet_sync.contracts.patterns import late
 from signet_sync.contracts.secrets.names import Name, words
 from signet_sync.contracts.secrets.page import Found, Page
 from signet_sync.contracts.secrets.values import (
@@ -30,10 +31,10 @@ RULE = "assignment"
 _UP_TO = "{0,1024}"
 _LONGEST = 1024
 
-_SETS = re.compile(r"[.\w]{0,40}?(?:set|with|use)_?(?i:pass|api|secret|access|client|auth|private|pwd)")
+_SETS = late(r"[.\w]{0,40}?(?:set|with|use)_?(?i:pass|api|secret|access|client|auth|private|pwd)")
 
 # What ends a name (a quote, escaped in JSON within JSON, a bracket, Markdown's stars), remarks, and what gives a value.
-_LINK = re.compile(
+_LINK = late(
     r"""(?P<close>(?:\\{1,7}["'`]|["'`]|[*_]{1,2}|\]){0,4})
     (?:\[\d{0,4}\])?                                             # char password[32] =
     [ \t]{0,40}
@@ -60,7 +61,7 @@ _LINK = re.compile(
     )""",
     re.X,
 )
-_SAID = re.compile(
+_SAID = late(
     r"""["'`*_]{0,3}[ \t]{1,4}(?:\([^()\n]{1,40}\)[ \t]
       |(?:for|fürs?|von|vom|of|der|des|dem|you|we|dafür|dazu|here|hier)\b
       [ \t](?:(?!(?:is|was|ist|war|lautet|hei(?:ß|ss)t)\b)[^\s.,:;]{1,32}[ \t]){0,5})?
@@ -70,9 +71,9 @@ _SAID = re.compile(
     (?P<reset>[ \t](?:re)?set[ \t]to|[ \t]changed[ \t]to)?(?P<colon>:)?[ \t]{1,4}""",
     re.X,
 )
-_SPACED = re.compile(r"""["'`]?[ \t]{1,8}""")
+_SPACED = late(r"""["'`]?[ \t]{1,8}""")
 # What stands between `=` and a literal: a call, a default, a conversion.
-_WRAPPED = re.compile(
+_WRAPPED = late(
     r"""[ \t]*(?:
       (?P<default>(?:[\w.$:\[\]"'()?!-]{1,60}?[ \t]*(?:\|\||\?\?|\?:|\bor\b)
         |[\w.$:]{0,40}(?i:env\w*|get\w*|fetch|config|default|option|var|setting)\w*[(\[]
@@ -82,40 +83,40 @@ _WRAPPED = re.compile(
     )[ \t]*(?=[rbfuRBFU@]?["'`])""",
     re.X,
 )
-_OPEN = re.compile(r"""[ \t]{0,40}(?:(?:[rbfuRBFUL@$]{1,2}|b64)(?=\\{0,7}["']))?(?P<quote>(?P<slashes>\\{0,7})["'`])""")
-_BLANKS = re.compile(r"[ \t]{0,40}")
+_OPEN = late(r"""[ \t]{0,40}(?:(?:[rbfuRBFUL@$]{1,2}|b64)(?=\\{0,7}["']))?(?P<quote>(?P<slashes>\\{0,7})["'`])""")
+_BLANKS = late(r"[ \t]{0,40}")
 _QUOTED = {
-    '"': re.compile(r'(?:[^"\\\n]|\\[^\n])' + _UP_TO + r'(?=")'),
-    "'": re.compile(r"(?:[^'\\\n]|\\[^\n])" + _UP_TO + r"(?=')"),
-    "`": re.compile(r"(?:[^`\\\n]|\\[^\n])" + _UP_TO + r"(?=`)"),
+    '"': late(r'(?:[^"\\\n]|\\[^\n])' + _UP_TO + r'(?=")'),
+    "'": late(r"(?:[^'\\\n]|\\[^\n])" + _UP_TO + r"(?=')"),
+    "`": late(r"(?:[^`\\\n]|\\[^\n])" + _UP_TO + r"(?=`)"),
 }
 # An argument of a shell: to the blank, commas within it.
-_ARGUMENT = re.compile(r"""(?:[^\s"'`\\<>(){},;&|]|[,;{](?![\s"'`\\<>(){},;&|]|[\w.-]{1,32}=)){1,1024}""")
-_BARE = re.compile(r"""[^\s"'`\\,;<>(){}\[\]&|*]{1,1024}""")
-_LINE = re.compile(r"""[^\s"'`\\<]{1,1024}""")
-_PIECE = re.compile(r"""[^\s"'`\\<>;]{1,1024}""")
-_TEXT = re.compile(r"[^<>\n]{1,1024}(?=</|<!\[|&lt;/)")
-_CDATA = re.compile(r"\s{0,40}<!\[CDATA\[([^\]\n]{1,1024})\]\]>")
-_LINE_ENDS = re.compile(
+_ARGUMENT = late(r"""(?:[^\s"'`\\<>(){},;&|]|[,;{](?![\s"'`\\<>(){},;&|]|[\w.-]{1,32}=)){1,1024}""")
+_BARE = late(r"""[^\s"'`\\,;<>(){}\[\]&|*]{1,1024}""")
+_LINE = late(r"""[^\s"'`\\<]{1,1024}""")
+_PIECE = late(r"""[^\s"'`\\<>;]{1,1024}""")
+_TEXT = late(r"[^<>\n]{1,1024}(?=</|<!\[|&lt;/)")
+_CDATA = late(r"\s{0,40}<!\[CDATA\[([^\]\n]{1,1024})\]\]>")
+_LINE_ENDS = late(
     r"[ \t]*(?:,?[ \t]*(?:[#;][^\n]*|//[^\n]*|\\n.*)?(?:\n|\\r|\\n|\Z))|[ \t]+[A-Za-z][\w.-]{1,40}(?:=|[ ]?:[ ])"
 )
-_CELL = re.compile(r"[^|\n]{1,200}(?=\|)")
+_CELL = late(r"[^|\n]{1,200}(?=\|)")
 _CELL_MARKS = " \t`*_\"'"
 
 # A YAML block: the indented lines below.
-_BLOCK = re.compile(
+_BLOCK = late(
     r"[ \t]*[|>][+-]?\d?[+-]?[ \t]*\n(?:[ \t]*\n)?"
     r"((?P<indent>[+>|]?[ \t]+)[^\n]{0,1024}(?:\n(?P=indent)[^\n]{0,1024}|\n(?=\n(?P=indent))){0,40})"
 )
 
 # How lines begin whose `name=value` is the whole of them.
-_REST_OF_LINE = re.compile(r"[^\n\\]{0,1024}")
-_LINE_HEADS = re.compile(
+_REST_OF_LINE = late(r"[^\n\\]{0,1024}")
+_LINE_HEADS = late(
     r"[ \t>+|$#*\"'-]{0,40}(?:[A-Za-z]{1,16}[ ]){0,2}"
     r"(?:(?:export|set|setx|env|ENV|ARG|declare -x|local|readonly|-e|--env|--build-arg)[ \t]+)?\Z"
 )
 # What stands before a name that a prompt or a log names; no statement, no field of a docstring.
-_SAYS = re.compile(
+_SAYS = late(
     r"[ \t]*(?!(?:if|elif|while|for|else|case|lambda|def|return|assert|not|and|or|in|with|try|except)\b|[:@]|\*\s*@|//)"
     r"[^\n\"`(){};<]{0,100}(?<=[ \t@\]|])\Z"
 )
@@ -148,7 +149,7 @@ def _plain(word: str) -> str:
 
 
 # What a bare `key` asks for, within reach.
-_LONG_VALUE = re.compile(r"(?:[^\w\n]{1,16}|[^\n]{1,24}?[\"'=> ])[A-Za-z0-9+/=_-]{20}")
+_LONG_VALUE = late(r"(?:[^\w\n]{1,16}|[^\n]{1,24}?[\"'=> ])[A-Za-z0-9+/=_-]{20}")
 
 
 def _value_of(page: Page, name: Name) -> tuple[int, int] | None:
@@ -283,11 +284,11 @@ def _where(text: str, name: Name, link: re.Match[str], start: int) -> tuple[Wher
 
 # What other than `:` and `=` stands before an answer: arrows of dialogs, dashes, a question's mark.
 _OTHER_MARKS = frozenset("›»…–—-?")
-_QUERY = re.compile(r"""[^\s"'`\\<>&#)\]}]{1,1024}""")
+_QUERY = late(r"""[^\s"'`\\<>&#)\]}]{1,1024}""")
 # YAML's anchors and tags before the value.
-_TAG = re.compile(r"(?:[&!][A-Za-z!][\w.!-]{0,32}[ \t]+)+(?=[^\s])")
+_TAG = late(r"(?:[&!][A-Za-z!][\w.!-]{0,32}[ \t]+)+(?=[^\s])")
 # The next line holds the value: below a heading, a label, in a fence.
-_BELOW = re.compile(
+_BELOW = late(
     r"\*{0,2}[ \t]*\n(?:[ \t]*\n)?(?P<fence>[ \t]*```\w*[ \t]*\n)?[ \t>|+]{0,40}(?P<mark>`?)(?P<secret>[^\s`\"'\\<>]{6,200})(?P=mark)[ \t]*(?:\n|\Z)"
 )
 
@@ -416,16 +417,16 @@ def _names_pair(text: str, name: Name) -> bool:
 _CODE_FOLLOWS = frozenset("([{<),;]}")
 _QUOTES = frozenset("\"'`")
 _BEFORE_OPTION = ("", " ", "\t", "\n", '"', "'", "`", "(", "[", ",", "=", "+", ">", "n")
-_SET_BEFORE = re.compile(
+_SET_BEFORE = late(
     r"(?:\b(?:set|setx|add|config|env|arg)\b[^\n;|]{0,80}?[ \t][^\s]{0,60}"
     r"|#define[ \t]+|\b(?:login|machine|user)\b\s+\S{1,64}[\s+>]+|\bmysqladmin\b[^\n;|]{0,60})$",
     re.I,
 )
-_SQL_BEFORE = re.compile(
+_SQL_BEFORE = late(
     r"\b(?:user|role|login|identified|database|server|encrypted|alter|create|grant|set)\b[^;]{0,120}$", re.I
 )
 _HASHES = ("commit ", "hash ", "revision ", "sha ", "digest ")
-_LAST_WORD = re.compile(r"(?<![^\s\"'`(])(?P<secret>[^\s\"'`]{6,200})[\"'`]?$")
+_LAST_WORD = late(r"(?<![^\s\"'`(])(?P<secret>[^\s\"'`]{6,200})[\"'`]?$")
 
 
 def _spaced(page: Page, name: Name) -> tuple[int, int] | None:
@@ -481,10 +482,10 @@ def _spaced(page: Page, name: Name) -> tuple[int, int] | None:
 
 
 # «with the password 'X'», «using password "X"»: what follows is it.
-_NAMES_IT = re.compile(
+_NAMES_IT = late(
     r"(?:with|using|use|try|trying|tried|mit|per|benutze|nutze|nimm|verwende|and|und|/)[ ](?:[\w-]+[ ]){0,2}$", re.I
 )
-_SHELL_NAME = re.compile(r"[A-Z][A-Z0-9_]{3,}")
+_SHELL_NAME = late(r"[A-Z][A-Z0-9_]{3,}")
 
 
 def _told(text: str, name: Name, at: int) -> tuple[int, int] | None:
@@ -521,12 +522,12 @@ def _is_bare_pass(text: str, name: Name) -> bool:
 
 
 # A sentence ends, or another one goes on.
-_CLAUSE_ENDS = re.compile(r"[.,;:!?)\]}”“«]*(?:[ \t]*(?:\n|\Z)|(?<=[.,;!?])[ ]|[ ](?:and|und|but|aber|for|für)[ ])")
+_CLAUSE_ENDS = late(r"[.,;:!?)\]}”“«]*(?:[ \t]*(?:\n|\Z)|(?<=[.,;!?])[ ]|[ ](?:and|und|but|aber|for|für)[ ])")
 _OPEN_QUOTES = "(„“”»«‚‘›"
-_WORD_AND_NUMBER = re.compile(r"[A-Za-z]{3,}[0-9]{1,4}")
-_TOLD = re.compile(r"\b(?:set|change[ds]?|reset|setze?|ändere)\b[^.\n]{0,60}$", re.I)
+_WORD_AND_NUMBER = late(r"[A-Za-z]{3,}[0-9]{1,4}")
+_TOLD = late(r"\b(?:set|change[ds]?|reset|setze?|ändere)\b[^.\n]{0,60}$", re.I)
 # How words end that say something of a password rather than being one.
-_SAYS_OF_IT = re.compile(
+_SAYS_OF_IT = late(
     r".*(?:ed|ing|able|ible|ly|tion|sion|ive|ous|ful|less|ment|ity|ary|ory|ent|ant|ial|ual|ic|al|thing|where|ence|ance"
     r"|ers?|ors?|isch|lich|bar|los|haft|ig|iert|ung|pflichtig|text|word|sen|ten|ben|gen|den|hlt|cht|elt|ert)",
     re.I,
@@ -566,7 +567,7 @@ def _sentence(text: str, at: int, proof: Proof, verb: re.Match[str]) -> tuple[in
     return (at, end) if plain and not is_compound(said) else None
 
 
-_USES = re.compile(
+_USES = late(
     r"\b(?:use|try|take|set|nimm|nutze|benutze|verwende|probiere?|setze?)(?:[ ](?:mal|bitte|einfach|just))?[ ]\Z", re.I
 )
 

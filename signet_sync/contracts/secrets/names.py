@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
+from signet_sync.contracts.patterns import late
 from signet_sync.contracts.secrets.makers import MAKERS
 from signet_sync.contracts.secrets.page import Page
 from signet_sync.contracts.secrets.values import Proof
@@ -47,7 +48,7 @@ _ENDS = _TAIL + _LEADS
 _STEMS: tuple[tuple[tuple[str, ...], re.Pattern[str], dict[str | None, tuple[str, int]]], ...] = (
     (
         ("pass",),
-        re.compile(
+        late(
             r"pass(?P<commands>(?<=requirepass)[ ]|(?:phrase)(?<=wpa_passphrase)[ ]|wd(?<=htpasswd)[ ])|pass(?P<sure>w(?:or[dt]|d)|[ ]?phrase|code|wd)?(?:e(?<=mot de passe))?"
             + _ENDS
         ),
@@ -55,12 +56,12 @@ _STEMS: tuple[tuple[tuple[str, ...], re.Pattern[str], dict[str | None, tuple[str
     ),
     (
         ("pw",),
-        re.compile(r"pw(?:(?P<commands>(?<=rootpw)[ ])|(?P<sure>d|(?<![a-z]pw))" + _ENDS + r")"),
+        late(r"pw(?:(?P<commands>(?<=rootpw)[ ])|(?P<sure>d|(?<![a-z]pw))" + _ENDS + r")"),
         {"sure": ("pwd", 0)},
     ),
     (
         ("key", "token", "kennwort", "cookie"),
-        re.compile(
+        late(
             r"k(?:(?P<token>en(?<=token))|(?P<key>ey(?:(?<=[a-z0-9_. -]key)|(?=(?:[^\w\n]{1,16}|[^\n]{1,24}?[\"'=> ])[a-z0-9+/=_-]{20})))|(?P<sure>ennwort))"
             + _ENDS
             + r"|k(?P<cookie>ie(?<=cookie))"
@@ -69,7 +70,7 @@ _STEMS: tuple[tuple[tuple[str, ...], re.Pattern[str], dict[str | None, tuple[str
     ),
     (
         ("secret", "cred", "contrase", "securestring", "connection(", "codecov "),
-        re.compile(
+        late(
             r"c(?:(?P<secret>ret(?<=secret)(?:[_. -]?(?:access[_. -]?)?key(?:[_. -]?base)?)?)"
             r"|(?P<cred>red(?:ential)?s?)|(?P<sure>ontrase(?:n|\xf1|\xd1)a))"
             + _ENDS
@@ -80,7 +81,7 @@ _STEMS: tuple[tuple[tuple[str, ...], re.Pattern[str], dict[str | None, tuple[str
     ),
     (
         ("auth",),
-        re.compile(
+        late(
             r"auth(?P<authorization>orization(?<![a-z]authorization))(?!\w)"
             r"|auth(?P<logins>(?:entication)?[\"']?(?:[ ]?[=:][ ]?)?[(\[][ ]{0,4}[\"'\\])"
             r"|auth(?P<commands>(?:(?<=snyk[ ]auth)|token(?<=ngrok[ ]authtoken)|(?<=masterauth))[ ])"
@@ -130,7 +131,7 @@ _AS = (
     r"|(?:api|access|auth|private|secret|signing|encryption)[ _-]?key|pwd|credential)(?![a-z])"
 )
 
-_USED_AS = (re.compile("[ ]as[ ]" + _AS), re.compile("[ ]als[ ]" + _AS))
+_USED_AS = (late("[ ]as[ ]" + _AS), late("[ ]als[ ]" + _AS))
 
 # How far before its anchor a mark begins.
 _MARKS = {"authorization": 0, "cookie": 3, "securestring": 2, "logins": 0, "commands": 24}

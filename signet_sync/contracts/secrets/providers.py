@@ -14,6 +14,7 @@ from hashlib import sha256
 from itertools import product
 from typing import NamedTuple
 
+from signet_sync.contracts.patterns import late
 from signet_sync.contracts.secrets.makers import MAKERS
 from signet_sync.contracts.secrets.page import Found, Page
 from signet_sync.contracts.secrets.values import decoded, is_mixed, is_placeholder
@@ -35,10 +36,10 @@ CLASSES = {
     "U": "A-Z0-9",
     "l": "a-z0-9",
 }
-PIECE = re.compile(r"\{([a-zA-Z])(\d+)(?:-(\d+))?([!+]?)\}")
-_ROW = re.compile(r"(?P<rule>\S+) +form: (?P<form>\S+) +found: (?P<found>\S+) +left: (?P<left>.+)")
-_CHOICE = re.compile(r"\(([^()]*)\)")
-_IN_RUN = re.compile(r"[A-Za-z0-9_-]*\Z")
+PIECE = late(r"\{([a-zA-Z])(\d+)(?:-(\d+))?([!+]?)\}")
+_ROW = late(r"(?P<rule>\S+) +form: (?P<form>\S+) +found: (?P<found>\S+) +left: (?P<left>.+)")
+_CHOICE = late(r"\(([^()]*)\)")
+_IN_RUN = late(r"[A-Za-z0-9_-]*\Z")
 
 # A token may be broken over lines, not within its first 16 characters: by a wrapped terminal, a continued line of a
 # shell, a quoted mail, a diff. It is known where it ends only by its published length.
@@ -198,39 +199,39 @@ def _index() -> _Index:
     return index
 
 
-_BOUNDARY = re.compile(rf"(?:(?<![A-Za-z0-9])|{ESCAPED})")
+_BOUNDARY = late(rf"(?:(?<![A-Za-z0-9])|{ESCAPED})")
 # A short head is one only where nothing is joined to it; a diff's mark is.
-_WHOLE = re.compile(rf"(?:(?<![A-Za-z0-9_-])|{ESCAPED}|(?<=^[-_])|(?<=\n[-_]))", re.M)
+_WHOLE = late(rf"(?:(?<![A-Za-z0-9_-])|{ESCAPED}|(?<=^[-_])|(?<=\n[-_]))", re.M)
 _SHORT = 4
 # Heads that are known even behind what is joined to them.
-_JOINED = re.compile(
+_JOINED = late(
     r"[-_](?=gh[pousr]_|github_pat_|gl[a-z]{2,5}-|sk-ant-|sk-proj-|[rs]k_live_|xox[a-z]-|npm_|pypi-A|dop_v1_|hvs|sbp_|dckr_)"
 )
 
 # What the notation of the table cannot say.
-_JWT = re.compile(
+_JWT = late(
     r"eyJ[A-Za-z0-9_-]{8,}[.](?:eyJ[A-Za-z0-9_-]{4,}|[A-Za-z0-9_-]{4,}[.][A-Za-z0-9_-]{8,})(?:[.][A-Za-z0-9_-]+)*"
 )
-_JWT_BASE64 = re.compile(r"ZXlK[A-Za-z0-9+/]{60,}={0,2}")
-_BLOCK_BASE64 = re.compile(r"LS0tLS1CRUdJT[A-Za-z0-9+/]{40,}(?:\n[ \t]{0,16}[A-Za-z0-9+/]{20,})*={0,2}")
-_AZURE = re.compile(
+_JWT_BASE64 = late(r"ZXlK[A-Za-z0-9+/]{60,}={0,2}")
+_BLOCK_BASE64 = late(r"LS0tLS1CRUdJT[A-Za-z0-9+/]{40,}(?:\n[ \t]{0,16}[A-Za-z0-9+/]{20,})*={0,2}")
+_AZURE = late(
     r"[A-Za-z0-9]{52}JQQJ99[A-Za-z0-9]{26}(?![A-Za-z0-9])|[A-Za-z0-9]{76}AZDO[A-Za-z0-9]{4}(?![A-Za-z0-9])"
     r"|[A-Za-z0-9_-]{44}Az(?:Fu|Se)[A-Za-z0-9]{4,6}(?![A-Za-z0-9])(?:==)?"
 )
 # A bot's token opens with its id, decimal digits in base64.
-_DISCORD = re.compile(
+_DISCORD = late(
     rf"([MNO][A-Za-z0-9_-]{{22,27}})[.][A-Za-z0-9_-]{{6,7}}[.](?:(?=[A-Za-z0-9_-]{{16}})(?:[A-Za-z0-9_-]{BREAK}){{37}}[A-Za-z0-9_-]+|[A-Za-z0-9_-]{{27,}})"
 )
-_HEADLESS = re.compile(
+_HEADLESS = late(
     r"(?P<mailchimp>[0-9a-f]{32}-us\d{1,2})|(?P<new_relic>[0-9a-f]{36}NRAL)|(?P<maxmind>\w{6}_\w{29}_mmk)"
     r"|(?P<rapidapi>[0-9a-z]{10}msh[0-9a-z]{15}p1[0-9a-z]{6}jsn[0-9a-z]{12})"
 )
 _AZURE_MARKS = ("JQQJ99", "AZDO", "AzFu", "AzSe")
-_TELEGRAM = re.compile(
+_TELEGRAM = late(
     rf"(?<=[0-9]{{8}}:)AA(?:(?=[A-Za-z0-9_-]{{16}})(?:[A-Za-z0-9_-]{BREAK}){{32}}[A-Za-z0-9_-]+|[A-Za-z0-9_-]{{30,}})"
 )
 # The secret half of a pair stands within a line of its key id.
-_AWS_PAIR = re.compile(
+_AWS_PAIR = late(
     r"[^A-Za-z0-9/+\n][^\n]{0,60}?(?:\n[^\n]{0,40}?)?(?<![A-Za-z0-9/+])([A-Za-z0-9/+]{40})(?![A-Za-z0-9/+=])"
 )
 
@@ -241,7 +242,7 @@ _HEX = b"0123456789abcdef-"
 _FIRSTS = frozenset("eZLMNO-_")
 _CLOSE = frozenset("\\%.:!")
 _BEFORE_HEX = frozenset((b":", b"/", b".", b"$"))
-_MAY_BE_LETTERS = re.compile(
+_MAY_BE_LETTERS = late(
     rb"[-_]?(?:A(?:KIA|SIA|BIA|CCA)|hf_|[sr]k_(?:live|test)_|rzp_|gh[pousr]_|npm_|pat[A-Za-z]{14}(?=\.))"
 ).match
 
@@ -400,11 +401,11 @@ def _after(text: str, start: int, end: int, before: str) -> Found | None:
 
 _PARTS = frozenset((".", ":", "!"))
 # What stands before the run of a token that a mark parts.
-_BOT = re.compile(r"(?<![0-9])[0-9]{8,10}:\Z")
-_GHOST = re.compile(r"(?<![0-9a-zA-Z])[0-9a-f]{24}:\Z")
-_ABLY = re.compile(r"(?<![\w.-])[\w-]{6}\.[\w-]{6}:\Z")
-_SALESFORCE = re.compile(r"(?<![0-9a-zA-Z])00D[0-9A-Za-z]{12,15}!\Z")
-_SALESFORCE_REST = re.compile(r"[A-Za-z0-9_.]{60,}")
+_BOT = late(r"(?<![0-9])[0-9]{8,10}:\Z")
+_GHOST = late(r"(?<![0-9a-zA-Z])[0-9a-f]{24}:\Z")
+_ABLY = late(r"(?<![\w.-])[\w-]{6}\.[\w-]{6}:\Z")
+_SALESFORCE = late(r"(?<![0-9a-zA-Z])00D[0-9A-Za-z]{12,15}!\Z")
+_SALESFORCE_REST = late(r"[A-Za-z0-9_.]{60,}")
 
 
 def _begin(text: str, start: int, parts: re.Pattern[str]) -> int:
@@ -449,8 +450,8 @@ def _matched(text: str, place: int, heads: list[tuple[str, Form]], *, whole: boo
     return best
 
 
-_STAND_IN = re.compile(r"(?i:x{6})|\*{3}|0{10}|[.]{3}|(?i:your|example|placeholder|redacted)")
-_PIECES = re.compile(r"[-_.\n/:]")
+_STAND_IN = late(r"(?i:x{6})|\*{3}|0{10}|[.]{3}|(?i:your|example|placeholder|redacted)")
+_PIECES = late(r"[-_.\n/:]")
 
 
 def _is_token(form: Form, head: str, body: str) -> bool:

@@ -12,17 +12,19 @@ from base64 import b64decode
 from enum import IntEnum, auto
 from functools import lru_cache
 
+from signet_sync.contracts.patterns import late
+
 # ── what stands for a secret ──
 
 # How values begin that are variables, templates, options, references; `{` and `<` alone do not make a template.
-_REFERENCE = re.compile(
+_REFERENCE = late(
     r"\$[A-Za-z_][A-Za-z_]*+(?![^\W_]*[0-9!@#%^&*])|\$[({]|\{\{[^{}]*\}\}|\{%|\{[A-Za-z_][\w.:!-]*\}"
     r"|<[A-Za-z_/!?$%][^<>]*>?|%[A-Za-z_{(][\w.]*[%)s}]|%[sdrvq@]|#\{|@[{(\w]|&[a-z]+;"
     r"|\[[A-Za-z_ -]+\]|\[[^\]]{2,}\][+*{?]|\^|\(\?|!(?:vault|Ref|Sub|GetAtt|secret|env|include)\b"
     r"|\.{1,2}/|~/|/[\w.-]+/|[A-Z]:\\|--?[a-z]|\(|\\[a-zA-Z]\b"
     r"|(?:arn|file|vault|op|env|ref|secret|ssm|cid|urn|https?|s3|gs):"
 )
-_ANYWHERE = re.compile(
+_ANYWHERE = late(
     r"your|examp|placeh|chang[ei][-_ ]?(?:me|this|it)|replac|redact|dummy|[xX]{4}|\*{3}|•|…|\.{3}|process\.env"
     r"|environ|getenv|\$\{[\w.:-]*\}"
     r"|\$\([\w ]|\{\{[^{}]*\}\}|<%|(?<!\w)\{[a-z_.]+\}|insert|todo|fixme|not[-_ ]?(?:a[-_ ]|real|set|used)|0{8}"
@@ -31,7 +33,7 @@ _ANYWHERE = re.compile(
     re.I,
 )
 # Words of labels, types, tests and documentation: a value of nothing else names a secret rather than being one.
-_VOCABULARY = re.compile(
+_VOCABULARY = late(
     r"(?:passwords?|passwd|passphrase|passwort|pass|pwd|pw|word|phrase|secrets?|tokens?|keys?|api|access|auth|oauth2?"
     r"|authorization|authentication|credentials?|creds?|private|public|client|user(?:name|s)?|names?|admin|root|login|account|id"
     r"|master|session|cookie|bearer|basic|jwt|csrf|xsrf|refresh|encrypt(?:ed|ion)?|hash(?:ed)?|signing|signature|service|server|app"
@@ -48,11 +50,11 @@ _VOCABULARY = re.compile(
     r"|aws|gcp|azure|google|github|gitlab|slack|stripe|openai|anthropic|docker|npm|pypi|model|on|off|yes|always|never|auto)",
     re.I,
 )
-_CAMEL = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[^\W\d_]+")
-_MAIL_ADDRESS = re.compile(r"[\w.+-]+@[\w-]+(?:\.[\w-]+)+")
+_CAMEL = late(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[^\W\d_]+")
+_MAIL_ADDRESS = late(r"[\w.+-]+@[\w-]+(?:\.[\w-]+)+")
 
 # Code rather than a literal: a call, an attribute, an index, a type; only asked of what stands without quotes.
-_CODE = re.compile(
+_CODE = late(
     r"[A-Za-z_$][\w$]*(?:(?:\.|->|::|\?\.|!\.)[A-Za-z_$][\w$]*)*(?:[(\[{<].*|[)\]},;:?!]*)"
     r"|[A-Za-z_$][\w$]*(?:(?:\.|->|::|\?\.)[A-Za-z_$][\w$]*)+[(\[{<].*"
     r"|(?:await|new|not|lambda|typeof|function|func|async|return|if|else|none|null|nil|true|false|undefined)\b.*",
@@ -62,16 +64,16 @@ _CODE = re.compile(
 # ── what it is made of ──
 
 # Numbers, dates, versions, hosts with ports, digests that name their algorithm, sizes.
-_NUMBERS = re.compile(
+_NUMBERS = late(
     r"[\d.,:_/+%-]+[a-z]{0,3}|v?\d+(?:\.\w+)+|\d{4}-\d\d-\d\d[T ].*|(?:sha|md)\d+[-:=].*"
     r"|0x[0-9a-f]+|\d+(?:px|em|ms|kb|mb|gb)",
     re.I,
 )
-_WORDS = re.compile(r"[A-Za-z]+\d{0,3}(?:[-_.:/ ][A-Za-z]*\d{0,3})*[.!?]?")
-_UUID = re.compile(r"[0-9a-f]{8}-?(?:[0-9a-f]{4}-?){3}[0-9a-f]{12}", re.I)
-_SESSION_TOKEN = re.compile(r"[a-z2-7]{16}")
-_HEX = re.compile(r"(?:[0-9a-f]+|[0-9A-F]+)")
-_PATH = re.compile(
+_WORDS = late(r"[A-Za-z]+\d{0,3}(?:[-_.:/ ][A-Za-z]*\d{0,3})*[.!?]?")
+_UUID = late(r"[0-9a-f]{8}-?(?:[0-9a-f]{4}-?){3}[0-9a-f]{12}", re.I)
+_SESSION_TOKEN = late(r"[a-z2-7]{16}")
+_HEX = late(r"(?:[0-9a-f]+|[0-9A-F]+)")
+_PATH = late(
     r"/?(?:[A-Za-z_][\w.-]*/)+[\w.-]*|[\w-]+\.(?:py|js|ts|json|ya?ml|toml|txt|pem|key|crt|cer|pub|html?|md|cfg|conf|ini|env|sh|go|rs|java|xml|p12|pfx|jks)"
 )
 
@@ -133,7 +135,7 @@ def is_mixed(text: str) -> bool:
 
 
 # Pairs that hardly any word has, English or German.
-_ODD_PAIR = re.compile(
+_ODD_PAIR = late(
     r"q[^u]|[jvx][bcdfgjkmpqvwxz]|[bcdfgkmpqtvwxz][jqx]|z[bcdfgjkmnpqrtvx]|[bcdfghjklmnpqrvwx]z(?![aeiouyz])|w[bcgjkmpqvwxz]"
     r"|[ckpqv]v|[bdfgjkpqvxz]w[^aeiour]|k[fgjkmqvxz]|f[bdghjkmpqvwxz]|h[bcdfghjkpqvxz]|g[bcdfjkpqvxz]|[bcdfghjkmpqtvwxz]{5}"
 )
@@ -155,7 +157,7 @@ def _is_random(value: str) -> bool:
 
 
 # A digit behind a letter, a letter behind a digit.
-_CHANGE = re.compile(r"[A-Za-z](?=\d)|\d(?=[A-Za-z])")
+_CHANGE = late(r"[A-Za-z](?=\d)|\d(?=[A-Za-z])")
 
 
 def _is_number(value: str) -> bool:
@@ -210,7 +212,7 @@ def is_password(value: str, where: Where) -> bool:
     return len(value) >= (6 if where is not Where.QUOTED else 5) and _is_odd(value)
 
 
-_OWN_WORD = re.compile(r"pass|pwd|secret|token|key|cred|auth", re.I)
+_OWN_WORD = late(r"pass|pwd|secret|token|key|cred|auth", re.I)
 
 
 def _typed(value: str) -> bool:
@@ -218,7 +220,7 @@ def _typed(value: str) -> bool:
     return not value.islower() and not value.isupper() and not looks_random(value)
 
 
-_DOTTED = re.compile(r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)+")
+_DOTTED = late(r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)+")
 
 
 def is_token(value: str, where: Where, *, least: int = 8, words: bool = False) -> bool:
@@ -281,7 +283,7 @@ def fits(value: str, proof: Proof, where: Where) -> bool:
 
 
 # Words that join others to one, and those that end like one: `case-sensitive`, `out-of-date`, `auto-generated`.
-_COMPOUND = re.compile(
+_COMPOUND = late(
     r"(?:^|[-_])(?:of|to|the|in|by|up|and|or|not|on|at|for|with|as|is|be|non|pre|auto|self|re|un|per|multi|single|end|one"
     r"|two|well|built|hard|case|time|read|write|user|based|only|like|free|safe|side|end|level|type|id|name|file|path|url"
     r"|key|keys|value|values|token|tokens|string|password|passwords|secret|secrets|hash|code|list|set)(?=$|[-_])"
@@ -322,4 +324,4 @@ def is_said(value: str) -> bool:
 
 
 # `x=1`, `f(x)`, `<tag>`: code in a sentence.
-_FORMULA = re.compile(r"[\w.-]+=.*|[\w.]+\(.*\)|<.*>|--?[a-z].*")
+_FORMULA = late(r"[\w.-]+=.*|[\w.]+\(.*\)|<.*>|--?[a-z].*")

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 
-_HEADER = re.compile(r'\[\s*([A-Za-z0-9.-]+)(?:\s+"((?:[^"\\]|\\.)*)")?\s*\]\s*(?:[#;].*)?')
-_KEY = re.compile(r"([A-Za-z][A-Za-z0-9-]*)\s*(?:=\s*(.*))?")
+from signet_sync.contracts.patterns import late
+
+_HEADER = late(r'\[\s*([A-Za-z0-9.-]+)(?:\s+"((?:[^"\\]|\\.)*)")?\s*\]\s*(?:[#;].*)?')
+_KEY = late(r"([A-Za-z][A-Za-z0-9-]*)\s*(?:=\s*(.*))?")
 # What a value may be made of: plain characters, escapes that git knows, quoted parts; then, perhaps, a comment.
-_VALUE = re.compile(r'((?:[^"\\#;]|\\["\\ntb]|"(?:[^"\\]|\\["\\ntb])*")*)(?:[#;].*)?')
+_VALUE = late(r'((?:[^"\\#;]|\\["\\ntb]|"(?:[^"\\]|\\["\\ntb])*")*)(?:[#;].*)?')
 
 Entry = tuple[str, str, str, str]
 

@@ -10,6 +10,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from signet_sync.contracts.observed import Found
+from signet_sync.contracts.patterns import late
 from signet_sync.errors import WorkspaceError
 from signet_sync.vault import files
 from signet_sync.vault.layout import folder
@@ -24,14 +25,14 @@ FOLDER_MODE, LINKED_MODE = b"40000", b"160000"
 Entry = tuple[bytes, bytes, bytes]  # mode, name, id
 
 # What is no entry ends the tree, so that a damaged one is read once, not once for each of its bytes.
-_ENTRY = re.compile(rb"([0-7]{1,6}+) ([^\0]++)\0([\s\S]{20})|[\s\S]++")
+_ENTRY = late(rb"([0-7]{1,6}+) ([^\0]++)\0([\s\S]{20})|[\s\S]++")
 _MODES = (b"40000", b"100644", b"100755", b"120000", b"160000", b"100664")
 _FEW = 64
-_SIGNATURE = re.compile(rb"^-----BEGIN (?:PGP|SSH|SIGNED) [A-Z ]+-----$", re.MULTILINE)
+_SIGNATURE = late(rb"^-----BEGIN (?:PGP|SSH|SIGNED) [A-Z ]+-----$", re.MULTILINE)
 _SIGNED_BY = (b"gpgsig", b"gpgsig-sha256", b"mergetag")  # fields that vouch for bytes which are no more
 _OBJECTS = ".git/objects"
 _PACKS = ".git/objects/pack"
-_FAN, _LOOSE = re.compile(r"[0-9a-f]{2}"), re.compile(r"[0-9a-f]{38}")
+_FAN, _LOOSE = late(r"[0-9a-f]{2}"), late(r"[0-9a-f]{38}")
 _IDX_MAGIC = b"\xfftOc\x00\x00\x00\x02"
 _MOST = 1 << 31
 
