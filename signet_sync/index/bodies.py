@@ -8,10 +8,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from signet_sync.contracts.bodies import body_sha256
-from signet_sync.contracts.verdicts import Row
 from signet_sync.index.database import Database, unsealed
+
+if TYPE_CHECKING:
+    from signet_sync.contracts.verdicts import Row
 
 # Of a row the text, or the bytes that give it.
 KEPT = "coalesce(content, (select packed from seals where path = source_path))"
