@@ -47,7 +47,8 @@ from signet_sync.contracts.frontmatter import parse, write
 from signet_sync.contracts.sanitizer import SANITIZER_VERSION, sanitize_line, sanitize_normalized, sanitizer_stamp
 from signet_sync.contracts.turns import Turn
 from signet_sync.errors import UsageError
-from signet_sync.index import artifacts, bodies, live
+from signet_sync.index import artifacts, live
+from signet_sync.index.bodies import keep
 from signet_sync.reconcile import Judgement
 from signet_sync.sessions import unheard
 
@@ -77,7 +78,7 @@ def age(vault: Vault) -> None:
             told["sanitizer_version"] = "sanitize_transcript_v0"
         path.write_bytes(write(told, normalize(words)))
     with vault.database(readonly=False) as database, database.transaction():
-        bodies.keep(database, [path for (path,) in database.execute("select path from seals")])
+        keep(database, [path for (path,) in database.execute("select path from seals")])
         database.execute("delete from seals")
     assert vault.reindex()["problems"] == []
     with vault.database(readonly=False) as database, database.transaction():
@@ -276,6 +277,7 @@ def test_an_ending_that_was_cut_off_comes_to_its_end(vault: Vault, standing: tup
         (vault / answer[kind]).unlink()
     kept = contents(vault.memory)
     with vault.database(readonly=False) as database, database.transaction():
+        keep(database, [answer[kind] for kind in bodies])
         for table in ("flow_results", "seals"):
             database.execute(f"delete from {table}")
     as_journalled(vault, answer, bodies)

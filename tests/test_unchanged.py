@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import marshal
 import os
 import shutil
 import subprocess
 import sys
 import time
 from contextlib import nullcontext, suppress
+from hashlib import sha256
 
 import pytest
 from hypothesis import given, settings
@@ -176,6 +178,36 @@ def test_a_damaged_one_is_none(vault, told, damage):
     snapshot(vault).write_bytes(damage(snapshot(vault).read_bytes()))
     vault.reindex()
     assert told == [False]
+
+
+def sealed_as_ours(body):
+    """A file that is whole, by its head and its digest, whatever it says."""
+    return unchanged._HEAD + len(body).to_bytes(unchanged._LENGTH, "big") + sha256(body).digest() + body
+
+
+@pytest.mark.parametrize(
+    "forged",
+    [
+        lambda kept: b"",
+        lambda kept: b"\xff no marshal",
+        lambda kept: marshal.dumps(kept)[:-20],
+        lambda kept: marshal.dumps(list(kept)),
+        lambda kept: marshal.dumps({}),
+        lambda kept: marshal.dumps(kept | {"memory": []}),
+        lambda kept: marshal.dumps(kept | {"memory": dict.fromkeys(kept["memory"], "x")}),
+        lambda kept: marshal.dumps(kept | {"until_us": "tomorrow"}),
+        lambda kept: marshal.dumps(kept | {"document": None}),
+        lambda kept: marshal.dumps(kept | {"picture": None}),
+        lambda kept: marshal.dumps(kept | {"picture": kept["picture"] | {"program": ["of another version"]}}),
+    ],
+    ids=[
+        "nothing", "no marshal", "cut", "list", "empty", "memory", "folders", "until", "document", "picture", "program",
+    ],
+)  # fmt: skip
+def test_a_forged_one_takes_the_full_way(vault, told, forged):
+    snapshot(vault).write_bytes(sealed_as_ours(forged(unchanged._read(str(snapshot(vault))))))
+    document = vault.reindex()
+    assert told == [False] and document["counts"]["indexed"] == 9
 
 
 def test_what_stands_in_its_place_is_none(vault, told, tmp_path):

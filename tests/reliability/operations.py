@@ -27,9 +27,9 @@ from signet_sync.agent.entities import operations
 from signet_sync.agent.workspace import opened
 from signet_sync.cli.remove import refresh
 from signet_sync.config import Settings
-from signet_sync.contracts.timestamps import SECOND
+from signet_sync.contracts.timestamps import DAY, SECOND
 from signet_sync.errors import UsageError, WorkspaceError
-from signet_sync.sync import engine
+from signet_sync.sync import engine, outbox
 from signet_sync.sync.request import Request
 from signet_sync.sync.workspace import Workspace
 from signet_sync.vault import files
@@ -166,6 +166,21 @@ def _quoting(folder: Path) -> None:
     _keep(vault, folder, {"session": numbered(6)["session_id"]})
 
 
+def _with_a_backlog(folder: Path) -> None:
+    """Rows of seven sessions, and what follows from the newest two: the rest waits in the outbox for idle time."""
+    vault = Vault(folder / "vault")
+    for number in range(1, 8):
+        vault.session(number)
+    much, engine._MUCH = engine._MUCH, 1
+    try:
+        with opened(str(vault.root), Settings()) as workspace:
+            engine.run_pass(workspace, Request(now_us=NOW_US, since_us=NOW_US - 2 * DAY))
+            assert outbox.any_waits(workspace.database)
+    finally:
+        engine._MUCH = much
+    _keep(vault, folder, {})
+
+
 def _garden(folder: Path) -> None:
     vault = _three(folder)
     with opened(str(vault.root), Settings()) as workspace:
@@ -187,6 +202,15 @@ def _publish(workspace: Workspace) -> None:
     with suppress(FileExistsError):
         files.create_once(workspace.root, path, raw)
     assert (Path(workspace.root) / path).read_bytes() == raw
+    engine.run_pass(workspace, Request(now_us=NOW_US))
+
+
+def _work_off(workspace: Workspace) -> None:
+    """What the agent does in idle time, in batches of two sessions, and the pass that publishes what came of it."""
+    for deriver in workspace.pipeline.derivers:
+        deriver.batch = 2
+    while engine.work_off(workspace, Request(now_us=NOW_US)):
+        pass
     engine.run_pass(workspace, Request(now_us=NOW_US))
 
 
@@ -238,6 +262,12 @@ _ALL = (
         "one new artifact, and the pass that indexes it",
         _plain,
         lambda _: Scenario(done(_publish), tidies=True),
+    ),
+    Operation(
+        "backlog",
+        "what follows from older sessions, batch by batch in idle time",
+        _with_a_backlog,
+        lambda _: Scenario(done(_work_off, answers=False), flow=False),
     ),
     Operation("session end", "transcript, summary, manifest, row and page", _of_flows("end"), _flow("end")),
     Operation("compaction", "a compaction of a running session", _of_flows("compaction"), _flow("compaction")),

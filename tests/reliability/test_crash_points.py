@@ -60,7 +60,7 @@ COUNTS = (
     " (select count(*) from memory_artifacts_fts where memory_artifacts_fts match 'number1x')"
 )
 # At these named moments every run of the suite ends an operation; of the others it asks that they are there.
-A_FEW = {"publish": [], "removal": ["A19"], "session end": ["A15", "A17"]}
+A_FEW = {"publish": [], "backlog": ["A30"], "removal": ["A19"], "session end": ["A15", "A17"]}
 
 
 def tried(name: str, place: Path) -> dict[str, Any]:
@@ -243,6 +243,7 @@ LINK = ("vault.files._link",)
 SWAP = ("vault.files.replace",)
 SYNC = ("vault.files.sync_folders",)
 ROWS = ("sync.indexing._apply",)
+FOLLOWS = ("sync.deriving._work",)
 NEW_MANIFEST = ("agent.flows._write_manifest",)
 REFERENCES = ("agent.manifests.follow_page",)
 PAGE = ("agent.projection._write_page",)
@@ -285,6 +286,10 @@ CASES = [
     Case("A23", "rebuild", "kill", Step("before commit", ROWS)),
     Case("A24", "repair", "kill", Step("before replace", ASIDE)),
     Case("A24", "repair", "kill", Step("after replace", ASIDE)),
+    Case("A29", "publish", "kill", Step("before commit", FOLLOWS), past=Step("after commit", ROWS)),
+    Case("A30", "backlog", "kill", Step("after commit", FOLLOWS), ahead=Step("before commit", FOLLOWS)),
+    Case("A31", "backlog", "statement-kill", Step("before delete from outbox", FOLLOWS)),
+    Case("A31", "backlog", "kill", Step("before commit", FOLLOWS), past=Step("after commit", FOLLOWS)),
 ]  # fmt: skip
 
 
