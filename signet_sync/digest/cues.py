@@ -109,6 +109,7 @@ def _gathered(patterns: Iterable[str], *, plain: bool) -> str:
     return "|".join([*grouped, *others]) or "(?!)"
 
 
+_SHORT_END = 40  # characters; what is longer is not written once for each alternative before it
 _BEYOND = late(r"[^\x00-\x7f](?![?*{])")
 _BEHIND = late(r"((?:\(\?<[!=][^()]*\))+)\\b")
 
@@ -117,15 +118,24 @@ def _opened(branch: str) -> Iterator[str]:
     """A pattern that begins with a group as one for each of the group's alternatives."""
     if branch.startswith("(?:") and "(?P" not in branch:
         end = next((at for at, mark, depth in _marks(branch) if mark == ")" and not depth), len(branch))
-        if branch[end + 1 : end + 2] not in ("?", "*", "+", "{"):
-            for one in _branches(branch[3:end]):
-                yield from _opened(one + branch[end + 1 :])
+        behind = branch[end + 1 :]
+        if not behind.startswith(("?", "*", "+", "{")):
+            found = list(_branches(branch[3:end]))
+            if len(behind) > _SHORT_END:
+                found = _letters(found)
+            for one in found:
+                yield from _opened(one + behind)
             return
     yield branch
 
 
 def _by_letter(branches: Iterable[str]) -> str:
-    """Alternatives grouped by the letter that they begin with, so that few of them are tried at a place."""
+    """Alternatives as one pattern, of which few are tried at a place."""
+    return "|".join(_letters(branches))
+
+
+def _letters(branches: Iterable[str]) -> list[str]:
+    """Alternatives grouped by the letter that they begin with."""
     letters: dict[str, list[str]] = {}
     others = []
     for branch in branches:
@@ -133,7 +143,7 @@ def _by_letter(branches: Iterable[str]) -> str:
             letters.setdefault(branch[0].lower(), []).append(branch[1:])
         else:
             others.append(branch)
-    return "|".join([*(f"{letter}(?:{'|'.join(rest)})" for letter, rest in letters.items()), *others])
+    return [*(f"{letter}(?:{'|'.join(rest)})" for letter, rest in letters.items()), *others]
 
 
 def _branches(pattern: str) -> Iterator[str]:
