@@ -21,7 +21,7 @@ from signet_sync.agent.workspace import opened
 from signet_sync.config import Settings
 from signet_sync.contracts.timestamps import parse_instant
 from signet_sync.errors import Interrupted
-from signet_sync.sync import engine, indexing, quarantine, reading, workers
+from signet_sync.sync import engine, indexing, judging, quarantine, reading, workers
 from signet_sync.sync.request import Outcome, Request
 from signet_sync.sync.workers import Workers, useful
 
@@ -213,6 +213,8 @@ def vault(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Vault:
     """Sessions of every verdict, of which three files are many."""
     for module in (reading, indexing, engine):
         monkeypatch.setattr(module, "MUCH", 3)
+    for module in (reading, indexing):
+        monkeypatch.setattr(module, "MANY", 3)
     monkeypatch.setattr(reading, "_BATCH", 7)
     found = Vault(tmp_path / "vault")
     for number in range(1, 16):
@@ -301,10 +303,10 @@ os.open = opened
 """
 
 
-def deadly(folder: Path, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Has workers, and nobody else, be killed by the file named."""
+def hooked(folder: Path, code: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Has workers run some code when they start."""
     folder.mkdir()
-    (folder / "sitecustomize.py").write_text(_DEADLY.format(name=name))
+    (folder / "sitecustomize.py").write_text(code)
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join((str(folder), str(ROOT), TESTS)))
 
 
@@ -314,7 +316,7 @@ def test_a_file_that_kills_workers_is_left_alone_and_the_pass_goes_on(
     with_workers(monkeypatch, 2)
     who = {k: v for k, v in numbered(4).items() if k in ("session_id", "captured_at")}
     path = made.path_for("summary", **who)
-    deadly(tmp_path / "hook", path.removeprefix("memory/"), monkeypatch)
+    hooked(tmp_path / "hook", _DEADLY.format(name=path.removeprefix("memory/")), monkeypatch)
     outcome = passed(vault)
     assert outcome.read == 52
     ((verdict, code, message),) = vault.rows("select verdict, code, message from files where path = ?", path)
@@ -346,8 +348,30 @@ def test_an_interrupted_pass_leaves_no_worker_behind(vault: Vault, monkeypatch: 
     assert passed(vault).read == 52
 
 
-def test_an_error_of_a_function_is_the_pass_s_own(vault: Vault, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What fails in a worker is done again by the pass: its error, if it is one, is told as ever."""
+_FAILING = """
+import sys
+if "signet_sync.sync.workers" in sys.orig_argv:
+    import signet_sync.reconcile as desk
+    def judge(*_): raise ValueError("a slip of ours")
+    desk.judge = judge
+"""
+
+
+def test_what_fails_in_workers_is_done_by_the_pass_and_its_own_error_names_the_file(
+    vault: Vault, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: Any
+) -> None:
     with_workers(monkeypatch, 2)
-    monkeypatch.setattr(reading.Judge, "__call__", None)  # here alone; workers have theirs
+    hooked(tmp_path / "hook", _FAILING, monkeypatch)
     assert passed(vault).read == 52
+    path = made.path_for("summary", **{k: numbered(3)[k] for k in ("session_id", "captured_at")})
+    really = judging.desk.judge
+
+    def judge(given: str, *arguments: Any) -> Any:
+        if given == path:
+            raise ValueError("a slip of ours")
+        return really(given, *arguments)
+
+    monkeypatch.setattr(judging.desk, "judge", judge)
+    answer = vault.call("reindex", "--full", "--json", "--now", NOW)
+    assert answer.json["error"]["path"] == path and "a slip of ours" in answer.json["error"]["message"]
+    assert capfd.readouterr() == ("", "")

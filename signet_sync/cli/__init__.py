@@ -277,7 +277,8 @@ def run(arguments: list[str]) -> int:
                 translated.code, translated.message, translated.hint, translated.path, translated.exit_code, wants_json
             )
         message = f"unexpected {type(error).__name__}: {error}"
-        return _fail("unexpected", message, "run it again with -vv and report what it prints", None, 3, wants_json)
+        path = next(iter(getattr(error, "__notes__", ())), None)
+        return _fail("unexpected", message, "run it again with -vv and report what it prints", path, 3, wants_json)
 
 
 def _translated(error: Exception) -> SignetSyncError | None:

@@ -23,7 +23,7 @@ from signet_sync.reconcile import Bench, CliffRule, Judgement, Known, Survey, To
 from signet_sync.sync import deriving, outbox
 from signet_sync.sync.garbage import uncollected
 from signet_sync.sync.quarantine import Quarantine
-from signet_sync.sync.reading import MUCH, read_and_write
+from signet_sync.sync.reading import MANY, MUCH, read_and_write
 from signet_sync.sync.removals import InForce, covered, enforce, in_force
 from signet_sync.sync.request import Outcome, Pass, Request
 from signet_sync.sync.stages import SESSION, Change, Source
@@ -136,10 +136,11 @@ def is_artifact(path: str) -> bool:
 @contextmanager
 def building(run: Pass) -> Iterator[None]:
     """Makes a first index of many files without a journal on disk, and without the garbage collector."""
-    much = run.request.paths is None and not run.database.value("select exists(select 1 from files)")
-    begun = much and len(scan.names(run.workspace.root) or ()) > MUCH and run.database.begin_build()
+    first = run.request.paths is None and not run.database.value("select exists(select 1 from files)")
+    names = len(scan.names(run.workspace.root) or ()) if first else 0
+    begun = names > MUCH and run.database.begin_build()
     try:
-        if begun:
+        if begun and names > MANY:
             run.workers.start()
         with uncollected(wanted=begun):
             yield

@@ -35,6 +35,7 @@ class Quarantine:
         self._wary = wary
         self._deaths = {} if anew else _read(folder)
         self._anew = anew
+        self._more = False
         self._handle: int | None = None
         self._held: set[str] = set()
         self._largest = (0, "")
@@ -83,7 +84,7 @@ class Quarantine:
         signature = _signature(root, path)
         if signature is not None:
             self._deaths[path] = [MOST, *signature]
-            _write(self._folder, self._deaths)
+            self._more = True
 
     def all_read(self) -> None:
         """What ends the process from here on is what the largest file gives to do, or no file at all."""
@@ -121,7 +122,7 @@ class Quarantine:
 
     def _forget_survived(self) -> None:
         left = {path: known for path, known in self._deaths.items() if path not in self._held}
-        if self._anew or left != self._deaths:
+        if self._anew or self._more or left != self._deaths:
             _write(self._folder, left)
 
 

@@ -26,8 +26,10 @@ from signet_sync.vault import files
 from signet_sync.vault.layout import folder
 
 FUTURE_NS = 3600 * 10**9
-# So many files are judged by workers, where there are any.
+# So many files go without the garbage collector and with more room for full text.
 MUCH = 400
+# So many are judged by workers: to start two of them takes as long as to judge some hundred files.
+MANY = 1_000
 # Files, and bytes of files, that are judged before their rows are written; and such batches that are judged meanwhile.
 _BATCH = 256
 _BATCH_BYTES = 8 << 20
@@ -69,7 +71,7 @@ def read_and_write(
             descriptor = stack.enter_context(folder(workspace.root, MEMORY))
         if much:
             artifacts.tune_for_bulk(workspace.database, bulk=True)
-        reader = Reader(workspace, bench, outcome, perils, descriptor, workers if much else Workers(0))
+        reader = Reader(workspace, bench, outcome, perils, descriptor, workers if len(paths) > MANY else Workers(0))
         for batch in reader.batches(paths, alive):
             request.go_on()
             judgements: list[Judgement] = []
@@ -110,7 +112,7 @@ def judgements(run: Pass, paths: Sequence[str], bench: Bench, *, alone: bool) ->
         descriptor = None
         with suppress(FileNotFoundError):
             descriptor = stack.enter_context(folder(run.workspace.root, MEMORY))
-        workers = stack.enter_context(Workers(0 if alone or len(paths) <= MUCH else None))
+        workers = stack.enter_context(Workers(0 if alone or len(paths) <= MANY else None))
         reader = Reader(run.workspace, bench, run.outcome, quarantine, descriptor, workers)
         for batch in reader.batches(sorted(paths), alive):
             for _, judgement in batch:
@@ -179,7 +181,11 @@ class Reader:
         found = self._perils.left_alone(root, path) or read(self._descriptor, path, limit)
         if is_unsettled(found):
             return None
-        judgement = judge(path, found, self._bench)
+        try:
+            judgement = judge(path, found, self._bench)
+        except Exception as error:
+            error.add_note(path)
+            raise
         self._perils.took(path, _size(judgement))
         if judgement.sealed is not None and not self._workspace.touch_nothing:
             return _redacted_again(self._workspace, judgement, found, self._bench, self._outcome)
