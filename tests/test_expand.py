@@ -21,7 +21,8 @@ from woven import AGENTS, COMPACTED, LONG, NOISE, SEGMENTED, SESSIONS, SPOKEN, T
 from signet_sync.agent.expand import expand
 from signet_sync.contracts.tokencount import estimate_tokens
 from signet_sync.errors import UsageError
-from signet_sync.index import kin, lineage, passages
+from signet_sync.index import kin, lineage
+from signet_sync.index.bodies import text_at
 from signet_sync.index.database import Database
 from signet_sync.temporal.excerpts import cut, ending
 
@@ -202,7 +203,7 @@ def test_the_nodes_of_a_session_lead_to_all_of_its_transcript(database: Database
         for path in {path for path, *_ in chunks.values()}:
             pieces = sorted((start, expand(database, "default", one, 50_000)["node"]["text"])
                             for one, (of, start, _) in chunks.items() if of == path)  # fmt: skip
-            content = passages.content(database, path)
+            content = text_at(database, path)
             assert "".join(text for _, text in pieces) == content
 
 
@@ -269,7 +270,7 @@ def test_a_fact_tells_its_lines_and_what_superseded_it(database: Database) -> No
     document = expand(database, "default", former)
     assert document["node"]["status"] == "superseded" and document["node"]["superseded_by"] == present
     source = document["sources"][0]
-    content = passages.content(database, source["path"])
+    content = text_at(database, source["path"])
     assert content.split("\n")[source["line"] - 1] == "- Storage: JSON files"
     assert document["parents"] == [source["id"]] == [node_of(database, LONG)]
     assert document["transcript"]["path"] == made.path_for(

@@ -19,7 +19,7 @@ from signet_sync.config import load
 from signet_sync.contracts.redactions import Cleaning
 from signet_sync.contracts.sanitizer import sanitize_line
 from signet_sync.contracts.timestamps import parse_instant
-from signet_sync.index import artifacts, bodies, passages, seals
+from signet_sync.index import artifacts, bodies, seals
 from signet_sync.index.database import Database
 
 LATER = "2026-06-20T12:00:00.000Z"
@@ -87,7 +87,7 @@ def test_a_row_gives_the_text_that_its_file_gave_whether_it_stands_there_or_in_t
         assert not list(sealed.execute(LEFT_TO_SEALS))
     rows = {one.path: one.row for one in judged}
     assert artifacts.rows_by_path(sealed, list(rows)) == rows == artifacts.rows_by_path(plain, list(rows))
-    assert all(passages.content(sealed, path) == row.content for path, row in rows.items() if row is not None)
+    assert all(bodies.text_at(sealed, path) == row.content for path, row in rows.items() if row is not None)
     assert words(sealed) == words(plain)
     is_whole(sealed)
     with sealed.transaction():
@@ -198,11 +198,11 @@ def test_a_change_that_is_accepted_is_found_and_what_it_replaced_is_not(vault: V
 def test_a_seal_that_is_written_anew_leaves_the_row_its_text_until_a_pass_has_looked(vault: Vault) -> None:
     path = vault.rows(LEFT_TO_SEALS)[0][0]
     with vault.database(readonly=False) as database:
-        text, seal = passages.content(database, path), artifacts.seal_of(database, path)
+        text, seal = bodies.text_at(database, path), artifacts.seal_of(database, path)
         assert seal is not None
         with database.transaction():
             artifacts.store_seals(database, [seal._replace(packed=b"others", body_sha256="0" * 64)])
-        assert passages.content(database, path) == text
+        assert bodies.text_at(database, path) == text
         is_whole(database)
 
 

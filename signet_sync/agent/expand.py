@@ -12,6 +12,7 @@ from signet_sync.contracts.timestamps import iso
 from signet_sync.contracts.tokencount import estimate_tokens
 from signet_sync.errors import UsageError
 from signet_sync.index import kin, lineage, live, nodes, passages, things
+from signet_sync.index.bodies import text_at
 from signet_sync.index.database import Database
 from signet_sync.index.kin import Stated
 from signet_sync.index.live import LiveSession
@@ -352,7 +353,7 @@ def _transcript_of_fact(database: Database, stated: Sequence[Stated], fact: str,
         path = passages.transcript_of(database, one.session)
         if path is None:
             continue
-        text = passages.content(database, path)
+        text = text_at(database, path)
         line = one.line if one.path == path else line_about(text[:_SEARCHED], fact)
         start = kin.line_start(text, max(line - _LINES_BEFORE, 1))
         return Passage(path, text[start : start + limit].lstrip("\n"), len(text) - start <= limit)

@@ -25,6 +25,11 @@ def text_of(row: str = "memory_artifacts") -> str:
     return f"coalesce({row}.content, unsealed((select packed from seals where path = {row}.source_path)))"
 
 
+def text_at(database: Database, path: str) -> str:
+    """Gives the text of an artifact; empty where it is not indexed. Raises `DatabaseCorrupt`."""
+    return database.value(f"select {text_of()} from memory_artifacts where source_path = ?", (path,)) or ""
+
+
 def opened(kept: str | bytes | None) -> str:
     """Gives the text of what is kept of a row. Raises `DatabaseCorrupt`."""
     return kept if isinstance(kept, str) else unsealed(None, kept)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from signet_sync.index import passages
+from signet_sync.index.bodies import text_at
 from signet_sync.index.database import Database
 from signet_sync.index.sessions import SessionRef
 from signet_sync.temporal.nodes import Node
@@ -205,7 +205,7 @@ def _holding(database: Database, agent_id: str, path: str, line: int) -> str | N
     )
     if len(nodes) < 2:
         return nodes[0][0] if nodes else None
-    place = line_start(passages.content(database, path), line)
+    place = line_start(text_at(database, path), line)
     return next((node_id for node_id, start in nodes if start <= place), None)
 
 

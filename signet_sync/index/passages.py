@@ -9,7 +9,7 @@ from typing import NamedTuple
 from signet_sync.contracts.bodies import utf8
 from signet_sync.contracts.sentences import flatten
 from signet_sync.contracts.timestamps import day_of
-from signet_sync.index.bodies import text_of
+from signet_sync.index.bodies import text_at, text_of
 from signet_sync.index.database import Database
 from signet_sync.index.sessions import SessionRef
 from signet_sync.temporal.nodes import Node
@@ -27,15 +27,10 @@ class Passage(NamedTuple):
 
 def passage(database: Database, path: str, start: int, end: int | None, limit: int) -> Passage:
     """The characters from `start` to `end` (None: the end of the content), at most `limit` of them."""
-    text = content(database, path)
+    text = text_at(database, path)
     stop = len(text) if end is None else min(end, len(text))
     piece = text[start : min(start + limit, stop)]
     return Passage(path, piece, start + len(piece) >= stop)
-
-
-def content(database: Database, path: str) -> str:
-    """All of an artifact's content; empty where it is not indexed."""
-    return database.value(f"select {text_of()} from memory_artifacts where source_path = ?", (path,)) or ""
 
 
 def told(database: Database, node: Node, limit: int) -> Passage:

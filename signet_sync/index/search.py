@@ -8,7 +8,7 @@ import apsw
 
 from signet_sync.contracts.segments import word_phrases
 from signet_sync.errors import UsageError
-from signet_sync.index import passages
+from signet_sync.index.bodies import text_at
 from signet_sync.index.database import Database
 from signet_sync.recall.snippets import WORDS, snippet
 
@@ -110,6 +110,6 @@ def _run(
     bindings.append(max(1, min(limit, 1000)))
     hits = []
     for path, found_kind, agent, token, key, ended_at, score, sentence in list(database.execute(sql, bindings)):
-        words = snippet(passages.content(database, path), sentence, query)
+        words = snippet(text_at(database, path), sentence, query)
         hits.append(Hit(path, found_kind, agent, token, key, ended_at, round(float(score), 6), words))
     return hits

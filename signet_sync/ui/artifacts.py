@@ -11,7 +11,7 @@ from signet_sync.agent.asking import Place
 from signet_sync.contracts.frontmatter import FrontmatterProblem, open_source, read
 from signet_sync.contracts.observed import Found, Trouble
 from signet_sync.contracts.sanitizer import sanitize_line, sanitize_transcript_v2
-from signet_sync.index import artifacts, passages
+from signet_sync.index import artifacts, bodies
 from signet_sync.index.database import Database
 from signet_sync.ui import transcripts
 from signet_sync.ui.transcripts import Script, Turn
@@ -79,7 +79,7 @@ def _clean_text(database: Database, path: str, found: Found, body: str) -> str:
     """The body without secrets and controls; of a file that is as the index knows it, what the index holds."""
     known = artifacts.known_files(database, [path]).get(path)
     if known is not None and known.verdict == "indexed" and known.signature == found.signature:
-        return passages.content(database, path)
+        return bodies.text_at(database, path)
     return sanitize_transcript_v2(body)
 
 
