@@ -16,10 +16,12 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from queue import SimpleQueue
-from typing import IO, Any, Generic, TypeVar
+from typing import IO, TYPE_CHECKING, Any, Generic, TypeVar
 
 from signet_sync.sync.garbage import uncollected
-from signet_sync.sync.stages import Alive
+
+if TYPE_CHECKING:  # what a worker has no use for
+    from signet_sync.sync.stages import Alive
 
 Key = TypeVar("Key")
 Value = TypeVar("Value")
