@@ -181,12 +181,15 @@ def _count(database: Database, found: _Index) -> None:
 
 def _held(database: Database, root: str) -> str:
     """Why pages are held back though no daemon of Signet is seen; the running agent says so itself."""
-    from signet_sync import config
     from signet_sync.agent.signet import HOLD, replaced
     from signet_sync.index import overview
 
     path, age = replaced(root, database, overview.agents(database))
-    if not path or age >= HOLD or config.load(root, anyway=True)[0].takeover:
+    if not path or age >= HOLD:
+        return ""
+    from signet_sync import config  # eighty settings, for nothing nearly always
+
+    if config.load(root, anyway=True)[0].takeover:
         return ""
     return f"Signet replaced {path}, and pages are held back: signet-sync doctor"
 
