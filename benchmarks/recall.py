@@ -27,6 +27,7 @@ from benchmarks.ground import PROJECT
 from signet_sync.agent.recall import Hit, recall
 from signet_sync.index.bodies import text_of
 from signet_sync.index.database import Database
+from signet_sync.index.named import SOURCES
 
 NOW = "2026-03-29T12:00:00.000Z"
 FIRST = 5
@@ -114,7 +115,7 @@ def leads_to(database: Database, agent: str, hit: Hit) -> set[str]:
     return {
         path
         for (path,) in database.execute(
-            "select source_path from attribute_sources where agent_id = ? and attribute_id = ?", (agent, hit.id)
+            f"select source_path from {SOURCES} where agent_id = ? and attribute_id = ?", (agent, hit.id)
         )
     }
 

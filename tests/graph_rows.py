@@ -9,6 +9,7 @@ from typing import Any
 import artifacts_fixture as made
 
 from signet_sync.contracts.timestamps import parse_instant
+from signet_sync.index import batches
 from signet_sync.index.database import Database
 from signet_sync.temporal.ids import id_of
 
@@ -26,6 +27,24 @@ def insert(database: Database, table: str, **columns: Any) -> None:
     """One row; what is left out is null."""
     marks = ", ".join("?" * len(columns))
     database.execute(f"insert or replace into {table}({', '.join(columns)}) values({marks})", list(columns.values()))
+
+
+def of(database: Database, table: str, column: str, **columns: Any) -> Any:
+    """A column of the row with some values; None where there is none."""
+    where = " and ".join(f"{name} = ?" for name in columns)
+    return database.value(f"select {column} from {table} where {where}", list(columns.values()))
+
+
+def numbered(database: Database, agent_id: str, token: str, session_id: str, path: str, at_us: int) -> tuple[int, int]:
+    """The numbers of a session and of an artifact of it."""
+    batches.number(database, [(agent_id, token, session_id)])
+    if not batches.artifacts(database, [path]):
+        row = dict.fromkeys("source_sha256 source_kind captured_at content updated_at".split(), "")
+        instants = dict.fromkeys(("captured_us", "membership_us", "noise"), at_us)
+        names = {"agent_id": agent_id, "session_token": token, "session_id": session_id}
+        insert(database, "memory_artifacts", source_path=path, **names, **row, **instants)
+    number = batches.numbers(database, [(agent_id, token, session_id)])[agent_id, token, session_id]
+    return number, batches.artifacts(database, [path])[path]
 
 
 def path_of(number: str | int, day: str, kind: str = "summary") -> str:
@@ -87,13 +106,23 @@ def fact(
     kind, norm = ("project", f"/home/ada/code/{project}") if project else ("agent", agent_id)
     entity_id = id_of("x", agent_id, kind, norm)
     fact_id = id_of("f", agent_id, entity_id, aspect, text)
+    at_us, path = us(day), path_of(number, day[:10])
+    entity = of(database, "entities", "entity", agent_id=agent_id, id=entity_id)
     insert(
-        database, "entities", agent_id=agent_id, id=entity_id, kind=kind, norm=norm, name=norm, mentions=1,
-        latest_us=us(day),
+        database, "entities", entity=entity, agent_id=agent_id, id=entity_id, kind=kind, norm=norm, name=norm,
+        mentions=1, latest_us=at_us,
+    )  # fmt: skip
+    session, artifact = numbered(database, agent_id, "token", f"s-{number}", path, at_us)
+    fact = of(database, "entity_attributes", "fact", agent_id=agent_id, id=fact_id)
+    insert(
+        database, "entity_attributes", fact=fact, agent_id=agent_id, id=fact_id,
+        entity=of(database, "entities", "entity", agent_id=agent_id, id=entity_id), aspect=aspect, status=status,
+        sources=1, earliest_us=at_us, latest_us=at_us, artifact=artifact,
     )  # fmt: skip
     insert(
-        database, "entity_attributes", agent_id=agent_id, id=fact_id, entity_id=entity_id, aspect=aspect, text=text,
-        status=status, sources=1, earliest_us=us(day), latest_us=us(day), source_path=path_of(number, day[:10]), line=3,
+        database, "attribute_sources", fact=of(database, "entity_attributes", "fact", agent_id=agent_id, id=fact_id),
+        at_us=at_us, artifact=artifact, line=3, text=text, done=int(status == "done"),
+        session=session,
     )  # fmt: skip
     return fact_id
 
@@ -125,11 +154,9 @@ def node(
     """A node and the edges to its children; gives its id. `kind` arc or epoch makes it a condensation."""
     letters: dict[str, Any] = {"summary": "s", "compaction": "c", "chunk": "k", "arc": "a", "epoch": "e"}
     node_id = id_of(letters[source_type if kind == "session" else kind], agent_id, number, start)
-    of_session: dict[str, Any] = {
-        "source_ref": path_of(number, day[:10], "transcript" if source_type == "chunk" else source_type),
-        "session_token": made.token_for(agent_id, f"s-{number}"),
-        "session_id": f"s-{number}",
-    }
+    path = path_of(number, day[:10], "transcript" if source_type == "chunk" else source_type)
+    session, artifact = numbered(database, agent_id, made.token_for(agent_id, f"s-{number}"), f"s-{number}", path, 0)
+    of_session = {"artifact": artifact, "session": session}
     insert(
         database, "session_summaries", agent_id=agent_id, id=node_id, kind=kind, source_type=source_type,
         depth=("session", "arc", "epoch").index(kind), thread_id=thread_id, earliest_us=us(since or day),

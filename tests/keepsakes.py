@@ -15,6 +15,7 @@ from signet_sync.contracts.timestamps import parse_instant
 from signet_sync.contracts.tokens import token_of
 from signet_sync.index import gardens, live, memories, pins, promotions, seals
 from signet_sync.index.database import Database
+from signet_sync.index.named import NODES
 from signet_sync.recall.concepts import derive
 from signet_sync.recall.dreams import Promotion
 from signet_sync.recall.signals import Signals
@@ -77,7 +78,7 @@ def put(database: Database) -> None:
     lamp, opals = memory(LAMP, kind="preference").id, memory(OF_SESSION).id
     pins.pin(database, "default", lamp, NOW)
     pins.pin(database, "default", opals, NOW)
-    node = "select id from session_summaries where session_id = ? and depth = 0 and source_type = 'summary'"
+    node = f"select id from {NODES} where session_id = ? and depth = 0 and source_type = 'summary'"
     pins.pin(database, "default", database.value(node, (FIRST,)), NOW)
     for agent, found, query in (
         ("default", lamp, "what about the wick"),

@@ -100,11 +100,12 @@ def rows_of(vault: Vault, agent: str) -> dict[str, list[tuple[Any, ...]]]:
         if table in OF_NOBODY:
             continue
         unlike = UNLIKE | ({"id"} if table in ("memory_artifacts", "recall_events") else set())
-        columns = [row[1] for row in vault.rows(f"pragma table_info({table})")]
-        shown = [name for name in columns if name not in unlike]
+        told = TABLES[table].told
+        columns = told.names if told else [row[1] for row in vault.rows(f"pragma table_info({table})")]
+        shown = [name for name in columns if name not in {*unlike, "entity", "session"}]
         assert "agent_id" in shown, table
         order = ", ".join(str(place + 1) for place in range(len(shown)))
-        sql = f"select {', '.join(shown)} from {table} where agent_id = ? order by {order}"
+        sql = f"select {', '.join(shown)} from {TABLES[table].rows} where agent_id = ? order by {order}"
         found[table] = vault.rows(sql, agent)
     return found
 

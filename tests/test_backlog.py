@@ -13,7 +13,7 @@ from signet_sync.agent.workspace import opened
 from signet_sync.config import Settings
 from signet_sync.contracts.timestamps import DAY, parse_instant
 from signet_sync.index.database import Database
-from signet_sync.sync import engine, outbox
+from signet_sync.sync import deriving, engine, outbox
 from signet_sync.sync.engine import run_pass, work_off
 from signet_sync.sync.request import Request
 from signet_sync.sync.workspace import Workspace
@@ -51,7 +51,9 @@ def test_the_page_comes_first_and_log_pages_once_nothing_waits(vault: Vault, wor
     assert vault.call("status", "--json").json["backlog"] == outbox.backlog(workspace.database) > 0
     assert "backlog" in vault.call("status").out
     for deriver in workspace.pipeline.derivers:
-        assert outbox.waits(workspace.database, deriver.name) == (deriver.name in ("graph", "facts", "session log"))
+        assert deriving.waits(workspace.database, workspace.pipeline, deriver.name) == (
+            deriver.name in ("graph", "facts", "session log")
+        )
     while work_off(workspace, request()):
         pass
     run_pass(workspace, request())

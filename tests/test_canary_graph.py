@@ -22,7 +22,9 @@ from signet_sync.agent import distillation
 from signet_sync.agent.workspace import opened
 from signet_sync.config import Settings
 from signet_sync.facts.records import Item
-from signet_sync.index import facts, pins, telemetry, wordings
+from signet_sync.index import artifacts, facts, pins, telemetry, wordings
+from signet_sync.index.named import FACTS, MENTIONS, NODES, SOURCES
+from signet_sync.storage.database.tables import TABLES
 from signet_sync.sync.workspace import Workspace
 from signet_sync.temporal.ids import LETTERS
 
@@ -151,16 +153,16 @@ class Scene:
 
     def marks(self) -> None:
         """Pins and accesses of everything of the session and of all above it."""
-        nodes = self.vault.rows("select id from session_summaries where session_id = ? or depth > 0", ID)
-        stated = self.vault.rows("select attribute_id from attribute_sources where session_id = ?", ID)
+        nodes = self.vault.rows(f"select id from {NODES} where session_id = ? or depth > 0", ID)
+        stated = self.vault.rows(f"select attribute_id from {SOURCES} where session_id = ?", ID)
         heads = self.vault.rows("select thread_id from memory_thread_heads union select id from memories")
-        named = self.vault.rows("select entity_id from entity_mentions where session_id = ?", ID)
+        named = self.vault.rows(f"select entity_id from {MENTIONS} where session_id = ?", ID)
         self.mark({*nodes, *stated, *heads}, named)
 
     def shared_marks(self) -> None:
         """The same marks, of what the session has no part in alone."""
         words = (SHARED, "Ask Ada about the loop.")
-        shared = self.vault.rows("select id from entity_attributes where text in (?, ?)", *words)
+        shared = self.vault.rows(f"select id from {FACTS} where text in (?, ?)", *words)
         above = self.vault.rows("select id from session_summaries where depth > 0")
         heads = self.vault.rows("select thread_id from memory_thread_heads union select id from memories")
         named = self.vault.rows("select id from entities where norm = 'src/queue.py' or kind = 'project'")
@@ -196,12 +198,12 @@ class Scene:
             ("session_summary_children", "parent_id"), ("session_summary_children", "child_id"),
             ("pins", "id"), ("node_telemetry", "id"), ("node_wordings", "id"), ("recall_lines", "id"),
             ("thread_sessions", "node_id"), ("thread_sessions", "thread_id"), ("memory_thread_heads", "node_id"),
-            ("memory_sources", "memory_id"), ("attribute_sources", "attribute_id"), ("attribute_sources", "entity_id"),
+            ("memory_sources", "memory_id"), (SOURCES, "attribute_id"), (SOURCES, "entity_id"),
         ):  # fmt: skip
             left = {row[0] for row in self.vault.rows(f"select {column} from {table}")} - known
             assert not left, (table, column, left)
-        for table, column in (("extractions", "source_path"), ("session_summaries", "source_ref"), ("seals", "path"),
-                              ("attribute_sources", "source_path"), ("entity_mentions", "source_path"),
+        for table, column in (("extractions", "source_path"), (NODES, "source_ref"), ("seals", "path"),
+                              (SOURCES, "source_path"), (MENTIONS, "source_path"),
                               ("memory_thread_heads", "source_ref"), ("thread_sessions", "source_ref")):  # fmt: skip
             for (path,) in self.vault.rows(f"select {column} from {table} where {column} is not null"):
                 assert (self.vault / path).exists(), (table, path)
@@ -215,7 +217,8 @@ class Scene:
         for table in ("session_summaries", "session_summary_children", "thread_sessions", "memory_thread_heads",
                       "entities", "entity_mentions", "entity_attributes", "attribute_sources", "relations",
                       "memories", "ledger_rows", "ledger_days", "session_transcripts"):  # fmt: skip
-            found[table] = self.vault.rows(f"select * from {table} order by 1, 2, 3")
+            with self.vault.database() as database:
+                found[table] = list(artifacts.sorted_rows(database, TABLES[table]))
         found["recall_lines"] = self.vault.rows("select agent_id, tier, id, text from recall_lines order by id")
         found["memory_sources"] = self.vault.rows("select memory_id, session_token, session_id from memory_sources")
         for table in ("pins", "node_telemetry"):

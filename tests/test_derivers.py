@@ -16,6 +16,8 @@ from signet_sync.index import artifacts, memories
 from signet_sync.index.bodies import text_of
 from signet_sync.index.database import Database
 from signet_sync.index.memories import OWN_WORD, Memory
+from signet_sync.storage.database.table import Table
+from signet_sync.storage.database.tables import TABLES
 from signet_sync.sync import deriving, outbox
 from signet_sync.sync.stages import SESSION, Alive, Change, Deriver, Pipeline, Source
 
@@ -100,13 +102,13 @@ def follow(database: Database, stages: Pipeline, moved: Iterable[Source]) -> Non
 
 
 def rows(database: Database, stages: Pipeline) -> dict[str, list[tuple[Any, ...]]]:
-    """All that derivers keep, without what differs from one rebuild to the next: the number of a line."""
+    """All that derivers keep, without what differs from one rebuild to the next: numbers."""
     found: dict[str, list[tuple[Any, ...]]] = {}
     for deriver in stages.derivers:
         for table in deriver.tables:
             if not table.endswith("_fts"):
-                found[table] = sorted(database.execute(f"select * from {table}"), key=repr)
-    found["recall_lines"] = sorted((row[1:] for row in found["recall_lines"]), key=repr)
+                declared = TABLES.get(table, Table(table, (), "derived", ""))
+                found[table] = list(artifacts.sorted_rows(database, declared))
     return found
 
 
@@ -115,14 +117,14 @@ def filled(database: Database, stages: Pipeline, number: int = 24) -> list[Sourc
     files = {name: raw for each in range(number) for name, raw in files_of(random, each).items()}
     moved = put(database, files)
     with database.transaction():
-        deriving.rebuild(database, deriving.stale(database, stages))
+        deriving.rebuild(database, stages, deriving.stale(database, stages))
         deriving.queue(database, stages, moved)
     return sorted(moved)
 
 
 def rebuilt(database: Database, stages: Pipeline) -> dict[str, list[tuple[Any, ...]]]:
     with database.transaction():
-        deriving.rebuild(database, stages.derivers)
+        deriving.rebuild(database, stages, stages.derivers)
     deriving.drain(database, stages)
     return rows(database, stages)
 
@@ -273,7 +275,7 @@ def test_a_batch_that_is_done_is_not_repeated(database: Database, monkeypatch: p
 
 
 def _waits(database: Database, one: Source) -> bool:
-    sql = f"select exists(select 1 from outbox where deriver = 'lengths' and {OF_SESSION})"
+    sql = f"select exists(select 1 from outbox where {OF_SESSION})"
     return bool(database.value(sql, one.session))
 
 
@@ -329,6 +331,6 @@ def test_another_version_rebuilds(database: Database, name: str, monkeypatch: py
     monkeypatch.setattr(type(deriver), "version", "another")
     assert deriver in deriving.stale(database, stages)
     with database.transaction():
-        deriving.rebuild(database, deriving.stale(database, stages))
+        deriving.rebuild(database, stages, deriving.stale(database, stages))
     deriving.drain(database, stages)
     assert rows(database, stages) == before and not deriving.is_stale(database, stages)

@@ -28,6 +28,7 @@ from signet_sync.config import Settings, resolve
 from signet_sync.contracts.timestamps import DAY, SECOND, iso, parse_instant
 from signet_sync.facts.records import Item
 from signet_sync.index import wordings
+from signet_sync.index.named import FACTS, SOURCES
 from signet_sync.sync import outbox
 from signet_sync.sync.workspace import Workspace
 from signet_sync.wording import beside, facts_prompt, paragraph_prompt, read_facts, read_paragraph
@@ -280,7 +281,7 @@ def condensed(found: Workspace, node_id: str = "a-aaaaaaaaaaaa", content: str = 
     """A condensation as the graph would have stored it."""
     with found.database.transaction():
         found.database.execute(
-            "insert or replace into session_summaries values(?, ?, 'arc', 'condensation', 1, null, 't', null, null,"
+            "insert or replace into session_summaries values(?, ?, 'arc', 'condensation', 1, null, 't', null,"
             " 1, 2, 3, 0, 0, 'label', ?)",
             (agent, node_id, content),
         )
@@ -445,7 +446,7 @@ def ask(found: Workspace, later: int = 0, **given: Any) -> None:
 
 def facts(vault: Vault) -> list[tuple[Any, ...]]:
     return vault.rows(
-        "select t.aspect, t.text, s.source_path, s.line from entity_attributes t join attribute_sources s"
+        f"select t.aspect, t.text, s.source_path, s.line from {FACTS} t join {SOURCES} s"
         " on s.agent_id = t.agent_id and s.attribute_id = t.id order by 1, 2"
     )
 

@@ -24,6 +24,7 @@ from signet_sync.errors import UsageError
 from signet_sync.index import kin, lineage
 from signet_sync.index.bodies import text_at
 from signet_sync.index.database import Database
+from signet_sync.index.named import FACTS, NODES
 from signet_sync.temporal.excerpts import cut, ending
 
 
@@ -69,7 +70,7 @@ def ids_of(database: Database, agent: str = "default") -> list[str]:
 def node_of(database: Database, session: str, kind: str = "summary", agent: str = "default") -> str:
     """The newest node of a session."""
     found: str = database.value(
-        "select id from session_summaries where agent_id = ? and session_id = ? and source_type = ?"
+        f"select id from {NODES} where agent_id = ? and session_id = ? and source_type = ?"
         " order by latest_us desc, start limit 1",
         (agent, session, kind),
     )
@@ -180,7 +181,7 @@ def test_the_nodes_of_a_session_lead_to_all_of_its_transcript(database: Database
         chunks = {
             row[0]: row[1:]
             for row in database.execute(
-                "select id, source_ref, start, end from session_summaries"
+                f"select id, source_ref, start, end from {NODES}"
                 " where agent_id = 'default' and session_id = ? and source_type = 'chunk'",
                 (session,),
             )
@@ -188,7 +189,7 @@ def test_the_nodes_of_a_session_lead_to_all_of_its_transcript(database: Database
         own = [
             row[0]
             for row in database.execute(
-                "select id from session_summaries where agent_id = 'default' and session_id = ?", (session,)
+                f"select id from {NODES} where agent_id = 'default' and session_id = ?", (session,)
             )
         ]
         for start in own:
@@ -263,8 +264,7 @@ def test_a_thread(database: Database) -> None:
 
 def test_a_fact_tells_its_lines_and_what_superseded_it(database: Database) -> None:
     facts = {
-        text: thing
-        for thing, text in database.execute("select id, text from entity_attributes where agent_id = 'default'")
+        text: thing for thing, text in database.execute(f"select id, text from {FACTS} where agent_id = 'default'")
     }
     former, present = facts["Storage: JSON files"], facts["Storage: SQLite"]
     document = expand(database, "default", former)

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from random import Random
 from typing import Any
 
+import graph_rows
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -15,14 +16,16 @@ from signet_sync.agent.facts import FACT, Facts
 from signet_sync.agent.recall_lines import RecallLines
 from signet_sync.facts.distil import distil
 from signet_sync.facts.records import Distilled, Item
-from signet_sync.index import facts
+from signet_sync.index import artifacts, facts
 from signet_sync.index.database import Database
 from signet_sync.index.facts import Stated, Touched, entity_id
+from signet_sync.index.named import FACTS
+from signet_sync.storage.database.table import SESSION
+from signet_sync.storage.database.tables import TABLES
 from signet_sync.sync.stages import Source
 
 DAY = 86_400_000_000
 PROJECT = "/code/lantern"
-TABLES = ("entities", "entity_mentions", "entity_attributes", "attribute_sources", "relations")
 
 
 def stated(
@@ -58,18 +61,30 @@ def drop(database: Database, *sessions: facts.Session) -> None:
 
 def follow(database: Database, sessions: Iterable[facts.Session], artifacts: Iterable[Stated]) -> None:
     with database.transaction():
+        for one in artifacts:
+            _index(database, one)
         settled = facts.settle(database, facts.replace(database, sessions, artifacts))
         RecallLines().update(database, [Source(FACT, *key) for key in settled], lambda: None)
 
 
+def _index(database: Database, one: Stated) -> None:
+    """The row of an artifact, as far as facts need it."""
+    if database.value("select exists(select 1 from memory_artifacts where source_path = ?)", (one.source_path,)):
+        return
+    row = dict.fromkeys("source_sha256 source_kind captured_at content updated_at".split(), "")
+    row |= dict.fromkeys(("captured_us", "membership_us", "noise"), 0)
+    row |= dict(zip((*SESSION, "source_path"), (*one.session, one.source_path), strict=True))
+    graph_rows.insert(database, "memory_artifacts", **row)
+
+
 def held(database: Database, agent: str = "default") -> dict[str, tuple[str, int]]:
     """Status and number of sources of each fact by its words."""
-    rows = database.execute("select text, status, sources from entity_attributes where agent_id = ?", (agent,))
+    rows = database.execute(f"select text, status, sources from {FACTS} where agent_id = ?", (agent,))
     return {text: (status, sources) for text, status, sources in rows}
 
 
 def dump(database: Database) -> dict[str, list[tuple[Any, ...]]]:
-    found = {table: sorted(database.execute(f"select * from {table}"), key=repr) for table in TABLES}
+    found = {name: list(artifacts.sorted_rows(database, TABLES[name])) for name in facts.TABLES}
     found["recall_lines"] = sorted(database.execute("select agent_id, tier, id, text, search_text from recall_lines"))
     return found
 
@@ -83,7 +98,7 @@ def recalled(database: Database, words: str) -> list[str]:
 
 
 def identity(database: Database, text: str) -> str:
-    found: str = database.value("select id from entity_attributes where text = ?", (text,))
+    found: str = database.value(f"select id from {FACTS} where text = ?", (text,))
     return found
 
 
@@ -94,7 +109,7 @@ def test_equal_texts_are_one_fact_with_several_sources(database):
     put(database, stated("## Decisions\n- Use **SQLite**\n", 1), stated("\n## Decided\n- use SQLite.\n", 2))
     (fact,) = facts.of_entity(database, "default", entity_id("default", "project", PROJECT))
     assert (fact.text, fact.aspect, fact.status, fact.sources) == ("use SQLite.", "decision", "active", 2)
-    assert (fact.earliest_us, fact.latest_us, fact.line, fact.thread_id) == (DAY, 2 * DAY, 3, "t-lantern")
+    assert (fact.earliest_us, fact.latest_us, fact.line) == (DAY, 2 * DAY, 3)
     assert facts.sources(database, "default", fact.id) == [
         ("memory/default-2--summary.md", 3, "use SQLite.", 2 * DAY),
         ("memory/default-1--summary.md", 2, "Use **SQLite**", DAY),

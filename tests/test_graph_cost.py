@@ -40,7 +40,7 @@ def ended(threads: dict[str, int]) -> Count:
     given = [files_of(number, project) for project, count in threads.items() for number in range(count)]
     made.fill(database, made.judged({name: raw for files in given for name, raw in files.items()}))
     with database.transaction():
-        deriving.rebuild(database, PIPELINE.derivers)
+        deriving.rebuild(database, PIPELINE, PIPELINE.derivers)
         deriving.drain(database, PIPELINE)
         # Full text lies in a few pieces, more or less as it happens, and each is looked through.
         database.execute("insert into recall_lines_fts(recall_lines_fts) values('optimize')")

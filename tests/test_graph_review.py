@@ -16,6 +16,7 @@ from signet_sync.agent.workspace import opened
 from signet_sync.config import Settings
 from signet_sync.contracts.timestamps import parse_instant
 from signet_sync.contracts.tokencount import estimate_tokens
+from signet_sync.index.named import NODES
 from signet_sync.sync.engine import run_pass
 from signet_sync.sync.request import Request
 
@@ -84,7 +85,7 @@ def test_a_removal_takes_the_files_that_carry_the_token_of_the_other_identity(va
     answer = vault.call("remove", made.token_for(session_id="s2"), "--reason", "asked", "--yes")
     assert answer.code == 0, answer
     assert not vault.hits("quartz")
-    assert not vault.rows("select 1 from session_summaries where session_id = 's2'")
+    assert not vault.rows(f"select 1 from {NODES} where session_id = 's2'")
     vault.reindex()
     before = vault.dump()
     vault.reindex("--full")

@@ -629,8 +629,8 @@ def test_a_holder_that_slept_past_its_lease_is_fenced_off(database):
 def test_ledger_rows_are_kept_and_dropped_by_session(database):
     fill(database, judged(session()))
     key = ("default", token_for(), TEMPLATE.row.session_id)
-    row = artifacts.ledger_row(database, key)
-    assert row is not None and row[:3] == key
+    row = artifacts.ledger_of(database, [key])[key]
+    assert row[:3] == key
     assert [entry[:3] for entry in artifacts.session_parts(database, [key])] == [key]
     artifacts.store_ledger(database, [key], [])
-    assert artifacts.ledger_row(database, key) is None
+    assert not artifacts.ledger_of(database, [key])

@@ -23,6 +23,7 @@ from signet_sync.errors import UsageError
 from signet_sync.index import lines, memories, pins, telemetry, tombstones
 from signet_sync.index.database import Database
 from signet_sync.index.memories import Memory
+from signet_sync.index.named import FACTS
 from signet_sync.temporal.memories import LONGEST, cleaned, memory_id, tags_of
 
 SECRET = "ghp_" + some(Random(8), 36)
@@ -428,7 +429,7 @@ def test_a_session_is_pinned_by_whatever_it_is_called(vault: Vault) -> None:
     (node,) = found
     assert node.startswith("s-") and vault.rows("select id from pins") == [(node,)]
     assert f"^{node}" in vault.page()
-    (fact,) = vault.rows("select id from entity_attributes where text like '%number2x%'")
+    (fact,) = vault.rows(f"select id from {FACTS} where text like '%number2x%'")
     assert vault.call("pin", f"^{fact[0]}", "--now", NOW).out == f"pinned ^{fact[0]}\n"
     remove(vault, ID)
     assert vault.rows("select id from pins") == [fact]

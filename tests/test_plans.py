@@ -38,6 +38,7 @@ ALLOWED = {
     "from garden_drift where agent_id": "files that wait for a maintainer are few",
     "from files where verdict <> 'indexed'": "the index holds only what is not simply indexed",
     "from derivers": "a row for each deriver",
+    "from outbox group by": "once a batch: what waits for it is as much work as rows are many",
     "insert into recall_lines_fts(rowid": "after a removal: full text of lines anew, without former words",
     "from pins where agent_id = ? order by id limit": "in the order of the key, so many and no more",
     "from dream_sweeps s cross join memory_promotions": "in the order of the key, to as many as a page may show",

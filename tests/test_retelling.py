@@ -13,6 +13,7 @@ from workbench import NOW, Vault
 from signet_sync.contracts.digests import is_of_first_rules, opening, says_nothing, status_of
 from signet_sync.contracts.sentences import SessionContext, fallback, is_template
 from signet_sync.digest import digest
+from signet_sync.index.named import FACTS
 
 WORK = """\
 ## User · 2026-03-28T09:00:00.000Z
@@ -173,7 +174,7 @@ def test_a_form_gives_way_to_what_came_out(vault: Vault, sentence: str) -> None:
 def test_items_of_0_1_0_give_way_to_those_of_the_transcript(vault: Vault) -> None:
     put(vault)
     vault.reindex()
-    rows = vault.rows("select aspect, text, source_path, line from entity_attributes order by aspect")
+    rows = vault.rows(f"select aspect, text, source_path, line from {FACTS} order by aspect")
     told = {(aspect, text) for aspect, text, _, _ in rows}
     assert ("decision", "Use Decimal with ROUND_HALF_UP for prices in cart.py.") in told
     assert not any("npm error" in text for _, text in told)

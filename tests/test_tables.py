@@ -15,7 +15,7 @@ from workbench import NOW, Vault
 
 from signet_sync.backup import bundle_format
 from signet_sync.contracts.tokens import token_of
-from signet_sync.index import backup, bundle, salvage
+from signet_sync.index import backup, batches, bundle, removal, salvage
 from signet_sync.index.artifacts import canonical_dump
 from signet_sync.index.database import Database
 from signet_sync.storage.database import table as types
@@ -122,11 +122,15 @@ def test_a_declaration_says_what_is_there(empty: apsw.Connection, table: Table) 
     columns = {row[1]: row for row in empty.execute(f"pragma table_info({table.name})")}
     assert all(table.name in statement.split("(")[0] for statement in table.ddl)
     groups = (table.session, table.artifact, table.texts, table.key, table.local, table.types)
-    assert {column for group in groups if group for column in group} <= columns.keys()
-    assert table.handle is None or {table.handle, "agent_id"} <= columns.keys()
+    told = {*columns, *(table.told.names if table.told else ())}
+    assert {column for group in groups if group for column in group} <= told
+    assert table.handle is None or {table.handle, "agent_id"} <= told
+    if table.told:
+        empty.execute(f"select {', '.join(table.told.names)} from {table.rows}")
     assert table.holds and types.FIRST <= table.since <= VERSION
     # What names a session goes with it; a tombstone is what stays of it.
-    assert table.session or "session_token" not in columns or table.name == "memory_artifact_tombstones"
+    named = {"session_token", "session"} & columns.keys()
+    assert table.session or not named or table.name == "memory_artifact_tombstones"
     if table.kind == "derived":
         assert table.row is None and table.mark is None
     else:
@@ -194,14 +198,17 @@ def put(database: Database, table: str, *values: Any) -> None:
 
 
 def made_up(database: Database, table: Table, session: tuple[str, str, str]) -> list[Any]:
-    of = dict(zip(SESSION, session, strict=True))
+    of: dict[str, Any] = dict(zip(SESSION, session, strict=True))
+    batches.number(database, [session])
+    of["session"] = batches.numbers(database, [session])[session]
     listed = database.execute("select name, type from pragma_table_info(?)", (table.name,))
     return [of.get(name, 1 if kind.lower() == "integer" else f"{WORD} {name}") for name, kind in listed]
 
 
 def of_session(database: Database, table: Table, session: tuple[str, str, str]) -> list[tuple[Any, ...]]:
-    where = " and ".join(f"{column} = ?" for column in table.session or ())
-    return list(database.execute(f"select * from {table.name} where {where}", session))
+    agent_id, token, session_id = session
+    where, bindings = removal.within((agent_id, token, (session_id,)), table.session or SESSION)
+    return list(database.execute(f"select * from {table.name} where {where}", bindings))
 
 
 def rows(database: Database, *, every: bool = False) -> dict[str, list[tuple[Any, ...]]]:

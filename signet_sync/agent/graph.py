@@ -77,16 +77,10 @@ class Graph(Deriver):
 
     def update(self, database: Database, prepared: dict[Session, TellsOf], alive: Alive) -> Change:
         """Stores what sessions give; the weeks of threads of which something moved follow."""
-        weeks = (week for told in prepared.values() for week in _store(database, told))
-        return Change({Source(WEEK, place.agent_id, place.thread_id, place.week) for place in weeks})
-
-
-def _store(database: Database, told: TellsOf) -> list[ThreadSession]:
-    """The places in threads that moved: the former one and the new one."""
-    before = nodes.place_of(database, told.session)
-    if not nodes.store_session(database, told.session, told.nodes.nodes, told.nodes.edges, told.place, before):
-        return []
-    return [place for place in (before, told.place) if place is not None]
+        moved = nodes.store_sessions(
+            database, {session: (one.nodes.nodes, one.nodes.edges, one.place) for session, one in prepared.items()}
+        )
+        return Change({Source(WEEK, place.agent_id, place.thread_id, place.week) for place in moved})
 
 
 def sessions(database: Database) -> Iterable[Source]:

@@ -52,7 +52,7 @@ from signet_sync.projection.diary import diary
 from signet_sync.projection.ledger import day_text, month_text
 from signet_sync.projection.render import Projection, Rendered, render, window
 from signet_sync.state import process_alive, process_birth
-from signet_sync.sync import outbox
+from signet_sync.sync import deriving
 from signet_sync.sync.publishing import publish
 from signet_sync.sync.request import Outcome, PageOutcome, Pass, Request
 from signet_sync.sync.stages import Change, Publisher
@@ -299,7 +299,7 @@ def _ledger_pages(
     """
     database = workspace.database
     blocked: list[str] = []
-    if outbox.waits(database, SessionLog.name):
+    if deriving.waits(database, workspace.pipeline, SessionLog.name):
         return blocked  # half of a day is no page, and of another day nothing may go: all of them follow the last row
     if moved is None:
         counts = pages.days(database, agent_id)

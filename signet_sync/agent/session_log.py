@@ -29,12 +29,13 @@ class SessionLog(Deriver):
         change = Change()
         sessions = sorted({one.session for one in prepared})
         told = nodes.sentences(database, sessions)
+        held = artifacts.ledger_of(database, sessions)
         rows: list[LedgerRow] = []
         gone: list[tuple[str, str, str]] = []
         for agent_id, token, session_id, parts in artifacts.session_parts(database, sessions):
             session = (agent_id, token, session_id)
             row = compose(agent_id, token, parts, told[session]) if session in told else None
-            before = artifacts.ledger_row(database, session)
+            before = held.get(session)
             if row == before:
                 continue
             if row is not None:

@@ -29,6 +29,7 @@ class Threads(Deriver):
     tables = ("memory_thread_heads",)
     kinds = frozenset({WEEK})
     after = (Graph.name,)
+    batch = 5000
 
     def sources(self, database: Database) -> Iterable[Source]:
         """Gives every week of every thread."""

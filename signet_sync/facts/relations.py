@@ -63,7 +63,7 @@ def _of_project(own: _End, said: Sequence[Item], seen: Sequence[Mention]) -> Ite
 
 
 def _waiting(body: str, known: set[_End], own: _End | None) -> Iterator[Relation]:
-    lowered = body.casefold()
+    lowered = body.lower() if body.isascii() else body.casefold()  # the same, and faster
     if "blocked by" not in lowered and "depends on" not in lowered:
         return
     for number, (line, low) in enumerate(zip(body.split("\n"), lowered.split("\n"), strict=True), 1):

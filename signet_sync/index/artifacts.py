@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from signet_sync.contracts.observed import Signature
 from signet_sync.contracts.segments import spaced
 from signet_sync.contracts.verdicts import Known, Row, Seal
 from signet_sync.index import rules
+from signet_sync.index.batches import Session, of_sessions
 from signet_sync.index.bodies import keep, left_to_seals, text_of
 from signet_sync.index.database import Database
 from signet_sync.projection.rows import LedgerRow, Part
+from signet_sync.storage.database.table import Table
 from signet_sync.storage.database.tables import dumped
 
 if TYPE_CHECKING:
@@ -231,23 +233,19 @@ def session_parts(
     database: Database, sessions: Iterable[tuple[str, str, str]]
 ) -> Iterator[tuple[str, str, str, list[Part]]]:
     """The parts of some sessions (agent, token, id), for composing their ledger rows."""
-    for agent_id, token, session_id in sessions:
-        rows = database.execute(
-            f"select {_PART_COLUMNS} from memory_artifacts where agent_id = ? and session_token = ? and session_id = ?",
-            (agent_id, token, session_id),
-        )
-        yield agent_id, token, session_id, [Part(*row) for row in rows]
+    parts: dict[Session, list[Part]] = {session: [] for session in sessions}
+    columns = f"agent_id, session_token, {_PART_COLUMNS}"
+    for row in of_sessions(database, columns, "memory_artifacts", parts, by="memory_artifacts_session"):
+        part = Part(*row[2:])
+        parts[row[0], row[1], part.session_id].append(part)
+    for session, found in parts.items():
+        yield *session, found
 
 
-def ledger_row(database: Database, session: tuple[str, str, str]) -> LedgerRow | None:
-    """The stored ledger row of a session (agent, token, id)."""
-    for row in database.execute(
-        f"select {', '.join(LedgerRow._fields)} from ledger_rows"
-        " where agent_id = ? and session_token = ? and session_id = ?",
-        session,
-    ):
-        return LedgerRow(*row)
-    return None
+def ledger_of(database: Database, sessions: Collection[Session]) -> dict[Session, LedgerRow]:
+    """The stored ledger rows of some sessions."""
+    columns = ", ".join(LedgerRow._fields)
+    return {row[:3]: LedgerRow(*row) for row in of_sessions(database, columns, "ledger_rows", sessions)}
 
 
 def store_ledger(database: Database, gone: Sequence[tuple[str, str, str]], rows: Sequence[LedgerRow]) -> None:
@@ -356,12 +354,17 @@ def canonical_dump(database: Database) -> list[tuple[Any, ...]]:
     """Every content-linked row in a fixed order, without what belongs to a machine: two rebuilds must agree on it."""
     dump: list[tuple[Any, ...]] = []
     for table in dumped():
-        named = database.execute("select name from pragma_table_info(?)", (table.name,))
-        terms = {"content": text_of()} if table.name == "memory_artifacts" else {}
-        columns = ", ".join(terms.get(name, name) for (name,) in named if name not in table.local)
-        rows = database.execute(f"select {columns} from {table.rows} order by {', '.join(table.key)}")
-        dump.extend((table.name, *row) for row in rows)
+        dump.extend((table.name, *row) for row in sorted_rows(database, table))
     return dump
+
+
+def sorted_rows(database: Database, table: Table) -> Iterator[tuple[Any, ...]]:
+    """Gives the rows of a table in the order of its key, with names in the place of numbers, without local columns."""
+    stored = database.execute("select name from pragma_table_info(?)", (table.name,))
+    named = table.told.names if table.told else [name for (name,) in stored]
+    terms = {"content": text_of()} if table.name == "memory_artifacts" else {}
+    columns = ", ".join(terms.get(name, name) for name in named if name not in table.local)
+    return database.execute(f"select {columns} from {table.rows} order by {', '.join(table.key or named)}")
 
 
 def newest(database: Database, agent_id: str, before: str, limit: int) -> list[tuple[str, str, str, str]]:

@@ -1,25 +1,31 @@
 """Rows of what is distilled: what artifacts state, by session; facts and entities follow from it (`index.settling`).
 
-All inside the caller's transaction, and `settle` comes last.
+Wide rows name sessions, artifacts, facts and entities by number. All inside the caller's transaction, and `settle`
+comes last.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
-from typing import Any, NamedTuple
+from itertools import groupby
+from operator import itemgetter
+from typing import Any, NamedTuple, TypeVar
 
 from signet_sync.facts.items import normal
 from signet_sync.facts.mentions import project_of
 from signet_sync.facts.records import Distilled, EntityKind, Mention
-from signet_sync.index import settling
+from signet_sync.index import batches, settling
+from signet_sync.index.batches import Session
 from signet_sync.index.database import Database
+from signet_sync.index.named import FACTS, SOURCES
 from signet_sync.index.settling import Fact, Key, columns, marks
 from signet_sync.temporal.ids import id_of
 
-Session = tuple[str, str, str]  # agent, token, session id
 TABLES = ("attribute_sources", "entity_attributes", "entity_mentions", "entities", "relations")
+
+_Row = TypeVar("_Row", bound=tuple[Any, ...])
 
 
 class Stated(NamedTuple):
@@ -34,111 +40,77 @@ class Stated(NamedTuple):
     at_us: int
     distilled: Distilled
 
+    @property
+    def session(self) -> Session:
+        """Whose artifact it is."""
+        return self.agent_id, self.session_token, self.session_id
+
 
 class Touched(NamedTuple):
-    """Facts and entities (agent, id) whose sources changed: what has to be settled."""
+    """Numbers of facts and entities whose sources changed: what has to be settled; `fresh` are facts that stand so."""
 
-    attributes: frozenset[Key] = frozenset()
-    entities: frozenset[Key] = frozenset()
-
-    def and_also(self, other: Touched) -> Touched:
-        """Both together, to be settled at once."""
-        return Touched(self.attributes | other.attributes, self.entities | other.entities)
+    facts: frozenset[int] = frozenset()
+    entities: frozenset[int] = frozenset()
+    fresh: frozenset[int] = frozenset()
 
 
 # ── what artifacts state ──
 
 
 class _Source(NamedTuple):
-    agent_id: str
-    attribute_id: str
-    source_path: str
+    fact: int
+    at_us: int
+    artifact: int
     line: int
     text: str
     done: int
-    thread_id: str | None
-    session_token: str
-    session_id: str
-    at_us: int
-    entity_id: str
-    aspect: str
     slot: str | None
+    session: int
 
 
 class _Mentioned(NamedTuple):
-    agent_id: str
-    entity_id: str
-    source_path: str
+    entity: int
+    at_us: int
+    artifact: int
     line: int
     name: str
-    session_token: str
-    session_id: str
-    at_us: int
+    session: int
 
 
 class _Related(NamedTuple):
-    agent_id: str
-    from_id: str
+    from_entity: int
     kind: str
-    to_id: str
-    source_path: str
+    to_entity: int
+    artifact: int
     line: int
-    session_token: str
-    session_id: str
+    session: int
 
 
-class _Rows:
-    """The rows that some artifacts make; `entities` gives kind and norm of every entity among them."""
+class _Said(NamedTuple):
+    """What one artifact says: mentions by kind and norm, items by their facts' keys, relations by the keys of ends."""
 
-    def __init__(self, stated: Iterable[Stated]) -> None:
-        self.entities: dict[Key, tuple[EntityKind, str]] = {}
-        self.sources: list[_Source] = []
-        self.mentions: list[_Mentioned] = []
-        self.relations: list[_Related] = []
-        for one in stated:
-            owner = project_of(one.project) or Mention("agent", one.agent_id, one.agent_id, 1)
-            ids = self._mentions(one, owner)
-            self._sources(one, ids.get((owner.kind, owner.norm), ""))
-            self._relations(one, ids)
+    one: Stated
+    mentions: dict[Key, Mention]
+    items: dict[Key, tuple[Key, Any]]
+    relations: dict[tuple[Key, str, Key], int]
 
-    def _mentions(self, one: Stated, owner: Mention) -> dict[tuple[EntityKind, str], str]:
-        """Takes what an artifact speaks of, and what its items are about; gives the ids by kind and norm."""
-        agent = one.agent_id
-        ids: dict[tuple[EntityKind, str], str] = {}
-        for mention in (*one.distilled.mentions, owner) if one.distilled.items else one.distilled.mentions:
-            known = (mention.kind, mention.norm)
-            if known not in ids:
-                key = ids[known] = entity_id(agent, *known)
-                self.entities[agent, key] = known
-                self.mentions.append(
-                    _Mentioned(
-                        agent, key, one.source_path, mention.line, mention.name, one.session_token, one.session_id,
-                        one.at_us,
-                    )
-                )  # fmt: skip
-        return ids
 
-    def _sources(self, one: Stated, owner: str) -> None:
-        agent = one.agent_id
-        seen: set[str] = set()
-        for item in one.distilled.items:
-            key = id_of("f", agent, owner, item.aspect, normal(item.text))
-            if key not in seen:
-                seen.add(key)
-                self.sources.append(
-                    _Source(
-                        agent, key, one.source_path, item.line, item.text, int(item.done), one.thread_id,
-                        one.session_token, one.session_id, one.at_us, owner, item.aspect, item.slot,
-                    )
-                )  # fmt: skip
-
-    def _relations(self, one: Stated, ids: Mapping[tuple[EntityKind, str], str]) -> None:
-        agent = one.agent_id
-        seen: set[tuple[str, str, str]] = set()
-        for kind, start, end, line in one.distilled.relations:
-            if start in ids and end in ids and (key := (ids[start], kind, ids[end])) not in seen:
-                seen.add(key)
-                self.relations.append(_Related(agent, *key, one.source_path, line, one.session_token, one.session_id))
+def _said(one: Stated) -> _Said:
+    agent = one.agent_id
+    owner = project_of(one.project) or Mention("agent", agent, agent, 1)
+    mentions: dict[Key, Mention] = {}
+    for mention in (*one.distilled.mentions, owner) if one.distilled.items else one.distilled.mentions:
+        mentions.setdefault((agent, entity_id(agent, mention.kind, mention.norm)), mention)
+    about = agent, entity_id(agent, owner.kind, owner.norm)
+    items: dict[Key, tuple[Key, Any]] = {}
+    for item in one.distilled.items:
+        items.setdefault((agent, id_of("f", agent, about[1], item.aspect, normal(item.text))), (about, item))
+    relations: dict[tuple[Key, str, Key], int] = {}
+    for kind, start, end, line in one.distilled.relations:
+        ends = (agent, entity_id(agent, *start)), (agent, entity_id(agent, *end))
+        if ends[0] in mentions and ends[1] in mentions:
+            relations.setdefault((ends[0], kind, ends[1]), line)
+    return _Said(one, mentions, items, relations)
 
 
 @lru_cache(maxsize=1_000)
@@ -147,38 +119,40 @@ def entity_id(agent_id: str, kind: EntityKind, norm: str) -> str:
     return id_of("x", agent_id, kind, norm)
 
 
-def _insert(table: str, row: type[NamedTuple]) -> str:
-    return f"insert into {table}({columns(row)}) values({marks(len(row._fields))})"
+class _Numbers(dict[Key, int]):
+    """Numbers of facts or entities by agent and id; those that have no row yet are `fresh`, in the order they came."""
+
+    def __init__(self, database: Database, table: str, column: str, keys: Iterable[Key]) -> None:
+        super().__init__()
+        wanted = dict.fromkeys(keys)
+        for agent_id, some in groupby(sorted(wanted), key=itemgetter(0)):
+            for number, key in batches.of_ids(
+                database, f"{column}, id", table, agent_id, "id", [one for _, one in some]
+            ):
+                self[agent_id, key] = number
+        last: int = database.value(f"select max({column}) from {table}") or 0
+        self.fresh = {key: last + place for place, key in enumerate((key for key in wanted if key not in self), 1)}
+        self.update(self.fresh)
 
 
-_OF_SESSION = "agent_id = ? and session_token = ? and session_id = ?"
-_INSERT_SOURCE = _insert("attribute_sources", _Source)
-_INSERT_MENTION = _insert("entity_mentions", _Mentioned)
-_INSERT_RELATION = _insert("relations", _Related)
-# Rows to be settled. Their counts are kept in step with the sources, so that nobody counts a project's sessions.
-_PLACE_ENTITY = (
-    "insert into entities(agent_id, id, kind, norm, name, mentions, latest_us) values(?, ?, ?, ?, '', 0, 0)"
-    " on conflict do nothing"
-)
-_COUNT_MENTION = "update entities set mentions = mentions + ? where agent_id = ? and id = ?"
-_PLACE_FACT = (
-    "insert into entity_attributes(agent_id, id, entity_id, aspect, slot, text, status, sources, earliest_us,"
-    " latest_us, source_path, line, thread_id) values(?, ?, ?, ?, ?, ?, iif(?, 'done', 'active'), 0, ?, ?, ?, ?, ?)"
-    " on conflict do nothing"
-)
-_COUNT_SOURCE = "update entity_attributes set sources = sources + ? where agent_id = ? and id = ?"
-_DELETE_SOURCE = (
-    "delete from attribute_sources where agent_id = ? and attribute_id = ? and at_us = ? and source_path = ?"
-)
-_DELETE_MENTION = "delete from entity_mentions where agent_id = ? and entity_id = ? and at_us = ? and source_path = ?"
-_DELETE_RELATION = (
-    "delete from relations where agent_id = ? and from_id = ? and kind = ? and to_id = ? and source_path = ?"
-)
+def _insert(table: str, columns: Sequence[str]) -> str:
+    return f"insert into {table}({', '.join(columns)}) values({marks(len(columns))})"
 
 
-def forget(database: Database, sessions: Iterable[Session]) -> Touched:
-    """Deletes what the artifacts of sessions state; `settle` has to follow."""
-    return replace(database, sessions, ())
+_INSERT_SOURCE = _insert("attribute_sources", _Source._fields)
+_INSERT_MENTION = _insert("entity_mentions", _Mentioned._fields)
+_INSERT_RELATION = _insert("relations", _Related._fields)
+_INSERT_ENTITY = _insert("entities", ("entity", "agent_id", "id", "kind", "norm", "name", "mentions", "latest_us"))
+_INSERT_FACT = _insert(
+    "entity_attributes",
+    ("fact", "agent_id", "id", "entity", "aspect", "slot", "status", "sources", "earliest_us", "latest_us", "artifact"),
+)
+# Counts are kept in step with the sources, so that a project's sessions are not counted again with each of them.
+_COUNT_MENTION = "update entities set mentions = mentions + ? where entity = ?"
+_COUNT_SOURCE = "update entity_attributes set sources = sources + ? where fact = ?"
+_DELETE_SOURCE = "delete from attribute_sources where fact = ? and at_us = ? and artifact = ?"
+_DELETE_MENTION = "delete from entity_mentions where entity = ? and at_us = ? and artifact = ?"
+_DELETE_RELATION = "delete from relations where from_entity = ? and kind = ? and to_entity = ? and artifact = ?"
 
 
 def replace(database: Database, sessions: Iterable[Session], stated: Iterable[Stated]) -> Touched:
@@ -186,81 +160,95 @@ def replace(database: Database, sessions: Iterable[Session], stated: Iterable[St
 
     Equal rows are left alone.
     """
-    rows = _Rows(stated)
-    sources, mentions, relations = set(rows.sources), set(rows.mentions), set(rows.relations)
-    held_sources: set[_Source] = set()
-    held_mentions: set[_Mentioned] = set()
-    held_relations: set[_Related] = set()
-    for session in dict.fromkeys(sessions):
-        held_sources.update(_Source(*row) for row in _of_session(database, "attribute_sources", _Source, session))
-        held_mentions.update(_Mentioned(*row) for row in _of_session(database, "entity_mentions", _Mentioned, session))
-        held_relations.update(_Related(*row) for row in _of_session(database, "relations", _Related, session))
-    gone = _Change({}, held_sources - sources, held_mentions - mentions, held_relations - relations)
-    come = _Change(rows.entities, sources - held_sources, mentions - held_mentions, relations - held_relations)
-    gone.delete(database)
-    come.write(database)
-    gone.tally(database, -1)
-    come.tally(database)
-    return gone.touched().and_also(come.touched())
+    said = [_said(one) for one in stated]
+    batches.number(database, {each.one.session for each in said})
+    numbers = batches.numbers(database, dict.fromkeys(sessions))
+    entities = _Numbers(database, "entities", "entity", (key for each in said for key in each.mentions))
+    facts = _Numbers(database, "entity_attributes", "fact", (key for each in said for key in each.items))
+    artifacts = batches.artifacts(database, [each.one.source_path for each in said])
+    sources: set[_Source] = set()
+    mentions: set[_Mentioned] = set()
+    relations: set[_Related] = set()
+    for each in said:
+        one, session = each.one, numbers[each.one.session]
+        artifact = artifacts[one.source_path]
+        for key, mention in each.mentions.items():
+            mentions.add(_Mentioned(entities[key], one.at_us, artifact, mention.line, mention.name, session))
+        for key, (_, item) in each.items.items():
+            sources.add(
+                _Source(facts[key], one.at_us, artifact, item.line, item.text, int(item.done), item.slot, session)
+            )
+        for (start, kind, end), line in each.relations.items():
+            relations.add(_Related(entities[start], kind, entities[end], artifact, line, session))
+    held_sources = {_Source(*row) for row in _held(database, "attribute_sources", _Source, numbers)}
+    held_mentions = {_Mentioned(*row) for row in _held(database, "entity_mentions", _Mentioned, numbers)}
+    held_relations = {_Related(*row) for row in _held(database, "relations", _Related, numbers)}
+    database.executemany(_DELETE_SOURCE, sorted(row[:3] for row in held_sources - sources))
+    database.executemany(_DELETE_MENTION, sorted(row[:3] for row in held_mentions - mentions))
+    database.executemany(_DELETE_RELATION, sorted(row[:4] for row in held_relations - relations))
+    _add_entities(database, said, entities)
+    _add_facts(database, said, entities, facts, artifacts)
+    database.executemany(_INSERT_MENTION, sorted(mentions - held_mentions))
+    database.executemany(_INSERT_SOURCE, sorted(sources - held_sources, key=itemgetter(0, 1, 2)))
+    database.executemany(_INSERT_RELATION, sorted(relations - held_relations))
+    named = _tally(database, _COUNT_MENTION, mentions - held_mentions, held_mentions - mentions, entities.fresh)
+    touched = _tally(database, _COUNT_SOURCE, sources - held_sources, held_sources - sources, facts.fresh)
+    return Touched(touched, named, frozenset(facts.fresh.values()))
 
 
-def _of_session(database: Database, table: str, row: type[NamedTuple], session: Session) -> Iterator[tuple[Any, ...]]:
-    # Named, since SQLite takes all rows of an agent to be as few as those of a session.
-    return database.execute(
-        f"select {columns(row)} from {table} indexed by {table}_session where {_OF_SESSION}", session
-    )
+def _held(database: Database, table: str, row: type[NamedTuple], numbers: Mapping[Session, int]) -> Iterable[Any]:
+    return batches.of_values(database, columns(row), table, "session", numbers.values())
 
 
-class _Change(NamedTuple):
-    """Rows that come or go; `entities` gives kind and norm of those that come."""
+def _tally(
+    database: Database, count: str, come: Iterable[_Row], gone: Iterable[_Row], fresh: Mapping[Key, int]
+) -> frozenset[int]:
+    """Counts rows of facts or entities up and down but for fresh ones; gives the numbers of all."""
+    counts = Counter(row[0] for row in come)
+    touched = set(counts)
+    for row in gone:
+        counts[row[0]] -= 1
+        touched.add(row[0])
+    new = set(fresh.values())
+    database.executemany(count, [(each, key) for key, each in sorted(counts.items()) if each and key not in new])
+    return frozenset(touched)
 
-    entities: dict[Key, tuple[EntityKind, str]]
-    sources: Collection[_Source]
-    mentions: Collection[_Mentioned]
-    relations: Collection[_Related]
 
-    def write(self, database: Database) -> None:
-        named = sorted({(row.agent_id, row.entity_id) for row in self.mentions})
-        database.executemany(_PLACE_ENTITY, [(*key, *self.entities[key]) for key in named])
-        database.executemany(_INSERT_MENTION, sorted(self.mentions))
-        database.executemany(_INSERT_SOURCE, self._in_order())
-        database.executemany(_INSERT_RELATION, sorted(self.relations))
+def _add_entities(database: Database, said: Sequence[_Said], numbers: _Numbers) -> None:
+    """Writes rows of entities that have none, as the newest of the artifacts that speak of them says."""
+    told: dict[Key, list[tuple[Stated, Mention]]] = {key: [] for key in numbers.fresh}
+    for each in said:
+        for key, mention in each.mentions.items():
+            if key in told:
+                told[key].append((each.one, mention))
+    rows = []
+    for key, found in told.items():
+        one, mention = max(found, key=lambda pair: (pair[0].at_us, pair[0].source_path))
+        rows.append((numbers[key], *key, mention.kind, mention.norm, mention.name, len(found), one.at_us))
+    database.executemany(_INSERT_ENTITY, rows)
 
-    def delete(self, database: Database) -> None:
-        database.executemany(
-            _DELETE_SOURCE, [(row.agent_id, row.attribute_id, row.at_us, row.source_path) for row in self._in_order()]
-        )
-        database.executemany(
-            _DELETE_MENTION, sorted((row.agent_id, row.entity_id, row.at_us, row.source_path) for row in self.mentions)
-        )
-        database.executemany(_DELETE_RELATION, sorted(row[:5] for row in self.relations))
 
-    def tally(self, database: Database, each: int = 1) -> None:
-        """Counts the sources of facts and the mentions of entities, up or down."""
-        if each > 0:
-            database.executemany(
-                _PLACE_FACT,
-                [
-                    (
-                        row.agent_id, row.attribute_id, row.entity_id, row.aspect, row.slot, row.text, row.done,
-                        row.at_us, row.at_us, row.source_path, row.line, row.thread_id,
-                    )
-                    for row in self._in_order()
-                ],
-            )  # fmt: skip
-        counts = Counter((row.agent_id, row.attribute_id) for row in self.sources)
-        database.executemany(_COUNT_SOURCE, [(each * number, *key) for key, number in sorted(counts.items())])
-        counts = Counter((row.agent_id, row.entity_id) for row in self.mentions)
-        database.executemany(_COUNT_MENTION, [(each * number, *key) for key, number in sorted(counts.items())])
-
-    def _in_order(self) -> list[_Source]:
-        return sorted(self.sources, key=lambda row: row[:3])
-
-    def touched(self) -> Touched:
-        return Touched(
-            frozenset((row.agent_id, row.attribute_id) for row in self.sources),
-            frozenset((row.agent_id, row.entity_id) for row in self.mentions),
-        )
+def _add_facts(
+    database: Database, said: Sequence[_Said], entities: _Numbers, numbers: _Numbers, artifacts: Mapping[str, int]
+) -> None:
+    """Writes rows of facts that have none, as the newest of the artifacts that state them says."""
+    told: dict[Key, list[tuple[Stated, Key, Any]]] = {key: [] for key in numbers.fresh}
+    for each in said:
+        for key, (about, item) in each.items.items():
+            if key in told:
+                told[key].append((each.one, about, item))
+    rows = []
+    for key, found in told.items():
+        one, about, item = max(found, key=lambda row: (row[0].at_us, row[0].source_path))
+        earliest = min(row[0].at_us for row in found)
+        status = "done" if item.done else "active"
+        rows.append(
+            (
+                numbers[key], *key, entities[about], item.aspect, item.slot, status, len(found), earliest, one.at_us,
+                artifacts[one.source_path],
+            )
+        )  # fmt: skip
+    database.executemany(_INSERT_FACT, rows)
 
 
 # ── what follows from it ──
@@ -271,7 +259,7 @@ def settle(database: Database, touched: Touched) -> set[Key]:
 
     What stands already is not written again. Touched facts cost themselves and those of the same slots.
     """
-    return settling.settle(database, touched.attributes, touched.entities)
+    return settling.settle(database, touched.facts, touched.entities, touched.fresh)
 
 
 # ── reads ──
@@ -280,7 +268,7 @@ def settle(database: Database, touched: Touched) -> set[Key]:
 def fact(database: Database, agent_id: str, fact_id: str) -> Fact | None:
     """One fact of an agent, whatever its status."""
     for row in database.execute(
-        f"select {columns(Fact)} from entity_attributes where agent_id = ? and id = ?", (agent_id, fact_id)
+        f"select {columns(Fact)} from {FACTS} where agent_id = ? and id = ?", (agent_id, fact_id)
     ):
         return Fact(*row)
     return None
@@ -290,7 +278,7 @@ def sources(database: Database, agent_id: str, attribute_id: str) -> list[tuple[
     """Path, line, words and instant of each artifact that states a fact, newest first."""
     return list(
         database.execute(
-            "select source_path, line, text, at_us from attribute_sources where agent_id = ? and attribute_id = ?"
+            f"select source_path, line, text, at_us from {SOURCES} where agent_id = ? and attribute_id = ?"
             " order by at_us desc, source_path desc",
             (agent_id, attribute_id),
         )
@@ -302,9 +290,10 @@ def of_entity(database: Database, agent_id: str, entity_id: str, limit: int = 10
     return [
         Fact(*row)
         for row in database.execute(
-            f"select {columns(Fact)} from entity_attributes indexed by entity_attributes_slot"
-            " where agent_id = ? and entity_id = ? order by status <> 'active', latest_us desc, id limit ?",
-            (agent_id, entity_id, limit),
+            f"select {columns(Fact)} from {FACTS}"
+            " where agent_id = ? and id in (select f.id from entities e join entity_attributes f using (entity)"
+            " where e.agent_id = ? and e.id = ?) order by status <> 'active', latest_us desc, id limit ?",
+            (agent_id, agent_id, entity_id, limit),
         )
     ]
 
@@ -314,14 +303,10 @@ def orphans(database: Database) -> int:
     return sum(
         int(database.value(f"select count(*) from {what}"))
         for what in (
-            "entity_attributes a where not exists (select 1 from attribute_sources s"
-            " where s.agent_id = a.agent_id and s.attribute_id = a.id)",
-            "entity_attributes a where not exists (select 1 from entities e"
-            " where e.agent_id = a.agent_id and e.id = a.entity_id)",
-            "entities e where not exists (select 1 from entity_mentions m"
-            " where m.agent_id = e.agent_id and m.entity_id = e.id)",
-            "relations r where 2 <> (select count(*) from entity_mentions m where m.agent_id = r.agent_id"
-            " and m.entity_id in (r.from_id, r.to_id) and m.source_path = r.source_path)",
+            f"entity_attributes where id not in (select id from {FACTS})",
+            "entities e where not exists (select 1 from entity_mentions m where m.entity = e.entity)",
+            "relations r where 2 <> (select count(*) from entity_mentions m"
+            " where m.entity in (r.from_entity, r.to_entity) and m.artifact = r.artifact)",
             "recall_lines l where l.tier = 'fact' and not exists (select 1 from entity_attributes a"
             " where a.agent_id = l.agent_id and a.id = l.id and a.status = 'active')",
         )

@@ -13,6 +13,7 @@ from signet_sync.contracts.timestamps import day_of, parse_instant
 from signet_sync.facts.records import SECTION_OF
 from signet_sync.index import ahead, promotions
 from signet_sync.index.database import Database
+from signet_sync.index.named import FACTS, NODES
 from signet_sync.projection.head import EntityView, FactView, MemoryView, PinnedView, Seen, ThreadView
 from signet_sync.projection.render import Lineage, NodeView
 from signet_sync.temporal.score import Use
@@ -35,12 +36,12 @@ _THREAD = (
 _FACT = (
     "select id, aspect, text, (select norm from entities e where e.agent_id = a.agent_id and e.id = a.entity_id"
     " and e.kind = 'project'), latest_us, source_path"
-    " from entity_attributes a where agent_id = ? and status = 'active' and latest_us <= ?"
+    f" from {FACTS} a where agent_id = ? and status = 'active' and latest_us <= ?"
 )
 _MEMORY = "select id, type, content, created_at from memories where agent_id = ?"
 _PINNED = (
     "select id, source_type, label, (select project from memory_thread_heads h where h.agent_id = n.agent_id"
-    " and h.thread_id = n.thread_id), latest_us, source_ref from session_summaries n"
+    f" and h.thread_id = n.thread_id), latest_us, source_ref from {NODES} n"
     " where agent_id = ? and thread_id is not null"
 )
 _ENTITY = (
@@ -54,7 +55,7 @@ _LISTED = (
 _NODE = (
     "select id, kind, source_type, earliest_us, latest_us, session_token, session_id, source_ref,"
     " (select label from memory_thread_heads h where h.agent_id = n.agent_id and h.thread_id = n.thread_id)"
-    " from session_summaries n where agent_id = ? and id = ?"
+    f" from {NODES} n where agent_id = ? and id = ?"
 )
 
 
@@ -206,7 +207,7 @@ def _children(database: Database, agent_id: str, node_id: str, kind: str) -> lis
             "select n.latest_us, n.start, n.id, n.source_type, n.session_token, n.session_id"
             " from (select child_id from session_summary_children"
             " where agent_id = ? and parent_id = ? order by child_id limit ?) c"
-            " cross join session_summaries n on n.agent_id = ? and n.id = c.child_id",
+            f" cross join {NODES} n on n.agent_id = ? and n.id = c.child_id",
             (agent_id, node_id, CHILDREN, agent_id),
         )
     )

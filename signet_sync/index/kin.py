@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 from signet_sync.index.bodies import text_at
 from signet_sync.index.database import Database
+from signet_sync.index.named import MENTIONS, NODES, RELATIONS, SOURCES
 from signet_sync.index.sessions import SessionRef
 from signet_sync.temporal.nodes import Node
 
@@ -21,9 +22,7 @@ _NODE = ", ".join(Node._fields)
 
 def node(database: Database, agent_id: str, node_id: str) -> Node | None:
     """One node of the graph."""
-    for row in database.execute(
-        f"select {_NODE} from session_summaries where agent_id = ? and id = ?", (agent_id, node_id)
-    ):
+    for row in database.execute(f"select {_NODE} from {NODES} where agent_id = ? and id = ?", (agent_id, node_id)):
         return Node(*row)
     return None
 
@@ -44,7 +43,7 @@ def children(database: Database, agent_id: str, node_id: str) -> list[str]:
     return _ids(
         database,
         "select n.id from session_summary_children c"
-        " join session_summaries n on n.agent_id = c.agent_id and n.id = c.child_id"
+        f" join {NODES} n on n.agent_id = c.agent_id and n.id = c.child_id"
         " where c.agent_id = ? and c.parent_id = ? order by n.earliest_us, n.source_ref, n.start, n.id",
         (agent_id, node_id),
     )
@@ -67,7 +66,7 @@ def siblings(database: Database, of: Node, limit: int = SIBLINGS) -> list[str]:
         )
     same = _ids(
         database,
-        "select id from session_summaries where agent_id = ? and session_token = ? and session_id = ?"
+        f"select id from {NODES} where agent_id = ? and session_token = ? and session_id = ?"
         " and source_type <> 'chunk' and id <> ? order by abs(latest_us - ?), latest_us desc, id limit ?",
         (of.agent_id, of.session_token, of.session_id, of.id, of.latest_us, limit // 2),
     )
@@ -78,8 +77,9 @@ def _chunks(database: Database, of: Node) -> list[str]:
     """All chunks of a session, in the order of its transcripts."""
     return _ids(
         database,
-        "select n.id from session_summaries n join memory_artifacts a on a.source_path = n.source_ref"
-        " where n.agent_id = ? and n.session_token = ? and n.session_id = ? and n.source_type = 'chunk'"
+        "select n.id from sessions s join session_summaries n on n.session = s.session"
+        " join memory_artifacts a on a.id = n.artifact"
+        " where s.agent_id = ? and s.session_token = ? and s.session_id = ? and n.source_type = 'chunk'"
         " order by a.captured_us, a.source_path, n.start, n.id",
         (of.agent_id, of.session_token, of.session_id),
     )
@@ -132,12 +132,12 @@ def sessions_below(database: Database, agent_id: str, of: str, limit: int = SIBL
         )
     else:
         # `cross`: from what lies below to its sessions; the other way round leads through all nodes of an agent.
-        sql = """with recursive below(id) as (
+        sql = f"""with recursive below(id) as (
             select ?2 union select c.child_id from below
             join session_summaries n on n.agent_id = ?1 and n.id = below.id and n.depth > 0
             join session_summary_children c on c.agent_id = ?1 and c.parent_id = n.id)
             select n.agent_id, n.session_token, n.session_id, null from below
-            cross join session_summaries n on n.agent_id = ?1 and n.id = below.id and n.depth = 0
+            cross join {NODES} n on n.agent_id = ?1 and n.id = below.id and n.depth = 0
             group by n.session_token, n.session_id
             order by max(n.latest_us) desc, n.session_token, n.session_id limit ?3"""
     return [SessionRef(*row) for row in database.execute(sql, (agent_id, of, limit))]
@@ -155,9 +155,10 @@ def remembered(database: Database, ref: SessionRef, limit: int = LINKED) -> list
         (*ref[:3], limit),
     ) + _ids(
         database,
-        "select f.id from attribute_sources s join entity_attributes f on f.agent_id = s.agent_id and"
-        " f.id = s.attribute_id where s.agent_id = ? and s.session_token = ? and s.session_id = ?"
-        " group by f.id order by f.status <> 'active', min(s.source_path), min(s.line), f.id limit ?",
+        "select f.id from sessions n cross join attribute_sources s on s.session = n.session"
+        " cross join entity_attributes f on f.fact = s.fact cross join memory_artifacts a on a.id = s.artifact"
+        " where n.agent_id = ? and n.session_token = ? and n.session_id = ?"
+        " group by f.id order by f.status <> 'active', min(a.source_path), min(s.line), f.id limit ?",
         (*ref[:3], limit),
     )
 
@@ -184,7 +185,7 @@ class Stated(NamedTuple):
 def sources_of_fact(database: Database, agent_id: str, fact_id: str, limit: int = SIBLINGS) -> list[Stated]:
     """The artifacts that state a fact, newest first."""
     rows = database.execute(
-        "select source_path, line, agent_id, session_token, session_id from attribute_sources"
+        f"select source_path, line, agent_id, session_token, session_id from {SOURCES}"
         " where agent_id = ? and attribute_id = ? order by at_us desc, source_path desc limit ?",
         (agent_id, fact_id, limit),
     )
@@ -199,7 +200,8 @@ def _holding(database: Database, agent_id: str, path: str, line: int) -> str | N
     """The node of an artifact in which a line of its body lies."""
     nodes: list[tuple[str, int]] = list(
         database.execute(
-            "select id, start from session_summaries where source_ref = ? and agent_id = ? order by start desc",
+            "select n.id, n.start from memory_artifacts a join session_summaries n on n.artifact = a.id"
+            " where a.source_path = ? and n.agent_id = ? order by n.start desc",
             (path, agent_id),
         )
     )
@@ -224,7 +226,7 @@ def beside_fact(database: Database, stated: Stated, fact_id: str, limit: int = S
     """Other facts of the artifact that states one, the nearest lines first."""
     return _ids(
         database,
-        "select attribute_id from attribute_sources where agent_id = ? and session_token = ? and session_id = ?"
+        f"select attribute_id from {SOURCES} where agent_id = ? and session_token = ? and session_id = ?"
         " and source_path = ? and attribute_id <> ? order by abs(line - ?), line, attribute_id limit ?",
         (*stated.session[:3], stated.path, fact_id, stated.line, limit),
     )
@@ -236,7 +238,7 @@ def beside_fact(database: Database, stated: Stated, fact_id: str, limit: int = S
 def mentioned_in(database: Database, agent_id: str, entity_id: str, limit: int = SIBLINGS) -> list[Stated]:
     """The artifacts that speak of an entity, newest first."""
     rows = database.execute(
-        "select source_path, line, agent_id, session_token, session_id from entity_mentions"
+        f"select source_path, line, agent_id, session_token, session_id from {MENTIONS}"
         " where agent_id = ? and entity_id = ? order by at_us desc, source_path desc limit ?",
         (agent_id, entity_id, limit),
     )
@@ -247,8 +249,8 @@ def related(database: Database, agent_id: str, entity_id: str, limit: int = SIBL
     """Entities that an entity has to do with, those that are said so most often first."""
     return _ids(
         database,
-        "select id from (select to_id as id from relations where agent_id = ?1 and from_id = ?2"
-        " union all select from_id from relations where agent_id = ?1 and to_id = ?2)"
+        f"select id from (select to_id as id from {RELATIONS} where agent_id = ?1 and from_id = ?2"
+        f" union all select from_id from {RELATIONS} where agent_id = ?1 and to_id = ?2)"
         " group by id order by count(*) desc, id limit ?3",
         (agent_id, entity_id, limit),
     )
@@ -258,8 +260,9 @@ def facts_of_entity(database: Database, agent_id: str, entity_id: str, limit: in
     """Facts about an entity that still hold, newest first."""
     return _ids(
         database,
-        "select id from entity_attributes where agent_id = ? and entity_id = ? and status = 'active'"
-        " order by latest_us desc, id limit ?",
+        "select f.id from entities e join entity_attributes f using (entity)"
+        " where e.agent_id = ? and e.id = ? and f.status = 'active'"
+        " order by f.latest_us desc, f.id limit ?",
         (agent_id, entity_id, limit),
     )
 

@@ -10,6 +10,7 @@ from signet_sync.contracts.wikilinks import targets
 from signet_sync.errors import UsageError
 from signet_sync.index import sessions
 from signet_sync.index.database import Database
+from signet_sync.index.named import FACTS
 from signet_sync.index.sessions import SessionRef
 from signet_sync.temporal.ids import HANDLE
 
@@ -96,7 +97,8 @@ def _by_path(database: Database, agent_id: str, wanted: str) -> list[Resolved]:
         return []
     path = f"memory/{name}" if name.endswith(".md") else f"memory/{name}.md"
     node = database.value(
-        "select id from session_summaries where source_ref = ? and agent_id = ? order by start, id limit 1",
+        "select n.id from memory_artifacts a join session_summaries n on n.artifact = a.id"
+        " where a.source_path = ? and n.agent_id = ? order by n.start, n.id limit 1",
         (path, agent_id),
     )
     if node is not None:
@@ -158,8 +160,9 @@ def best(database: Database, ref: SessionRef) -> list[str]:
         "select node_id from thread_sessions where agent_id = ? and session_token = ? and session_id = ?", ref[:3]
     )
     node = node or database.value(
-        "select n.id from session_summaries n join memory_artifacts a on a.source_path = n.source_ref"
-        " where n.agent_id = ? and n.session_token = ? and n.session_id = ?"
+        "select n.id from sessions s join session_summaries n on n.session = s.session"
+        " join memory_artifacts a on a.id = n.artifact"
+        " where s.agent_id = ? and s.session_token = ? and s.session_id = ?"
         " order by case n.source_type when 'summary' then 0 when 'compaction' then 1 else 2 end,"
         " a.captured_us desc, a.source_path desc, n.start limit 1",
         ref[:3],
@@ -183,7 +186,7 @@ def thread_behind(database: Database, agent_id: str, handle: str) -> str:
     found = resolve(database, agent_id, handle)
     if found.tier == "thread":
         return found.id
-    table = {"node": "session_summaries", "fact": "entity_attributes"}.get(found.tier)
+    table = {"node": "session_summaries", "fact": FACTS}.get(found.tier)
     thread: str | None = (
         database.value(f"select thread_id from {table} where agent_id = ? and id = ?", (agent_id, found.id))
         if table is not None

@@ -8,10 +8,13 @@ full text anew, without any of them; whoever removes something for good has to c
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from itertools import groupby
+from operator import itemgetter
 from typing import NamedTuple
 
 from signet_sync.contracts.segments import indexed
 from signet_sync.index import passes
+from signet_sync.index.batches import of_ids
 from signet_sync.index.database import Database
 
 _TEXTS = "select rowid, coalesce(search_text, text) from recall_lines"
@@ -29,9 +32,14 @@ class Line(NamedTuple):
 
 def put(database: Database, lines: Iterable[Line]) -> None:
     """Writes lines in place of those of the same ids; equal ones are not written again. In the caller's transaction."""
-    fresh = [line for line in lines if _text(database, line.agent_id, line.id) != (line.tier, line.text)]
-    for agent_id in {line.agent_id for line in fresh}:
-        drop(database, agent_id, [line.id for line in fresh if line.agent_id == agent_id])
+    fresh: list[Line] = []
+    for agent_id, some in groupby(sorted(lines), key=itemgetter(0)):
+        wanted = {line.id: line for line in some}
+        held = set(of_ids(database, "agent_id, tier, id, text", "recall_lines", agent_id, "id", wanted))
+        former = {row[2] for row in held}
+        changed = [line for line in wanted.values() if line not in held]
+        drop(database, agent_id, [line.id for line in changed if line.id in former])
+        fresh += changed
     add(database, fresh)
 
 
@@ -83,14 +91,6 @@ def rebuild(database: Database) -> None:
     database.execute("insert into recall_lines_fts(recall_lines_fts) values('delete-all')")
     database.execute(f"insert into recall_lines_fts(rowid, text) {_TEXTS}")
     passes.scoured(database)
-
-
-def _text(database: Database, agent_id: str, line_id: str) -> tuple[str, str] | None:
-    for tier, text in database.execute(
-        "select tier, text from recall_lines where agent_id = ? and id = ?", (agent_id, line_id)
-    ):
-        return tier, text
-    return None
 
 
 def clear(database: Database) -> None:

@@ -3,15 +3,22 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from itertools import groupby
+from operator import itemgetter
 from typing import Any
 
 from signet_sync.contracts.timestamps import parse_instant
 from signet_sync.facts.records import Item
+from signet_sync.index import batches
+from signet_sync.index.batches import Session as Session
+from signet_sync.index.batches import of_ids, of_sessions, of_values
 from signet_sync.index.bodies import KEPT, opened
 from signet_sync.index.database import Database
+from signet_sync.index.named import NODES
 from signet_sync.index.removal import drop_ids, within
-from signet_sync.storage.database.tables import TABLES, distilled, of_ids
+from signet_sync.storage.database.tables import TABLES, distilled
+from signet_sync.storage.database.tables import of_ids as tables_of_ids
 from signet_sync.temporal.nodes import Edge, Node, Source
 from signet_sync.temporal.threads import (
     ThreadHead,
@@ -22,7 +29,8 @@ from signet_sync.temporal.threads import (
     session_from,
 )
 
-Session = tuple[str, str, str]  # agent, token, session id
+# What is stored of a session: its nodes, the edges from them, its place in a thread.
+Told = tuple[Sequence[Node], Sequence[Edge], ThreadSession | None]
 
 GRAPH = ("session_summaries", "session_summary_children", "thread_sessions", "memory_thread_heads")
 _NODE = ", ".join(Node._fields)
@@ -38,10 +46,25 @@ def _marks(count: int) -> str:
     return ", ".join("?" * count)
 
 
-_INSERT_NODE = f"insert or replace into session_summaries({_NODE}) values({_marks(len(Node._fields))})"
+_STORED = (
+    "agent_id, id, kind, source_type, depth, artifact, thread_id, session, earliest_us, latest_us, token_count, start,"
+    " end, label, content"
+)
+_INSERT_NODE = f"insert or replace into session_summaries({_STORED}) values({_marks(15)})"
 _INSERT_EDGE = "insert or ignore into session_summary_children(agent_id, parent_id, child_id) values(?, ?, ?)"
+_DELETE_EDGE = "delete from session_summary_children where agent_id = ? and parent_id = ? and child_id = ?"
+_DELETE_SESSION = f"delete from thread_sessions where {_OF_SESSION}"
 _INSERT_SESSION = f"insert or replace into thread_sessions values({_marks(13)})"
 _INSERT_HEAD = f"insert or replace into memory_thread_heads values({_marks(17)})"
+
+
+def _stored(node: Node, artifacts: Mapping[str, int], numbers: Mapping[Session, int]) -> tuple[Any, ...]:
+    """A node's row: numbers in the place of its artifact's path and of the names of its session."""
+    artifact = artifacts[node.source_ref] if node.source_ref is not None else None
+    session = None
+    if node.session_token is not None and node.session_id is not None:
+        session = numbers[node.agent_id, node.session_token, node.session_id]
+    return (*node[:5], artifact, node.thread_id, session, *node[9:])
 
 
 def source_of(row: Sequence[Any]) -> Source:
@@ -99,42 +122,49 @@ def any_extracted(database: Database) -> bool:
 # ── sessions ──
 
 
-def store_session(
-    database: Database,
-    session: Session,
-    nodes: Sequence[Node],
-    edges: Sequence[Edge],
-    place: ThreadSession | None,
-    held: ThreadSession | None,
-) -> bool:
-    """Makes a session's nodes, their edges and its place in a thread as given; False where all of it stood so.
+def store_sessions(database: Database, told: Mapping[Session, Told]) -> list[ThreadSession]:
+    """Makes nodes of sessions, their edges and their places in threads as told.
 
-    `held` is the place that stands.
+    Gives the former and the present places of the sessions of which anything moved.
     """
-    agent_id = session[0]
-    before = {row[1]: row for row in _nodes_of(database, session)}
-    after = {node.id: tuple(node) for node in nodes}
-    gone = [node_id for node_id in before if node_id not in after]
-    fresh = [row for node_id, row in after.items() if before.get(node_id) != row]
-    drop_nodes(database, agent_id, gone)
+    held = {row[:3]: session_from(row) for row in of_sessions(database, "*", "thread_sessions", told)}
+    batches.number(database, [session for session, (nodes, _, _) in told.items() if nodes])
+    numbers = batches.numbers(database, told)
+    before = {
+        (row[0], row[1]): row for row in of_values(database, _STORED, "session_summaries", "session", numbers.values())
+    }
+    paths = {node.source_ref for nodes, _, _ in told.values() for node in nodes if node.source_ref is not None}
+    artifacts = batches.artifacts(database, paths)
+    after = {
+        (node.agent_id, node.id): _stored(node, artifacts, numbers) for nodes, _, _ in told.values() for node in nodes
+    }
+    gone = [key for key in before if key not in after]
+    fresh = [row for key, row in after.items() if before.get(key) != row]
+    stood = _edges_from(database, before.keys() & after.keys())
+    wanted = {(edge.agent_id, edge.parent_id, edge.child_id) for _, edges, _ in told.values() for edge in edges}
+    for agent_id, node_id in gone:
+        drop_nodes(database, agent_id, [node_id])
     database.executemany(_INSERT_NODE, fresh)
-    children: dict[str, set[str]] = {node_id: set() for node_id in after}
-    for edge in edges:
-        children[edge.parent_id].add(edge.child_id)
-    moved = bool(gone or fresh)
-    for parent, wanted in children.items():
-        moved |= store_children(database, agent_id, parent, wanted)
-    if held != place:
-        moved = True
-        if place is None:
-            database.execute(f"delete from thread_sessions where {_OF_SESSION}", session)
-        else:
-            database.execute(_INSERT_SESSION, session_columns(place))
-    return moved
+    database.executemany(_DELETE_EDGE, sorted(stood - wanted))
+    database.executemany(_INSERT_EDGE, sorted(wanted - stood))
+    rows = [*(before[key] for key in gone), *fresh, *(after[edge[0], edge[1]] for edge in stood ^ wanted)]
+    changed = {row[7] for row in rows}
+    moved = {session for session, number in numbers.items() if number in changed}
+    places = {session: place for session, (_, _, place) in told.items() if held.get(session) != place}
+    database.executemany(_DELETE_SESSION, [session for session, place in places.items() if place is None])
+    database.executemany(_INSERT_SESSION, [session_columns(place) for place in places.values() if place is not None])
+    found = ((held.get(session), told[session][2]) for session in told if session in moved or session in places)
+    return [place for both in found for place in both if place is not None]
 
 
-def _nodes_of(database: Database, session: Session) -> list[tuple[Any, ...]]:
-    return list(database.execute(f"select {_NODE} from session_summaries where {_OF_SESSION}", session))
+def _edges_from(database: Database, nodes: Iterable[tuple[str, str]]) -> set[tuple[str, str, str]]:
+    return {
+        (agent_id, *edge)
+        for agent_id, some in groupby(sorted(nodes), key=itemgetter(0))
+        for edge in of_ids(
+            database, "parent_id, child_id", "session_summary_children", agent_id, "parent_id", [one for _, one in some]
+        )
+    }
 
 
 def drop_nodes(database: Database, agent_id: str, ids: Sequence[str]) -> None:
@@ -146,8 +176,8 @@ def drop_nodes(database: Database, agent_id: str, ids: Sequence[str]) -> None:
         database.execute("delete from session_summary_children where agent_id = ? and child_id = ?", row)
 
 
-def store_children(database: Database, agent_id: str, parent_id: str, wanted: set[str]) -> bool:
-    """Makes a node's children as given; False where they were so."""
+def store_children(database: Database, agent_id: str, parent_id: str, wanted: set[str]) -> None:
+    """Makes a node's children as given."""
     present = {
         row[0]
         for row in database.execute(
@@ -155,13 +185,9 @@ def store_children(database: Database, agent_id: str, parent_id: str, wanted: se
         )
     }
     if present == wanted:
-        return False
-    database.executemany(
-        "delete from session_summary_children where agent_id = ? and parent_id = ? and child_id = ?",
-        [(agent_id, parent_id, child) for child in sorted(present - wanted)],
-    )
+        return
+    database.executemany(_DELETE_EDGE, [(agent_id, parent_id, child) for child in sorted(present - wanted)])
     database.executemany(_INSERT_EDGE, [(agent_id, parent_id, child) for child in sorted(wanted - present)])
-    return True
 
 
 def place_of(database: Database, session: Session) -> ThreadSession | None:
@@ -171,10 +197,10 @@ def place_of(database: Database, session: Session) -> ThreadSession | None:
     return None
 
 
-def sentences(database: Database, sessions: Iterable[Session]) -> dict[Session, str]:
+def sentences(database: Database, sessions: Collection[Session]) -> dict[Session, str]:
     """The sentences of those sessions that are on a thread."""
-    sql = f"select sentence from thread_sessions where {_OF_SESSION}"
-    return {one: sentence for one in sessions for (sentence,) in database.execute(sql, one)}
+    columns = "agent_id, session_token, session_id, sentence"
+    return {row[:3]: row[3] for row in of_sessions(database, columns, "thread_sessions", sessions)}
 
 
 # ── threads ──
@@ -226,8 +252,9 @@ def summed_up(database: Database, agent_id: str, thread_id: str, *week: str) -> 
     """Week and id of the summaries and compactions of a thread's sessions, or of those of one week."""
     return list(
         database.execute(
-            "select t.week, n.id from thread_sessions t cross join session_summaries n on n.agent_id = t.agent_id"
-            " and n.session_token = t.session_token and n.session_id = t.session_id"
+            "select t.week, n.id from thread_sessions t cross join sessions s on s.agent_id = t.agent_id"
+            " and s.session_token = t.session_token and s.session_id = t.session_id"
+            " cross join session_summaries n on n.session = s.session"
             f" where {_of_thread(week)} and n.source_type in ('summary', 'compaction')",
             (agent_id, thread_id, *week),
         )
@@ -253,7 +280,7 @@ def arcs(database: Database, agent_id: str, thread_id: str, first_us: int, last_
     return [
         Node(*row)
         for row in database.execute(
-            f"select {_NODE} from session_summaries where agent_id = ? and thread_id = ? and depth = 1"
+            f"select {_NODE} from {NODES} where agent_id = ? and thread_id = ? and depth = 1"
             " and latest_us between ? and ? order by latest_us desc, id",
             (agent_id, thread_id, first_us, last_us),
         )
@@ -272,13 +299,12 @@ def newest_arc(database: Database, agent_id: str, thread_id: str) -> str | None:
 
 def store_condensation(database: Database, node: Node, edges: Sequence[Edge]) -> None:
     """Writes an arc or epoch and its children where they differ."""
-    present = list(
-        database.execute(
-            f"select {_NODE} from session_summaries where agent_id = ? and id = ?", (node.agent_id, node.id)
-        )
+    stored = _stored(node, {}, {})
+    present = database.execute(
+        f"select {_STORED} from session_summaries where agent_id = ? and id = ?", (node.agent_id, node.id)
     )
-    if present != [tuple(node)]:
-        database.execute(_INSERT_NODE, tuple(node))
+    if list(present) != [stored]:
+        database.execute(_INSERT_NODE, stored)
     store_children(database, node.agent_id, node.id, {edge.child_id for edge in edges})
 
 
@@ -321,35 +347,35 @@ def forget_marks(database: Database, agent_id: str, token: str, session_ids: Seq
     Before its rows go, because only they tell the ids. Gives the condensations (agent, id) above it.
     """
     mine, scope = within((agent_id, token, tuple(session_ids)))
-    ids = {row[0] for row in database.execute(f"select id from session_summaries where {mine}", scope)}
+    ids = {row[0] for row in database.execute(f"select id from {NODES} where {mine}", scope)}
     if not ids:
         return set()
     above = _condensations_above(database, agent_id, ids)
-    for name, column in ((table.name, table.handle) for table in distilled()):
+    for name, column in ((table.rows, table.handle) for table in distilled()):
         alone = (
             f"select distinct {column} from {name} t where {mine} and not exists(select 1 from {name} o"
             f" where o.agent_id = t.agent_id and o.{column} = t.{column} and not ({mine}))"
         )
         ids |= {row[0] for row in database.execute(alone, [*scope, *scope])}
-    drop_ids(database, [(agent_id, node_id) for node_id in sorted(ids)], *of_ids())
+    drop_ids(database, [(agent_id, node_id) for node_id in sorted(ids)], *tables_of_ids())
     return above
 
 
 def forget_marks_of_gone(database: Database, above: Iterable[tuple[str, str]]) -> None:
     """Forgets accesses and pins of those condensations above removed sessions that the rest is too little for."""
     there = "select exists(select 1 from session_summaries where agent_id = ? and id = ?)"
-    drop_ids(database, [node for node in sorted(above) if not database.value(there, node)], *of_ids())
+    drop_ids(database, [node for node in sorted(above) if not database.value(there, node)], *tables_of_ids())
 
 
 def forget_marks_of_nothing(database: Database, agent_id: str) -> None:
     """Forgets accesses and pins of an agent's ids that nothing stands behind."""
-    made = " union ".join(f"select {TABLES[name].handle} from {name} where agent_id = ?1" for name in of_ids())
+    made = " union ".join(f"select {TABLES[name].handle} from {name} where agent_id = ?1" for name in tables_of_ids())
     behind = [
         table for table in TABLES.values() if table.handle and (table.kind == "derived" or table.name == "memories")
     ]
-    there = " union all ".join(f"select 1 from {one.name} where agent_id = ?1 and {one.handle} = ?2" for one in behind)
+    there = " union all ".join(f"select 1 from {one.rows} where agent_id = ?1 and {one.handle} = ?2" for one in behind)
     marked = [(agent_id, one) for (one,) in database.execute(made, (agent_id,))]
-    drop_ids(database, [one for one in marked if not database.value(f"select exists({there})", one)], *of_ids())
+    drop_ids(database, [one for one in marked if not database.value(f"select exists({there})", one)], *tables_of_ids())
 
 
 def _condensations_above(database: Database, agent_id: str, ids: Iterable[str]) -> set[tuple[str, str]]:

@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from signet_sync.contracts.names import carried_token
 from signet_sync.index.database import Database
+from signet_sync.index.named import FACTS, MENTIONS, SOURCES
 from signet_sync.index.sessions import SessionRef
 
 
@@ -100,8 +101,8 @@ def facts(database: Database, ref: SessionRef, limit: int = 50) -> list[Told]:
     """What a session states, each fact where it does so first, in the order of its artifacts."""
     rows = database.execute(
         # Of the row with the least path, SQLite takes the other columns.
-        "select f.aspect, f.text, f.status, min(s.source_path), s.line"
-        " from attribute_sources s join entity_attributes f on f.agent_id = s.agent_id and f.id = s.attribute_id"
+        f"select f.aspect, f.text, f.status, min(s.source_path), s.line from {SOURCES} s"
+        f" cross join {FACTS} f on f.agent_id = s.agent_id and f.id = s.attribute_id"
         " where s.agent_id = ? and s.session_token = ? and s.session_id = ?"
         " group by f.id order by 4, 5, f.id limit ?",
         (*ref[:3], limit),
@@ -121,7 +122,7 @@ class Mentioned(NamedTuple):
 def mentioned(database: Database, ref: SessionRef, limit: int = 50) -> list[Mentioned]:
     """What a session speaks of, by kind and name."""
     rows = database.execute(
-        "select e.kind, e.name, min(m.source_path), m.line from entity_mentions m"
+        f"select e.kind, e.name, min(m.source_path), m.line from {MENTIONS} m"
         " join entities e on e.agent_id = m.agent_id and e.id = m.entity_id"
         " where m.agent_id = ? and m.session_token = ? and m.session_id = ? group by e.id order by 1, 2, e.id limit ?",
         (*ref[:3], limit),

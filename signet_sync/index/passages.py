@@ -11,6 +11,7 @@ from signet_sync.contracts.sentences import flatten
 from signet_sync.contracts.timestamps import day_of
 from signet_sync.index.bodies import text_at, text_of
 from signet_sync.index.database import Database
+from signet_sync.index.named import FACTS
 from signet_sync.index.sessions import SessionRef
 from signet_sync.temporal.nodes import Node
 
@@ -67,11 +68,11 @@ def transcript_of(database: Database, ref: SessionRef, near_us: int | None = Non
 def first_chunk(database: Database, node: Node) -> tuple[str, int] | None:
     """Path and place where the transcript begins of which a summary or compaction was made."""
     for path, start in database.execute(
-        "select n.source_ref, n.start from session_summary_children c"
+        "select a.source_path, n.start from session_summary_children c"
         " join session_summaries n on n.agent_id = c.agent_id and n.id = c.child_id and n.source_type = 'chunk'"
-        " join memory_artifacts a on a.source_path = n.source_ref"
+        " join memory_artifacts a on a.id = n.artifact"
         " where c.agent_id = ? and c.parent_id = ? and n.end > n.start"
-        " order by a.captured_us, n.source_ref, n.start limit 1",
+        " order by a.captured_us, a.source_path, n.start limit 1",
         (node.agent_id, node.id),
     ):
         return path, start
@@ -86,7 +87,7 @@ _LABELS = {
     "t": "select 'thread', latest_us, label || ': ' || status from memory_thread_heads"
     " where agent_id = ? and thread_id = ?",
     "f": "select aspect || case status when 'active' then '' else ' (' || status || ')' end, latest_us, text"
-    " from entity_attributes where agent_id = ? and id = ?",
+    f" from {FACTS} where agent_id = ? and id = ?",
     "m": "select type, substr(created_at, 1, 10), content from memories where agent_id = ? and id = ?",
     "x": "select kind, latest_us, name from entities where agent_id = ? and id = ?",
     **dict.fromkeys(

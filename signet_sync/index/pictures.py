@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from signet_sync.index.database import Database
+from signet_sync.index.named import NODES
 from signet_sync.temporal.nodes import Edge, Node
 from signet_sync.temporal.picture import Picture
 
@@ -24,7 +25,7 @@ def read(database: Database, agent_id: str, thread_id: str | None, limit: int) -
     nodes = [
         Node(*row)
         for row in database.execute(
-            f"select {_NODE} from session_summaries n where {where} order by {_LEAF}, n.latest_us desc, n.depth desc,"
+            f"select {_NODE} from {NODES} n where {where} order by {_LEAF}, n.latest_us desc, n.depth desc,"
             " n.source_ref, n.start, n.id limit ?",
             [*bindings, limit],
         )

@@ -10,6 +10,7 @@ from typing import NamedTuple
 from signet_sync.contracts.timestamps import parse_instant
 from signet_sync.index.bodies import text_of
 from signet_sync.index.database import Database
+from signet_sync.index.named import FACTS
 from signet_sync.recall.query import Term
 
 _LINES, _ARTIFACTS = "recall_lines_fts", "memory_artifacts_fts"
@@ -245,7 +246,7 @@ def fact(database: Database, agent_id: str, line_id: str) -> Line | None:
     """A fact that holds; `about` is the project's path, None where it is the agent's own."""
     for aspect, text, path, at_us, project, line in database.execute(
         "select f.aspect, f.text, f.source_path, f.latest_us, iif(e.kind = 'project', e.norm, null), l.text"
-        " from entity_attributes f join recall_lines l on l.agent_id = f.agent_id and l.id = f.id"
+        f" from {FACTS} f join recall_lines l on l.agent_id = f.agent_id and l.id = f.id"
         " left join entities e on e.agent_id = f.agent_id and e.id = f.entity_id"
         " where f.agent_id = ? and f.id = ? and f.status = 'active'",
         (agent_id, line_id),
@@ -309,8 +310,8 @@ def artifact(database: Database, agent_id: str, path: str, limit: int) -> Artifa
 def node_at(database: Database, agent_id: str, path: str, place: int) -> NodeAt | None:
     """The node of an artifact that tells a place of it: the chunk that holds it, or the one node of a summary."""
     for row in database.execute(
-        "select id, latest_us from session_summaries where source_ref = ? and agent_id = ? and start <= ?"
-        " order by start desc, end desc limit 1",
+        "select n.id, n.latest_us from memory_artifacts a join session_summaries n on n.artifact = a.id"
+        " where a.source_path = ? and n.agent_id = ? and n.start <= ? order by n.start desc, n.end desc limit 1",
         (path, agent_id, place),
     ):
         return NodeAt(*row)

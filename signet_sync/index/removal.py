@@ -12,8 +12,11 @@ from signet_sync.storage.database.tables import TABLES
 Scope = tuple[str, str, tuple[str, ...]]  # agent, token, session ids; no ids: every session of the token
 
 
-def within(scope: Scope, columns: tuple[str, str, str] = SESSION) -> tuple[str, list[str]]:
+def within(scope: Scope, columns: tuple[str, str, str] | tuple[str] = SESSION) -> tuple[str, list[str]]:
     """A scope as a condition of SQL, and what is bound in it."""
+    if len(columns) == 1:
+        where, bindings = within(scope)
+        return f"{columns[0]} in (select session from sessions where {where})", bindings
     agent_id, token, ids = scope
     agent, of_token, of_id = columns
     some = f" and {of_id} in ({', '.join('?' * len(ids))})" if ids else ""

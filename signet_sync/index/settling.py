@@ -6,17 +6,17 @@ was stated last as not done; each of the others is superseded by the next. All i
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+import json
+from collections.abc import Collection, Sequence
 from typing import Any, NamedTuple
 
+from signet_sync.index.batches import of_values
 from signet_sync.index.database import Database
 from signet_sync.index.lines import Line
 
 TIER = "fact"
 # What a fact of an aspect is called where `recall` looks for it.
 ASPECT_WORDS = {"question": "open question", "next": "next step"}
-
-_CHUNK = 400
 
 Key = tuple[str, str]  # agent, id
 
@@ -51,118 +51,80 @@ def marks(count: int) -> str:
 
 
 # Of a fact's sources (and of an entity's mentions) the newest tells; of several at one instant that of the greatest
-# path. `{keys}` selects agent, id and number of sources of those that are to be settled.
-_STATED = """
-    with keys(agent_id, id, sources) as ({keys})
-    select k.agent_id, k.id, s.entity_id, s.aspect, s.slot, s.text, iif(s.done, 'done', 'active'), null, k.sources,
-        (select min(t.at_us) from attribute_sources t where t.agent_id = k.agent_id and t.attribute_id = k.id),
-        s.at_us, s.source_path, s.line, s.thread_id
-    from keys k cross join attribute_sources s on s.agent_id = k.agent_id and s.attribute_id = k.id
-        and s.at_us = (select max(t.at_us) from attribute_sources t
-            where t.agent_id = k.agent_id and t.attribute_id = k.id)
-        and s.source_path = (select max(t.source_path) from attribute_sources t
-            where t.agent_id = k.agent_id and t.attribute_id = k.id and t.at_us = s.at_us)
-    where true"""
-_MENTIONED = """
-    with keys(agent_id, id, mentions) as ({keys})
-    select k.agent_id, k.id, m.name, k.mentions, m.at_us
-    from keys k cross join entity_mentions m on m.agent_id = k.agent_id and m.entity_id = k.id
-        and m.at_us = (select max(t.at_us) from entity_mentions t
-            where t.agent_id = k.agent_id and t.entity_id = k.id)
-        and m.source_path = (select max(t.source_path) from entity_mentions t
-            where t.agent_id = k.agent_id and t.entity_id = k.id and t.at_us = m.at_us)"""
-_TOLD = [column for column in Fact._fields if column not in ("agent_id", "id", "status", "superseded_by")]
+# path. Bound are numbers, as JSON.
+_NEWEST = """{row}.at_us = (select max(t.at_us) from {table} t where t.{key} = k.value)
+        and {row}.artifact = (select t.artifact from {table} t where t.{key} = k.value and t.at_us = {row}.at_us
+            order by (select source_path from memory_artifacts where id = t.artifact) desc limit 1)"""
 _STORE_FACTS = f"""
-    insert into entity_attributes({columns(Fact)}) {_STATED}
-    on conflict(agent_id, id) do update set status = excluded.status, superseded_by = null,
-        {", ".join(f"{column} = excluded.{column}" for column in _TOLD)}
-    where ({", ".join(f"excluded.{column}" for column in _TOLD)}, excluded.status = 'done')
-        is not ({", ".join(f"entity_attributes.{column}" for column in _TOLD)}, entity_attributes.status = 'done')"""
+    update entity_attributes as f set slot = n.slot, status = iif(n.done, 'done', 'active'), superseded_by = null,
+        earliest_us = n.earliest_us, latest_us = n.at_us, artifact = n.artifact
+    from (select k.value as fact, s.slot, s.done, s.at_us, s.artifact,
+            (select min(t.at_us) from attribute_sources t where t.fact = k.value) as earliest_us
+        from json_each(?) k cross join attribute_sources s on s.fact = k.value
+            and {_NEWEST.format(row="s", table="attribute_sources", key="fact")}) n
+    where f.fact = n.fact and (f.slot, f.status = 'done', f.earliest_us, f.latest_us, f.artifact)
+        is not (n.slot, n.done, n.earliest_us, n.at_us, n.artifact)"""
 _STORE_ENTITIES = f"""
-    update entities set name = n.name, mentions = n.mentions, latest_us = n.at_us from ({_MENTIONED}) n
-    where entities.agent_id = n.agent_id and entities.id = n.id
-        and (entities.name, entities.mentions, entities.latest_us) is not (n.name, n.mentions, n.at_us)"""
+    update entities as e set name = n.name, latest_us = n.at_us
+    from (select k.value as entity, m.name, m.at_us
+        from json_each(?) k cross join entity_mentions m on m.entity = k.value
+            and {_NEWEST.format(row="m", table="entity_mentions", key="entity")}) n
+    where e.entity = n.entity and (e.name, e.latest_us) is not (n.name, n.at_us)"""
 _DROP_FACTS = """
-    delete from entity_attributes where not exists (select 1 from attribute_sources s
-        where s.agent_id = entity_attributes.agent_id and s.attribute_id = entity_attributes.id)"""
+    delete from entity_attributes where fact in (select value from json_each(?))
+        and not exists (select 1 from attribute_sources s where s.fact = entity_attributes.fact)"""
 _DROP_ENTITIES = """
-    delete from entities where not exists (select 1 from entity_mentions m
-        where m.agent_id = entities.agent_id and m.entity_id = entities.id)"""
+    delete from entities where entity in (select value from json_each(?))
+        and not exists (select 1 from entity_mentions m where m.entity = entities.entity)"""
+_SLOTS = (
+    "select entity, aspect, slot from entity_attributes where fact in (select value from json_each(?))"
+    " and slot is not null"
+)
 # Which fact of a slot holds, where that is not what stands: the one that was stated last as not done. Each of the
-# others is superseded by the next one, not by the last: one more value leaves all but two of them as they are. The
-# index is named, since SQLite takes all rows of an agent to be as few as those of a slot.
+# others is superseded by the next one, not by the last: one more value leaves all but two of them as they are.
 _STANDING = """
-    select agent_id, id, next from (
-        select agent_id, id, status, superseded_by,
-            lead(id) over (partition by agent_id, entity_id, aspect, slot order by open_us, id) as next
-        from (select a.*, (select max(s.at_us) from attribute_sources s
-                where s.agent_id = a.agent_id and s.attribute_id = a.id and s.done = 0) as open_us
-            from entity_attributes a indexed by entity_attributes_slot
-            where a.agent_id = ? and a.entity_id = ? and a.aspect = ? and a.slot = ?))
+    select fact, agent_id, id, next from (
+        select fact, agent_id, id, status, superseded_by,
+            lead(id) over (partition by entity, aspect, slot order by open_us, id) as next
+        from (select f.*, (select max(s.at_us) from attribute_sources s where s.fact = f.fact and s.done = 0) as open_us
+            from json_each(?) k cross join entity_attributes f indexed by entity_attributes_slot
+                on f.entity = k.value->>0 and f.aspect = k.value->>1 and f.slot = k.value->>2))
     where status <> 'done'
         and (status, superseded_by) is not (iif(next is null, 'active', 'superseded'), next)"""
-_SUPERSEDE = "update entity_attributes set status = ?, superseded_by = ? where agent_id = ? and id = ?"
-_TOLD_LINES = """
-    select a.agent_id, a.id, a.text, a.aspect, iif(e.kind = 'project', e.name, null)
-    from (select * from entity_attributes where status = 'active'{which}) a
-        join entities e on e.agent_id = a.agent_id and e.id = a.entity_id"""
+_SUPERSEDE = "update entity_attributes set status = ?, superseded_by = ? where fact = ?"
 
 
-def settle(database: Database, attributes: Collection[Key], entities: Collection[Key]) -> set[Key]:
-    """Makes some facts and entities follow their sources, and the facts under the same slots; gives these facts."""
-    slots = _slots(database, attributes)
-    for where, bindings in _some(entities):
-        database.execute(f"{_DROP_ENTITIES} and {where}", bindings)
-        keys = f"select agent_id, id, mentions from entities where {where}"
-        database.execute(_STORE_ENTITIES.format(keys=keys), bindings)
-    for where, bindings in _some(attributes):
-        database.execute(f"{_DROP_FACTS} and {where}", bindings)
-        keys = f"select agent_id, id, sources from entity_attributes where {where}"
-        database.execute(_STORE_FACTS.format(keys=keys), bindings)
-    changed = set(attributes)
-    for slot in sorted(slots | _slots(database, attributes)):
-        changed |= _supersede(database, slot)
-    return changed
+def settle(
+    database: Database, facts: Collection[int], entities: Collection[int], fresh: Collection[int] = ()
+) -> set[Key]:
+    """Makes some facts and entities follow their sources, and the facts under the same slots; gives these facts.
 
-
-def _some(keys: Iterable[Key]) -> Iterator[tuple[str, list[str]]]:
-    """Conditions and bindings that select keys, some at a time."""
-    by_agent: dict[str, list[str]] = {}
-    for agent_id, key in sorted(keys):
-        by_agent.setdefault(agent_id, []).append(key)
-    for agent_id, ids in by_agent.items():
-        for start in range(0, len(ids), _CHUNK):
-            chunk = ids[start : start + _CHUNK]
-            yield f"agent_id = ? and id in ({marks(len(chunk))})", [agent_id, *chunk]
-
-
-def _slots(database: Database, keys: Iterable[Key]) -> set[tuple[str, ...]]:
-    """Agent, entity, aspect and slot of some facts."""
-    found: set[tuple[str, ...]] = set()
-    for where, bindings in _some(keys):
-        found.update(
-            database.execute(
-                f"select agent_id, entity_id, aspect, slot from entity_attributes where slot is not null and {where}",
-                bindings,
-            )
-        )
-    return found
-
-
-def _supersede(database: Database, slot: Sequence[str]) -> set[Key]:
-    """Stores which facts of a slot hold and which are superseded, by whom; gives those that changed."""
-    rows = list(database.execute(_STANDING, slot))
+    Those of them that are `fresh` follow already.
+    """
+    some, settled = json.dumps(sorted(facts)), json.dumps(sorted(set(facts).difference(fresh)))
+    slots = set(database.execute(_SLOTS, (settled,)))
+    changed = set(of_values(database, "agent_id, id", "entity_attributes", "fact", facts))
+    named = json.dumps(sorted(entities))
+    database.execute(_DROP_ENTITIES, (named,))
+    database.execute(_STORE_ENTITIES, (named,))
+    database.execute(_DROP_FACTS, (settled,))
+    database.execute(_STORE_FACTS, (settled,))
+    slots.update(database.execute(_SLOTS, (some,)))
+    standing = list(database.execute(_STANDING, (json.dumps(sorted(slots)),)))
     database.executemany(
         _SUPERSEDE,
-        [
-            ("active" if following is None else "superseded", following, agent_id, key)
-            for agent_id, key, following in rows
-        ],
+        [("active" if following is None else "superseded", following, fact) for fact, _, _, following in standing],
     )
-    return {(agent_id, key) for agent_id, key, _ in rows}
+    return changed.union((agent_id, key) for _, agent_id, key, _ in standing)
 
 
 # ── recall lines ──
+
+_LINES = """
+    select f.agent_id, f.id, s.text, f.aspect, iif(e.kind = 'project', e.name, null)
+    from json_each(?2) k cross join entity_attributes f on f.agent_id = ?1 and f.id = k.value and f.status = 'active'
+    cross join attribute_sources s on s.fact = f.fact and s.at_us = f.latest_us and s.artifact = f.artifact
+    cross join entities e on e.entity = f.entity"""
 
 
 def active(database: Database) -> list[Key]:
@@ -172,12 +134,7 @@ def active(database: Database) -> list[Key]:
 
 def lines(database: Database, agent_id: str, ids: Collection[str]) -> list[Line]:
     """The lines by which `recall` finds those of some facts that hold."""
-    keys = [(agent_id, key) for key in ids]
-    return [
-        _line(row)
-        for where, bindings in _some(keys)
-        for row in database.execute(_TOLD_LINES.format(which=f" and {where}"), bindings)
-    ]
+    return [_line(row) for row in database.execute(_LINES, (agent_id, json.dumps(list(ids))))]
 
 
 def _line(row: Sequence[Any]) -> Line:

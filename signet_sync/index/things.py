@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from signet_sync.index.database import Database
+from signet_sync.index.named import FACTS
 
 
 class Fact(NamedTuple):
@@ -34,7 +35,7 @@ def fact(database: Database, agent_id: str, fact_id: str) -> Fact | None:
     """One fact, whatever its status."""
     for row in database.execute(
         "select f.aspect, f.text, f.entity_id, coalesce(e.name, ''), f.status, f.superseded_by, f.earliest_us,"
-        " f.latest_us, f.thread_id from entity_attributes f"
+        f" f.latest_us, f.thread_id from {FACTS} f"
         " left join entities e on e.agent_id = f.agent_id and e.id = f.entity_id"
         " where f.agent_id = ? and f.id = ?",
         (agent_id, fact_id),

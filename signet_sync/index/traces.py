@@ -11,6 +11,7 @@ from signet_sync.contracts.sealing import unpack
 from signet_sync.index import memories
 from signet_sync.index.bodies import text_of
 from signet_sync.index.database import Database
+from signet_sync.index.named import SOURCES
 from signet_sync.index.removal import Scope, within
 from signet_sync.storage.database.tables import distilled
 
@@ -139,8 +140,8 @@ def handles(database: Database, scopes: Sequence[Scope]) -> set[str]:
     found = {memory.id for scope in scopes for memory in memories.from_these_alone(database, *scope)}
     for table in distilled():
         rows = database.execute(
-            f"select agent_id, {table.handle} from {table.name} where session_id is not null and not ({outside})"
-            f" except select agent_id, {table.handle} from {table.name} where {outside}",
+            f"select agent_id, {table.handle} from {table.rows} where session_id is not null and not ({outside})"
+            f" except select agent_id, {table.handle} from {table.rows} where {outside}",
             [*bindings, *bindings],
         )
         found |= {row[1] for row in rows}
@@ -152,7 +153,7 @@ def sayings(database: Database, scopes: Sequence[Scope]) -> set[str]:
     outside, bindings = _outside(scopes)
     found = set()
     for sql in (
-        "select text from attribute_sources where not ({0})",
+        f"select text from {SOURCES} where not ({{0}})",
         "select memory_sentence from memory_artifacts where memory_sentence is not null and not ({0})",
     ):
         found |= {row[0] for row in database.execute(sql.format(outside), bindings)}

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from signet_sync.index.database import LARGE_LOG, Database, log_size
 from signet_sync.sync import outbox
-from signet_sync.sync.stages import Alive, Change, Deriver, Pipeline, Source
+from signet_sync.sync.stages import MANIFEST, SESSION, Alive, Change, Deriver, Pipeline, Source
 from signet_sync.sync.workers import Given, Workers
 
 
@@ -43,15 +43,24 @@ def is_stale(database: Database, pipeline: Pipeline) -> bool:
 
 def queue(database: Database, pipeline: Pipeline, moved: Collection[Source]) -> None:
     """Has all rows follow what moved. In the caller's transaction; `drain` comes after it."""
+    # A session of which something moved is followed with its manifest.
+    moved = set(moved)
+    left = {one for one in moved if one.kind != MANIFEST or one._replace(kind=SESSION) not in moved}
     for deriver in pipeline.derivers:
-        outbox.put(database, deriver.name, sorted(source for source in moved if source.kind in deriver.kinds))
+        mine = sorted(source for source in left if source.kind in deriver.kinds)
+        outbox.put(database, deriver.name, mine)
+        left.difference_update(mine)
 
 
-def rebuild(database: Database, derivers: Iterable[Deriver]) -> None:
+def rebuild(database: Database, pipeline: Pipeline, derivers: Iterable[Deriver]) -> None:
     """Empties the tables of derivers and has them follow all their sources. In the caller's transaction."""
+    names = [deriver.name for deriver in pipeline.derivers]
+    queued: set[Source] = set()
     for deriver in derivers:
         deriver.clear(database)
-        outbox.put(database, deriver.name, deriver.sources(database))
+        mine = [source for source in deriver.sources(database) if source not in queued]
+        outbox.put(database, deriver.name, mine, before=names[: names.index(deriver.name)])
+        queued.update(mine)
         database.execute(
             "insert or replace into derivers(name, version, rebuilding) values(?, ?, 1)",
             (deriver.name, deriver.version),
@@ -62,6 +71,22 @@ def follow(database: Database, pipeline: Pipeline, moved: Collection[Source], *,
     """Makes all rows follow what moved, in the caller's transaction."""
     queue(database, pipeline, moved)
     return drain(database, pipeline, alive=alive)
+
+
+def waits(database: Database, pipeline: Pipeline, name: str) -> bool:
+    """Says whether a deriver has anything left to follow."""
+    return name in _waiting(pipeline, outbox.waiting(database))
+
+
+def _waiting(pipeline: Pipeline, left: Mapping[tuple[str, str], int]) -> set[str]:
+    """The derivers that have anything left to follow: of their kinds, for them or one before them."""
+    found: set[str] = set()
+    before: set[str] = set()
+    for deriver in pipeline.derivers:
+        before.add(deriver.name)
+        if any(name in before and kind in deriver.kinds for name, kind in left):
+            found.add(deriver.name)
+    return found
 
 
 def drain(
@@ -83,15 +108,15 @@ def drain(
     while batches and (batch := following or _next(database, pipeline, since_us, workers)):
         batches -= 1
         following = _behind(database, pipeline, since_us, workers, batch) if workers and batches else None
-        _work(database, pipeline, batch, change, alive)
+        _work(database, pipeline, batch, since_us, change, alive)
         if not database.connection.in_transaction and log_size(database.path) > LARGE_LOG:
             database.checkpoint()
     return change
 
 
-def _work(database: Database, pipeline: Pipeline, one: _Batch, change: Change, alive: Alive) -> None:
+def _work(database: Database, pipeline: Pipeline, one: _Batch, since_us: int, change: Change, alive: Alive) -> None:
     """One batch through all derivers that wait for its sources."""
-    place, sources, more, given_of = one
+    place, sources, _, given_of = one
     prepared: dict[str, Any] = {}
     batch: dict[str, list[Source]] = {}
     for deriver in pipeline.derivers[place:]:
@@ -103,17 +128,22 @@ def _work(database: Database, pipeline: Pipeline, one: _Batch, change: Change, a
             prepared[deriver.name] = deriver.prepare(database, mine, prepared, alive)
     alive()
     with nullcontext() if database.connection.in_transaction else database.transaction():
-        moved = Change()
+        outbox.take(database, sources)
+        left = {key: at_us for key, at_us in outbox.waiting(database).items() if at_us >= since_us}
+        more = any(name == pipeline.derivers[place].name for name, _ in left)
+        kinds = {kind for _, kind in left}
+        moved, later = Change(), set[Source]()
         for deriver in pipeline.derivers[place:]:
             given = batch.get(deriver.name, [])
             if given:
                 moved.add(deriver.update(database, prepared[deriver.name], alive))
-                outbox.take(database, deriver.name, given)
-            if not more:
-                # What those before it moved: of a backlog it is put into the outbox, to be followed once.
-                _follow_at_once(database, deriver, moved, alive)
-        if more:
-            queue(database, pipeline, moved.sources)
+            # What those before it moved: of a backlog it is put into the outbox, to be followed once.
+            further = sorted(source for source in moved.sources if source.kind in deriver.kinds)
+            if more or kinds & deriver.kinds:
+                later.update(further)
+            elif further:
+                moved.add(deriver.update(database, deriver.prepare(database, further, {}, alive), alive))
+        queue(database, pipeline, later)
         for publisher in pipeline.publishers:
             publisher.mark(database, moved)
         change.add(moved)
@@ -150,15 +180,11 @@ def _batch(database: Database, pipeline: Pipeline, place: int, found: list[Sourc
     return _Batch(place, sources, len(found) > size, given)
 
 
-def _follow_at_once(database: Database, deriver: Deriver, moved: Change, alive: Alive) -> None:
-    if mine := sorted(source for source in moved.sources if source.kind in deriver.kinds):
-        moved.add(deriver.update(database, deriver.prepare(database, mine, {}, alive), alive))
-
-
 def _finish(database: Database, pipeline: Pipeline, change: Change) -> None:
     rebuilding = {name for (name,) in database.execute("select name from derivers where rebuilding = 1")}
+    waiting = _waiting(pipeline, outbox.waiting(database))
     for deriver in pipeline.derivers:
-        if outbox.waits(database, deriver.name):
+        if deriver.name in waiting:
             continue
         deriver.finish(database, None if deriver.name in rebuilding else change)
         if deriver.name in rebuilding:

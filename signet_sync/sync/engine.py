@@ -50,9 +50,8 @@ def run_locked(workspace: Workspace, request: Request) -> Outcome:
     with ExitStack() as recovered:
         for recovery in pipeline.recoveries:
             recovered.enter_context(recovery.recover(run))
-        with Workers() as run.workers:
-            with building(run):
-                index(run)
+        with Workers() as run.workers, building(run):
+            index(run)
             _derive(run)
         run.request.go_on()
         if run.outcome.cliff is None:

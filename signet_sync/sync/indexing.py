@@ -237,8 +237,9 @@ def _apply(run: Pass, request: Request, plan: Survey, bench: Bench, known: dict[
         if whole:
             artifacts.store_files(database, _vanished_seals(run, bench), request.now_us)
         request.go_on()
-        deriving.rebuild(database, pipeline.derivers if whole else stale)
-        deriving.queue(database, pipeline, change.sources)
+        deriving.rebuild(database, pipeline, pipeline.derivers if whole else stale)
+        if not whole:
+            deriving.queue(database, pipeline, change.sources)
         if erasing:
             # What nothing stands behind any more is told by the rows that follow.
             change.add(deriving.drain(database, pipeline, alive=partial(request.alive, len(plan.read))))

@@ -1,8 +1,13 @@
-"""Keeps what derivers still have to follow: one row for each of them and each source, newest sessions first."""
+"""Keeps what derivers still have to follow: one row for each source, newest sessions first.
+
+A row names the first deriver that has to follow; those behind it follow in the same batch.
+"""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Sequence
+from itertools import groupby
 
 from signet_sync.index.database import Database
 from signet_sync.sync.stages import MANIFEST, SESSION, Source
@@ -10,31 +15,31 @@ from signet_sync.sync.stages import MANIFEST, SESSION, Source
 # Behind every instant: what is gone, and what another deriver moved, does not wait for older sessions.
 AT_ONCE = 1 << 62
 
-_ROW = "deriver = ? and kind = ? and agent_id = ? and session_token = ? and session_id = ?"
+_NEWEST = (
+    "(select max(membership_us) from memory_artifacts where agent_id = ?3 and session_token = ?4 and session_id = ?5)"
+)
+_PUT = """
+    insert into outbox(deriver, kind, agent_id, session_token, session_id, at_us)
+    values(?1, ?2, ?3, ?4, ?5, {at})
+    on conflict do update set at_us = excluded.at_us,
+        deriver = iif(deriver in (select value from json_each(?6)), deriver, excluded.deriver)"""
+_PUT_SESSION = _PUT.format(at=f"coalesce({_NEWEST}, {AT_ONCE})")
+_PUT_OTHER = _PUT.format(at=AT_ONCE)
 
 
-def put(database: Database, deriver: str, sources: Iterable[Source]) -> None:
-    """Writes what a deriver has to follow. In the caller's transaction."""
-    database.executemany(
-        "insert or replace into outbox(deriver, kind, agent_id, session_token, session_id, at_us)"
-        " values(?, ?, ?, ?, ?, ?)",
-        [(deriver, *source, _instant(database, source)) for source in sources],
-    )
+def put(database: Database, deriver: str, sources: Iterable[Source], *, before: Sequence[str] = ()) -> None:
+    """Writes what a deriver and those behind it have to follow; what one `before` it waits for stays that one's.
 
-
-def _instant(database: Database, source: Source) -> int:
-    """The newest instant of a session's artifacts."""
-    if source.kind not in (SESSION, MANIFEST):
-        return AT_ONCE
-    newest: int | None = database.value(
-        "select max(membership_us) from memory_artifacts where agent_id = ? and session_token = ? and session_id = ?",
-        source.session,
-    )
-    return AT_ONCE if newest is None else newest
+    In the caller's transaction.
+    """
+    earlier = json.dumps(before)
+    for of_session, some in groupby(sources, key=lambda source: source.kind in (SESSION, MANIFEST)):
+        rows = [(deriver, *source, earlier) for source in some]
+        database.executemany(_PUT_SESSION if of_session else _PUT_OTHER, rows)
 
 
 def newest(database: Database, deriver: str, limit: int, since_us: int = 0) -> list[Source]:
-    """What a deriver follows next, of nothing before an instant."""
+    """What a deriver is the first to follow next, of nothing before an instant."""
     rows = database.execute(
         "select kind, agent_id, session_token, session_id from outbox where deriver = ? and at_us >= ?"
         " order by at_us desc, kind, agent_id, session_token, session_id limit ?",
@@ -43,14 +48,17 @@ def newest(database: Database, deriver: str, limit: int, since_us: int = 0) -> l
     return [Source(*row) for row in rows]
 
 
-def take(database: Database, deriver: str, sources: Sequence[Source]) -> None:
-    """Takes out what a deriver has followed. In the caller's transaction."""
-    database.executemany(f"delete from outbox where {_ROW}", [(deriver, *source) for source in sources])
+def take(database: Database, sources: Iterable[Source]) -> None:
+    """Takes out what all derivers have followed. In the caller's transaction."""
+    database.executemany(
+        "delete from outbox where kind = ? and agent_id = ? and session_token = ? and session_id = ?", list(sources)
+    )
 
 
-def waits(database: Database, deriver: str) -> bool:
-    """Says whether a deriver has anything left to follow."""
-    return bool(database.value("select exists(select 1 from outbox where deriver = ?)", (deriver,)))
+def waiting(database: Database) -> dict[tuple[str, str], int]:
+    """The newest instant of what waits, by the first deriver to follow it and the kind of source."""
+    rows = database.execute("select deriver, kind, max(at_us) from outbox group by deriver, kind")
+    return {(deriver, kind): at_us for deriver, kind, at_us in rows}
 
 
 def any_waits(database: Database) -> bool:
@@ -59,13 +67,11 @@ def any_waits(database: Database) -> bool:
 
 
 def holds(database: Database, count: int) -> bool:
-    """Says whether so many rows are left."""
+    """Says whether so many sources are left."""
     return bool(database.value("select exists(select 1 from outbox limit 1 offset ?)", (count - 1,)))
 
 
 def backlog(database: Database) -> int:
     """The number of sources that some deriver has still to follow."""
-    count: int = database.value(
-        "select count(*) from (select distinct kind, agent_id, session_token, session_id from outbox)"
-    )
+    count: int = database.value("select count(*) from outbox")
     return count

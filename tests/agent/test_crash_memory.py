@@ -27,6 +27,7 @@ from signet_sync.contracts.turns import Turn
 from signet_sync.index import events, live, telemetry
 from signet_sync.index import memories as rows
 from signet_sync.index.database import Database
+from signet_sync.index.named import NODES
 from signet_sync.storage.database.table import FIRST
 from signet_sync.storage.database.tables import TABLES
 from signet_sync.sync import engine, indexing
@@ -104,7 +105,7 @@ def keep(workspace: Workspace, text: str, session: str | None = None) -> str:
 
 def arcs_and_nodes(database: Database, session_id: str) -> list[str]:
     """Handles of the arc and of a session's nodes."""
-    sql = "select id from session_summaries where kind = 'arc' or session_id = ? order by id"
+    sql = f"select id from {NODES} where kind = 'arc' or session_id = ? order by id"
     handles = [row[0] for row in database.execute(sql, (session_id,))]
     assert len(handles) >= 3
     return handles
@@ -140,7 +141,7 @@ def vary(vault: Vault, scenario: str) -> None:
         database = Database(str(vault.db))
         with database.transaction():
             database.execute("delete from session_summaries where kind = 'arc'")
-            database.execute("update entity_attributes set text = 'of other rules'")
+            database.execute("update attribute_sources set text = 'of other rules'")
             database.execute("update derivers set version = '0' where name = 'graph'")
         database.close()
     if scenario == "0.1.0":

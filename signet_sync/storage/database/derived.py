@@ -1,6 +1,6 @@
 """Tables that a rebuild drops and fills again. Instants ending in `_us` are microseconds since 1970 UTC."""
 
-from signet_sync.storage.database.table import SESSION, Table, derived
+from signet_sync.storage.database.table import NUMBER, SESSION, Joined, Table, derived
 
 MOST_PIECES = 64
 
@@ -16,6 +16,10 @@ def _options(table: str, **options: int | str) -> tuple[str, ...]:
         for name, value in options.items()
     )
 
+
+# A row that holds the numbers of an artifact and of a session, with path and names; a file that went has no rows.
+_OF = "n.session_token, n.session_id"
+_JOINED = "join memory_artifacts a on a.id = {0}.artifact join sessions n on n.session = {0}.session"
 
 DERIVED: tuple[Table, ...] = (
     derived(
@@ -100,16 +104,23 @@ DERIVED: tuple[Table, ...] = (
         "nodes of the temporal graph (`temporal.nodes.Node`)",
         """create table session_summaries(
         agent_id text not null, id text not null, kind text not null, source_type text not null, depth integer not null,
-        source_ref text, thread_id text, session_token text, session_id text, earliest_us integer not null,
+        artifact integer, thread_id text, session integer, earliest_us integer not null,
         latest_us integer not null, token_count integer not null, start integer not null, end integer not null,
         label text not null, content text,
-        primary key(agent_id, id)) without rowid""",
-        "create index session_summaries_session on session_summaries(agent_id, session_token, session_id)",
+        unique(agent_id, id))""",
+        "create index session_summaries_session on session_summaries(session) where session is not null",
         "create index session_summaries_thread on session_summaries(agent_id, thread_id, depth, latest_us)",
         "create index session_summaries_time on session_summaries(agent_id, depth > 0, latest_us)"
         " where source_type <> 'chunk' and thread_id is not null",
-        "create index session_summaries_source on session_summaries(source_ref) where source_ref is not null",
-        session=SESSION,
+        "create index session_summaries_source on session_summaries(artifact) where artifact is not null",
+        session=NUMBER,
+        told=Joined(
+            "n.agent_id, n.id, n.kind, n.source_type, n.depth, a.source_path as source_ref, n.thread_id,"
+            " s.session_token, s.session_id, n.earliest_us, n.latest_us, n.token_count, n.start, n.end, n.label,"
+            " n.content",
+            "session_summaries n left join memory_artifacts a on a.id = n.artifact"
+            " left join sessions s on s.session = n.session",
+        ),
         handle="id",
         key=("agent_id", "id"),
     ),
@@ -127,7 +138,7 @@ DERIVED: tuple[Table, ...] = (
         agent_id text not null, session_token text not null, session_id text not null, thread_id text not null,
         earliest_us integer not null, latest_us integer not null, week text not null, node_id text not null,
         source_type text not null, source_ref text not null, sentence text not null, status text, told text not null,
-        primary key(agent_id, session_token, session_id)) without rowid""",
+        unique(agent_id, session_token, session_id))""",
         "create index thread_sessions_time on thread_sessions(agent_id, thread_id, latest_us)",
         "create index thread_sessions_week on thread_sessions(agent_id, thread_id, week)",
         session=SESSION,
@@ -141,7 +152,7 @@ DERIVED: tuple[Table, ...] = (
         session_key text, harness text, status text not null, sessions integer not null, earliest_us integer not null,
         latest_us integer not null, node_id text not null, source_type text not null, source_ref text not null,
         sample text not null, next_action text, told text not null,
-        primary key(agent_id, thread_id)) without rowid""",
+        unique(agent_id, thread_id))""",
         "create index memory_thread_heads_time on memory_thread_heads(agent_id, latest_us)",
         handle="thread_id",
         key=("agent_id", "thread_id"),
@@ -149,57 +160,81 @@ DERIVED: tuple[Table, ...] = (
     derived(
         "what facts are about (`facts.records`)",
         """create table entities(
-        agent_id text not null, id text not null, kind text not null, norm text not null, name text not null,
-        mentions integer not null, latest_us integer not null,
-        primary key(agent_id, id)) without rowid""",
+        entity integer primary key, agent_id text not null, id text not null, kind text not null, norm text not null,
+        name text not null, mentions integer not null, latest_us integer not null,
+        unique(agent_id, id))""",
         handle="id",
         key=("agent_id", "id"),
+        local=("entity",),
     ),
     derived(
         "where each is named: the artifact, and the line in its body",
         """create table entity_mentions(
-        agent_id text not null, entity_id text not null, source_path text not null, line integer not null,
-        name text not null, session_token text not null, session_id text not null, at_us integer not null,
-        primary key(agent_id, entity_id, at_us, source_path)) without rowid""",
-        "create index entity_mentions_session on entity_mentions(agent_id, session_token, session_id)",
-        session=SESSION,
+        entity integer not null, at_us integer not null, artifact integer not null, line integer not null,
+        name text not null, session integer not null,
+        primary key(entity, at_us, artifact)) without rowid""",
+        "create index entity_mentions_session on entity_mentions(session)",
+        session=NUMBER,
+        told=Joined(
+            f"e.agent_id, e.id as entity_id, a.source_path, m.line, m.name, {_OF}, m.at_us",
+            f"entity_mentions m join entities e using (entity) {_JOINED.format('m')}",
+        ),
         handle="entity_id",
         key=("agent_id", "entity_id", "source_path"),
     ),
     derived(
-        "facts, each from at least one source",
+        "facts, each from at least one source; words, line and thread are those of the newest: of `artifact`, at "
+        "`latest_us`",
         """create table entity_attributes(
-        agent_id text not null, id text not null, entity_id text not null, aspect text not null, slot text,
-        text text not null, status text not null, superseded_by text, sources integer not null,
-        earliest_us integer not null, latest_us integer not null, source_path text not null, line integer not null,
-        thread_id text,
-        primary key(agent_id, id)) without rowid""",
+        fact integer primary key, agent_id text not null, id text not null, entity integer not null,
+        aspect text not null, slot text, status text not null, superseded_by text, sources integer not null,
+        earliest_us integer not null, latest_us integer not null, artifact integer not null,
+        unique(agent_id, id))""",
         "create index entity_attributes_time on entity_attributes(agent_id, aspect, latest_us) where status = 'active'",
-        "create index entity_attributes_slot on entity_attributes(agent_id, entity_id, aspect, slot)",
+        "create index entity_attributes_slot on entity_attributes(entity, aspect, slot)",
+        told=Joined(
+            "f.agent_id, f.id, e.id as entity_id, f.aspect, f.slot, s.text, f.status, f.superseded_by, f.sources,"
+            " f.earliest_us, f.latest_us, a.source_path, s.line, t.thread_id",
+            "entity_attributes f cross join entities e using (entity)"
+            " cross join attribute_sources s on s.fact = f.fact and s.at_us = f.latest_us and s.artifact = f.artifact"
+            " cross join memory_artifacts a on a.id = f.artifact"
+            " cross join sessions n on n.session = s.session left join thread_sessions t"
+            " on t.agent_id = n.agent_id and t.session_token = n.session_token and t.session_id = n.session_id",
+        ),
         handle="id",
         key=("agent_id", "id"),
     ),
     derived(
         "where each fact is said, and its words there",
         """create table attribute_sources(
-        agent_id text not null, attribute_id text not null, source_path text not null, line integer not null,
-        text text not null, done integer not null, thread_id text, session_token text not null,
-        session_id text not null, at_us integer not null, entity_id text not null, aspect text not null, slot text,
-        primary key(agent_id, attribute_id, at_us, source_path)) without rowid""",
-        "create index attribute_sources_session on attribute_sources(agent_id, session_token, session_id)",
-        session=SESSION,
+        fact integer not null, at_us integer not null, artifact integer not null, line integer not null,
+        text text not null, done integer not null, slot text, session integer not null,
+        primary key(fact, at_us, artifact)) without rowid""",
+        "create index attribute_sources_session on attribute_sources(session)",
+        session=NUMBER,
+        told=Joined(
+            f"f.agent_id, f.id as attribute_id, a.source_path, s.line, s.text, s.done, s.slot, {_OF}, s.at_us,"
+            " e.id as entity_id, f.aspect",
+            "attribute_sources s join entity_attributes f using (fact) join entities e using (entity)"
+            f" {_JOINED.format('s')}",
+        ),
         handle="attribute_id",
         key=("agent_id", "attribute_id", "source_path"),
     ),
     derived(
         "what is said of two of them together",
         """create table relations(
-        agent_id text not null, from_id text not null, kind text not null, to_id text not null,
-        source_path text not null, line integer not null, session_token text not null, session_id text not null,
-        primary key(agent_id, from_id, kind, to_id, source_path)) without rowid""",
-        "create index relations_to on relations(agent_id, to_id)",
-        "create index relations_session on relations(agent_id, session_token, session_id)",
-        session=SESSION,
+        from_entity integer not null, kind text not null, to_entity integer not null, artifact integer not null,
+        line integer not null, session integer not null,
+        primary key(from_entity, kind, to_entity, artifact)) without rowid""",
+        "create index relations_to on relations(to_entity)",
+        "create index relations_session on relations(session)",
+        session=NUMBER,
+        told=Joined(
+            f"e.agent_id, e.id as from_id, r.kind, o.id as to_id, a.source_path, r.line, {_OF}",
+            "relations r join entities e on e.entity = r.from_entity join entities o on o.entity = r.to_entity"
+            f" {_JOINED.format('r')}",
+        ),
         key=("agent_id", "from_id", "kind", "to_id", "source_path"),
     ),
     derived(
@@ -240,6 +275,13 @@ DERIVED: tuple[Table, ...] = (
         inode integer not null, oid text, skipped text, rules text not null) without rowid""",
     ),
     derived(
+        "numbers of sessions, by which wide tables name them",
+        """create table sessions(
+        session integer primary key, agent_id text not null, session_token text not null, session_id text not null,
+        unique(agent_id, session_token, session_id))""",
+        session=SESSION,
+    ),
+    derived(
         "by which version of its rules each deriver made its rows, and whether it is still at it; so of `artifacts` "
         "(the sanitizer) and of `concepts` (the tags of memories)",
         """create table derivers(
@@ -250,11 +292,12 @@ DERIVED: tuple[Table, ...] = (
         "create table model_rests(kind text primary key, until text not null) without rowid",
     ),
     derived(
-        "what derivers still have to follow: of a session its token and id, of anything else an id and nothing",
+        "what derivers still have to follow, and the first of them that has to: of a session its token and id, of "
+        "anything else an id and nothing",
         """create table outbox(
         deriver text not null, kind text not null, agent_id text not null, session_token text not null,
         session_id text not null, at_us integer not null,
-        primary key(deriver, kind, agent_id, session_token, session_id)) without rowid""",
+        primary key(kind, agent_id, session_token, session_id)) without rowid""",
         "create index outbox_time on outbox(deriver, at_us)",
         session=SESSION,
     ),

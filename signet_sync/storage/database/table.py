@@ -9,6 +9,7 @@ from types import NoneType
 from typing import Any, Generic, Literal, NamedTuple, NewType, TypeVar, get_args, get_origin, get_type_hints
 
 SESSION = ("agent_id", "session_token", "session_id")
+NUMBER = ("session",)  # of a session, in `sessions`
 FIRST = 3  # the schema of version 0.1.0
 
 # Types of columns; `backup.bundle_format` says what a value of each must be. Plain `str` is `Text`.
@@ -39,13 +40,26 @@ class Escaped(list[_Item], Generic[_Item]):
     """A column of JSON, as every `list` and `dict` is, but written with ASCII alone."""
 
 
+class Joined(NamedTuple):
+    """A table with the values that its numbers stand for: columns to be selected, and what they are selected from."""
+
+    columns: str
+    tables: str
+
+    @property
+    def names(self) -> list[str]:
+        """The names of the columns."""
+        return [column.split()[-1].rpartition(".")[2] for column in self.columns.split(",")]
+
+
 class Table(NamedTuple):
     """A table. `ddl`: what makes it, its indexes and options.
 
     kind: a rebuild drops what is derived, and leaves what is native.
     holds: a line of docs/schema.md.
     row: of a native table that is backed up the columns and their types, as a class with annotations.
-    session: the columns that name the session whose row it is; with the session the row goes.
+    session: the columns that name the session whose row it is, or the one of its number; with the session the row goes.
+    told: how it is read where a row holds numbers of sessions, artifacts or the like in place of their names.
     artifact: the columns (the agent and) the path of the artifact whose row it is; with the artifact the row goes.
     handle: the column of an id that a page may show; with what the id stands for a native row goes.
     texts: columns that may hold anybody's words; a row goes where they hold a word that only removed texts had.
@@ -65,7 +79,8 @@ class Table(NamedTuple):
     kind: Literal["derived", "native"]
     holds: str
     row: type | None = None
-    session: tuple[str, str, str] | None = None
+    session: tuple[str, str, str] | tuple[str] | None = None
+    told: Joined | None = None
     artifact: tuple[str, ...] | None = None
     handle: str | None = None
     texts: tuple[str, ...] = ()
@@ -95,8 +110,9 @@ class Table(NamedTuple):
 
     @property
     def rows(self) -> str:
-        """What `only` leaves of it, to be selected from."""
-        return f"(select * from {self.name} where {self.only})" if self.only else self.name
+        """What `only` leaves of it, with names in the place of numbers, to be selected from."""
+        rows = f"(select {self.told.columns} from {self.told.tables})" if self.told else self.name
+        return f"(select * from {rows} where {self.only})" if self.only else rows
 
     @property
     def is_full_text(self) -> bool:
