@@ -322,9 +322,15 @@ def test_shares_of_one_add_up_to_the_budget(budget: int, first: int, second: int
     assert 0 <= parts.ledger - budget * (high - low) // 100 <= 2
 
 
+# Mostly one table of names of cases, which nobody wrote as a text.
+TABLE = "reliability.md"
+
+
 def test_the_rough_count_is_near_the_other_on_text_that_people_write() -> None:
     texts = [path.read_text(encoding="utf-8") for path in sorted(ROOT.glob("signet_sync/**/*.py"))]
-    texts += [path.read_text(encoding="utf-8") for path in (*ROOT.glob("docs/*.md"), ROOT / "README.md")]
+    texts += [
+        path.read_text(encoding="utf-8") for path in (*ROOT.glob("docs/*.md"), ROOT / "README.md") if path.name != TABLE
+    ]
     pieces = [text[start : start + 3000] for text in texts for start in range(0, len(text) - 1000, 9000)]
     ratios = sorted(rough_tokens(piece) / estimate_tokens(piece) for piece in pieces)
     assert len(ratios) > 50 and ratios[0] > 0.8 and ratios[-1] < 1.25 and 0.95 < ratios[len(ratios) // 2] < 1.1

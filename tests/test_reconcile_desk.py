@@ -26,10 +26,11 @@ from artifacts_fixture import (
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from signet_sync import reconcile
+from signet_sync.contracts import sealing
 from signet_sync.contracts.artifacts import Summary
 from signet_sync.contracts.noise import NoiseRule
 from signet_sync.contracts.observed import STRANGE_NAME, Found, Signature, Snapshot, Trouble
+from signet_sync.contracts.sealing import pack, unpack
 from signet_sync.contracts.tokens import token_matches, token_of
 from signet_sync.reconcile import (
     HINTS,
@@ -41,10 +42,8 @@ from signet_sync.reconcile import (
     judge,
     judge_missing,
     judge_tombstone,
-    pack,
     sealed_judgement,
     survey,
-    unpack,
 )
 
 NOW = "2026-03-30T00:00:00.000Z"
@@ -957,5 +956,5 @@ def test_a_judgement_is_a_value():
 
 def test_one_packer_makes_the_frames_that_new_ones_make():
     for raw in (b"", b"x", GOOD[1], bytes(range(256)) * 9000, GOOD[1]):
-        assert pack(raw) == reconcile.zstd.compress(raw, 1)
+        assert pack(raw) == sealing.zstd.compress(raw, 1)
         assert unpack(sealed(GOOD)._replace(packed=pack(raw) or None)) == raw
