@@ -26,11 +26,12 @@ from artifacts_fixture import (
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from signet_sync import reconcile
 from signet_sync.contracts import sealing
 from signet_sync.contracts.artifacts import Summary
 from signet_sync.contracts.noise import NoiseRule
 from signet_sync.contracts.observed import STRANGE_NAME, Found, Signature, Snapshot, Trouble
-from signet_sync.contracts.sealing import pack, unpack
+from signet_sync.contracts.sealing import pack
 from signet_sync.contracts.tokens import token_matches, token_of
 from signet_sync.reconcile import (
     HINTS,
@@ -44,6 +45,7 @@ from signet_sync.reconcile import (
     judge_tombstone,
     sealed_judgement,
     survey,
+    unpack,
 )
 
 NOW = "2026-03-30T00:00:00.000Z"
@@ -424,7 +426,7 @@ def test_a_seal_without_its_bytes_gets_them_back_from_an_unchanged_file_only():
     changed = verdict(edited(GOOD, b"five", b"four"), seals=[lost])
     assert (changed.code, changed.row, changed.seal) == ("mutated", None, None)
     damaged = sealed(GOOD)._replace(packed=b"not packed at all")
-    assert unpack(damaged) is None and verdict(edited(GOOD, b"five", b"x"), seals=[damaged]).row is None
+    assert unpack(damaged.packed) is None and verdict(edited(GOOD, b"five", b"x"), seals=[damaged]).row is None
 
 
 def test_a_seal_holds_what_was_first_seen():
@@ -432,7 +434,7 @@ def test_a_seal_holds_what_was_first_seen():
     seal = judgement.seal
     assert seal.sealed_at == NOW and judgement.raw == GOOD[1] and seal.kind == "summary"
     assert (seal.agent_id, seal.session_token, seal.session_id) == ("default", token_for(session_key=KEY), SESSION)
-    assert unpack(sealed(GOOD)) == GOOD[1]
+    assert unpack(sealed(GOOD).packed) == GOOD[1]
     assert sealed_judgement(sealed(GOOD), bench()).row == judgement.row
     assert sealed_judgement(seal, bench()) is None
 
@@ -957,4 +959,4 @@ def test_a_judgement_is_a_value():
 def test_one_packer_makes_the_frames_that_new_ones_make():
     for raw in (b"", b"x", GOOD[1], bytes(range(256)) * 9000, GOOD[1]):
         assert pack(raw) == sealing.zstd.compress(raw, 1)
-        assert unpack(sealed(GOOD)._replace(packed=pack(raw) or None)) == raw
+        assert unpack(pack(raw)) == raw
