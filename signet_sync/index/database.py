@@ -247,9 +247,14 @@ class Database:
         if version < FIRST:
             raise damaged(f"no signet-sync that was released wrote schema {version}", self.path)
         try:
+            present = {name for (name,) in self.execute("select name from sqlite_master")}
             for name in native_tables():
                 if TABLES[name].since > version:
                     self._make(name)
+                    continue
+                for index in TABLES[name].indexes:
+                    if index not in present:
+                        self.connection.execute(TABLES[name].indexes[index])
             if version <= LAST_WITH_KEYS:
                 self.take_keys(dict(self.execute("select key, value from meta")), native_tables())
             self.reset_derived()

@@ -50,9 +50,12 @@ def run_locked(workspace: Workspace, request: Request) -> Outcome:
     with ExitStack() as recovered:
         for recovery in pipeline.recoveries:
             recovered.enter_context(recovery.recover(run))
-        with Workers() as run.workers, building(run):
-            index(run)
-            _derive(run)
+        with Workers() as run.workers:
+            with building(run):
+                index(run)
+                if not request.since_us:
+                    _derive(run)
+            _derive(run)  # where some of it is left for later, what is there is found meanwhile
         run.request.go_on()
         if run.outcome.cliff is None:
             _maintain(run, pipeline.maintenance.of(full=run.outcome.full))

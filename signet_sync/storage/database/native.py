@@ -195,6 +195,7 @@ NATIVE: tuple[Table, ...] = (
         kind text not null, digest text not null, body_sha256 text not null, file_sha256 text not null,
         packed blob, sealed_at text not null)""",
         "create index seals_session on seals(agent_id, session_token, session_id)",
+        "create index seals_bytes on seals(length(packed))",
         row=Seal,
         session=SESSION,
         artifact=("path",),

@@ -115,6 +115,11 @@ class Table(NamedTuple):
         return f"(select * from {rows} where {self.only})" if self.only else rows
 
     @property
+    def indexes(self) -> dict[str, str]:
+        """What makes each of its indexes, by name."""
+        return {statement.split()[2]: statement for statement in self.ddl if statement.startswith("create index")}
+
+    @property
     def is_full_text(self) -> bool:
         """Whether it holds words of the rows of another table."""
         return self.ddl[0].startswith("create virtual table")
