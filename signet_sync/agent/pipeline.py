@@ -34,6 +34,6 @@ MAINTENANCE = (
     "signet_sync.agent.scrubbing:Scrub",
     InFull("signet_sync.agent.backups:Backup"),
 )
-PUBLISHERS = ("signet_sync.agent.projection:Pages",)
+PUBLISHERS = ("signet_sync.agent.projection:MemoryPages", "signet_sync.agent.projection:LogPages")
 CLOSING = ("signet_sync.agent.cut_off:Purges",)
 PIPELINE = Pipeline(DERIVERS, RECOVERIES, ERASERS, MAINTENANCE, PUBLISHERS, CLOSING)

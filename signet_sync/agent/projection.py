@@ -66,47 +66,79 @@ INDEX_MONTHS = 24
 _HELD: set[str] = set()
 
 
-class Pages(Publisher):
-    """Keeps the pages of every agent: MEMORY.md, the session log, DREAMS.md, and what manifests say of them.
+class MemoryPages(Publisher):
+    """Keeps MEMORY.md of every agent, and what manifests say of it.
 
     One is composed when its inputs moved or its file did, when a row enters or leaves the window, and when a UTC day
     begins: scores are those of a day.
     """
 
-    name = "pages"
+    name = "MEMORY.md"
 
     def mark(self, database: Database, change: Change) -> None:
-        """Marks pages of agents and days."""
-        pages.mark_stale(database, change.days)
+        """Marks the pages of agents."""
         composed.forget(database, change.agents)
 
     def stale(self, run: Pass) -> list[str]:
-        """Gives the MEMORY.md of agents whose pages may differ from their rows, or whose files were touched."""
-        workspace, outcome, database = run.workspace, run.outcome, run.database
-        if not _halted(run) and _is_away(workspace):
-            return []
-        if outcome.full:
-            former = (state.agent_id for state in pages.page_states(database).values())
-            wanted = {*overview.agents(database), *former}
-        else:
-            wanted = outcome.change.agents | {agent for agent, _ in outcome.change.days}
-            touched = {path: agent for path in run.request.paths or () if (agent := page_agent(path)) is not None}
-            known = overview.agents(database) if not wanted.issuperset(touched.values()) else ()
-            for path, agent in touched.items():
-                if agent in known or pages.page_state(database, path) is not None:
-                    wanted.add(agent)
+        """Gives the pages that may differ from their rows, or whose files were touched."""
+        wanted = _concerned(run)
         if wanted:
-            outcome.held = signet.holds(workspace, sorted(wanted))
-        return [head_page(agent) for agent in sorted(wanted, key=lambda agent: (agent != DEFAULT_AGENT, agent))]
+            run.outcome.held = signet.holds(run.workspace, sorted(wanted))
+        return [head_page(agent) for agent in wanted]
 
     def publish(self, run: Pass, key: str) -> None:
-        """Brings an agent's pages in line with its rows.
+        """Brings a page in line with its rows.
 
         With `settle_seconds` (the daemon) one that another machine's agent wrote stays for as long as ours would say
         what it said last: two machines whose memories, pins or accesses differ would else replace each other's page for
         ever.
         """
-        _publish_agent(run, page_agent(key) or DEFAULT_AGENT)
+        _publish_head(run, page_agent(key) or DEFAULT_AGENT)
+
+
+class LogPages(Publisher):
+    """Keeps the pages of the session log, and DREAMS.md; nobody waits for them as for MEMORY.md."""
+
+    name = "session log"
+
+    def mark(self, database: Database, change: Change) -> None:
+        """Marks the pages of days."""
+        pages.mark_stale(database, change.days)
+
+    def stale(self, run: Pass) -> list[str]:
+        """Gives the MEMORY.md beside which some page may differ from its rows."""
+        return [] if _halted(run) else [head_page(agent) for agent in _concerned(run)]
+
+    def publish(self, run: Pass, key: str) -> None:
+        """Brings the pages beside it in line with their rows."""
+        agent_id, patient = page_agent(key) or DEFAULT_AGENT, run.request.settle_seconds > 0
+        _follow_log(run, agent_id, patient=patient)
+        try:
+            if not run.outcome.held or _signature(run.workspace.root, dream_page(agent_id)) is not None:
+                _diary_page(run.workspace, agent_id, run.request.now_us, patient=patient)
+        except OSError as error:
+            raise SignetSyncError(reason(error), path=dream_page(agent_id)) from error
+
+
+PAGES = (MemoryPages(), LogPages())
+
+
+def _concerned(run: Pass) -> list[str]:
+    """The agents whose pages may have to follow."""
+    outcome, database = run.outcome, run.database
+    if not _halted(run) and _is_away(run.workspace):
+        return []
+    if outcome.full:
+        former = (state.agent_id for state in pages.page_states(database).values())
+        wanted = {*overview.agents(database), *former}
+    else:
+        wanted = outcome.change.agents | {agent for agent, _ in outcome.change.days}
+        touched = {path: agent for path in run.request.paths or () if (agent := page_agent(path)) is not None}
+        known = overview.agents(database) if not wanted.issuperset(touched.values()) else ()
+        for path, agent in touched.items():
+            if agent in known or pages.page_state(database, path) is not None:
+                wanted.add(agent)
+    return sorted(wanted, key=lambda agent: (agent != DEFAULT_AGENT, agent))
 
 
 def project(workspace: Workspace, *, agents: Collection[str] | None, now_us: int) -> Outcome:
@@ -114,7 +146,7 @@ def project(workspace: Workspace, *, agents: Collection[str] | None, now_us: int
     everyone = agents is None
     outcome = Outcome(full=everyone, change=Change(agents=set(agents or ())))
     run = Pass(workspace, Request(now_us, None if everyone else frozenset()), outcome)
-    publish(run, [Pages()])
+    publish(run, PAGES)
     return outcome
 
 
@@ -125,20 +157,11 @@ def _halted(run: Pass) -> str:
     return "" if run.outcome.full else passes.halt_message(run.database)
 
 
-def _publish_agent(run: Pass, agent_id: str) -> None:
+def _publish_head(run: Pass, agent_id: str) -> None:
     workspace, database, outcome = run.workspace, run.database, run.outcome
     now_us, halted, held = run.request.now_us, _halted(run), bool(run.outcome.held)
     patient = run.request.settle_seconds > 0
     path = head_page(agent_id)
-    if not halted:
-        _follow_log(run, agent_id, patient=patient)
-        try:
-            if not held or _signature(workspace.root, dream_page(agent_id)) is not None:
-                _diary_page(workspace, agent_id, now_us, patient=patient)
-        except (OSError, SignetSyncError) as error:
-            # MEMORY.md does not wait for it.
-            outcome.deferred = True
-            outcome.trouble.append(f"{dream_page(agent_id)}: the page could not be written: {reason(error)}")
     stamp = _stamp(workspace, agent_id, halted)
     fresh = None if held or agent_id in outcome.change.agents else _fresh(workspace, agent_id, stamp, now_us)
     if fresh is not None:
