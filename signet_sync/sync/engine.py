@@ -53,9 +53,7 @@ def run_locked(workspace: Workspace, request: Request) -> Outcome:
         with Workers() as run.workers:
             with building(run):
                 index(run)
-                if not request.since_us:
-                    _derive(run)
-            _derive(run)  # where some of it is left for later, what is there is found meanwhile
+            _derive(run)
         run.request.go_on()
         if run.outcome.cliff is None:
             _maintain(run, pipeline.maintenance.of(full=run.outcome.full))
