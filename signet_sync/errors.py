@@ -129,3 +129,11 @@ class Interrupted(SignetSyncError):
 def reason(error: SignetSyncError | OSError) -> str:
     """Why something failed, for a person: without Python's number, and without the path, which is told beside it."""
     return error.message if isinstance(error, SignetSyncError) else error.strerror or type(error).__name__
+
+
+def place_of(error: Exception) -> str:
+    """Names the kind of an unexpected error and the line that raised it, without any value."""
+    from traceback import extract_tb  # slow to load, and for faults alone
+
+    frame = extract_tb(error.__traceback__)[-1]
+    return f"{type(error).__name__} at {frame.filename.rpartition('/')[2]}:{frame.lineno}"

@@ -87,6 +87,7 @@ def test_answers_come_in_the_order_of_the_values(two: Workers) -> None:
 def test_what_a_function_gives_nothing_for_or_fails_at_is_left_to_the_caller(two: Workers) -> None:
     answers, deadly = asked(two, given.odd)
     assert answers == {number: number for number in range(1, 100, 2) if number % 10 != 3} and not deadly
+    assert [place.partition(" at ")[2].partition(":")[0] for place in two.failures] == ["worker_functions.py"]
 
 
 def test_what_is_printed_gets_into_no_answer_and_reaches_nobody(two: Workers, capfd: Any) -> None:
@@ -363,6 +364,8 @@ def test_what_fails_in_workers_is_done_by_the_pass_and_its_own_error_names_the_f
     with_workers(monkeypatch, 2)
     hooked(tmp_path / "hook", _FAILING, monkeypatch)
     assert passed(vault).read == 52
+    trouble = vault.reindex("--full")["trouble"]
+    assert [line.partition(" (")[0] for line in trouble] == ["a worker failed"], "and is not kept quiet"
     path = made.path_for("summary", **{k: numbered(3)[k] for k in ("session_id", "captured_at")})
     really = judging.desk.judge
 

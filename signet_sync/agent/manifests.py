@@ -34,7 +34,7 @@ class MissingManifests(Maintenance):
 
     def due(self, run: Pass) -> bool:
         """Says whether one may be missing: anything moved since the last look."""
-        return passes.may_miss_manifests(run.database)
+        return passes.is_due(run.database, "manifests_due")
 
     def run(self, run: Pass) -> None:
         """Writes them."""

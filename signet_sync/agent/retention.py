@@ -37,8 +37,8 @@ def enforce(workspace: Workspace, now_us: int) -> None:
             seals.let_go(database, paths)
             if since is not None:
                 events.drop_before(database, since)
-            passes.expect_wipe(database)
-    if passes.is_wipe_due(database):
+            passes.expect(database, "wipe_due")
+    if passes.is_due(database, "wipe_due"):
         _wipe(workspace)
 
 
@@ -70,5 +70,5 @@ def _wipe(workspace: Workspace) -> None:
         return
     with database.transaction():
         if slack.wipe(database):
-            passes.wiped(database)
+            passes.done(database, "wipe_due")
     database.checkpoint(truncate=True)

@@ -6,7 +6,7 @@ import json
 import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from signet_sync.contracts.gardens import ENTITY_ID, KINDS, File, Kind
 from signet_sync.contracts.observed import Signature
@@ -296,31 +296,21 @@ def clear_drift(database: Database, paths: Iterable[str]) -> int:
 # ── days ──
 
 
-def told_day(database: Database, agent_id: str) -> str:
-    """Up to which day the change logs of an agent's entities tell of its events; empty where they tell of none."""
-    found: str | None = database.value("select told_day from garden_days where agent_id = ?", (agent_id,))
+# What is remembered of an agent's entities: up to which day their change logs tell of its events, and what told the
+# state of its event log when it was last seen.
+Remembered = Literal["told_day", "ledger"]
+
+
+def remembered(database: Database, agent_id: str, what: Remembered) -> str:
+    """Gives it; empty where there was none."""
+    found: str | None = database.value(f"select {what} from garden_days where agent_id = ?", (agent_id,))
     return found or ""
 
 
-def set_told_day(database: Database, agent_id: str, day: str) -> None:
-    """Remembers it. In the caller's transaction."""
+def remember(database: Database, agent_id: str, what: Remembered, value: str) -> None:
+    """Keeps it. In the caller's transaction."""
     database.execute(
-        "insert into garden_days(agent_id, told_day) values(?, ?)"
-        " on conflict(agent_id) do update set told_day = excluded.told_day",
-        (agent_id, day),
-    )
-
-
-def ledger(database: Database, agent_id: str) -> str:
-    """What told the state of an agent's event log when it was last seen; empty where there was none."""
-    found: str | None = database.value("select ledger from garden_days where agent_id = ?", (agent_id,))
-    return found or ""
-
-
-def set_ledger(database: Database, agent_id: str, state: str) -> None:
-    """Remembers it. In the caller's transaction."""
-    database.execute(
-        "insert into garden_days(agent_id, ledger) values(?, ?)"
-        " on conflict(agent_id) do update set ledger = excluded.ledger",
-        (agent_id, state),
+        f"insert into garden_days(agent_id, {what}) values(?, ?)"
+        f" on conflict(agent_id) do update set {what} = excluded.{what}",
+        (agent_id, value),
     )

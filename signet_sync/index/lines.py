@@ -66,7 +66,7 @@ def drop(database: Database, agent_id: str, ids: Sequence[str]) -> None:
         )
         database.execute(f"delete from recall_lines {where}", chunk)
         if database.connection.changes():
-            passes.expect_scour(database)
+            passes.expect(database, "scour_due")
 
 
 def scour(database: Database) -> None:
@@ -75,7 +75,7 @@ def scour(database: Database) -> None:
     Made anew and not merged (`optimize`): FTS5 keeps the marks of what went where it takes a merge for a partial one.
     Where no line was dropped since the last time nothing is done.
     """
-    if passes.is_scour_due(database):
+    if passes.is_due(database, "scour_due"):
         with database.transaction():
             rebuild(database)
 
@@ -90,7 +90,7 @@ def rebuild(database: Database) -> None:
     """Full text from the lines, all of them. In the caller's transaction."""
     database.execute("insert into recall_lines_fts(recall_lines_fts) values('delete-all')")
     database.execute(f"insert into recall_lines_fts(rowid, text) {_TEXTS}")
-    passes.scoured(database)
+    passes.done(database, "scour_due")
 
 
 def clear(database: Database) -> None:

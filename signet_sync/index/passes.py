@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from signet_sync.index.database import Database
 
@@ -34,49 +34,24 @@ def end_halt(database: Database) -> None:
     database.set_state(_TABLE, "halted", None)
 
 
-def expect_missing_manifests(database: Database) -> None:
-    """Has the next full pass that may write look for sessions without a manifest. In the caller's transaction."""
-    database.set_state(_TABLE, "manifests_due", 1)
+# What waits: a look for sessions without a manifest, by the next full pass that may write; the wiping of bytes that
+# rows may have left whose time was up; full text without the words of recall lines that were dropped.
+Due = Literal["manifests_due", "wipe_due", "scour_due"]
 
 
-def may_miss_manifests(database: Database) -> bool:
-    """Says whether some session may lack its manifest."""
-    return bool(database.state(_TABLE, "manifests_due"))
+def expect(database: Database, what: Due) -> None:
+    """Remembers that something is due. In the caller's transaction."""
+    database.set_state(_TABLE, what, 1)
 
 
-def found_all_manifests(database: Database) -> None:
-    """Forgets that one may be missing. In the caller's transaction."""
-    database.set_state(_TABLE, "manifests_due", 0)
+def is_due(database: Database, what: Due) -> bool:
+    """Says whether it is."""
+    return bool(database.state(_TABLE, what))
 
 
-def expect_wipe(database: Database) -> None:
-    """Remembers that rows went whose time was up, and may have left bytes. In the caller's transaction."""
-    database.set_state(_TABLE, "wipe_due", 1)
-
-
-def is_wipe_due(database: Database) -> bool:
-    """Says whether such bytes may be left."""
-    return bool(database.state(_TABLE, "wipe_due"))
-
-
-def wiped(database: Database) -> None:
-    """Forgets that any may be left. In the caller's transaction."""
-    database.set_state(_TABLE, "wipe_due", 0)
-
-
-def expect_scour(database: Database) -> None:
-    """Remembers that full text holds words of recall lines that were dropped. In the caller's transaction."""
-    database.set_state(_TABLE, "scour_due", 1)
-
-
-def is_scour_due(database: Database) -> bool:
-    """Says whether full text may hold such words."""
-    return bool(database.state(_TABLE, "scour_due"))
-
-
-def scoured(database: Database) -> None:
-    """Forgets that it may. In the caller's transaction."""
-    database.set_state(_TABLE, "scour_due", 0)
+def done(database: Database, what: Due) -> None:
+    """Forgets that it was. In the caller's transaction."""
+    database.set_state(_TABLE, what, 0)
 
 
 def examined_at(database: Database) -> str:
@@ -101,4 +76,4 @@ def told_days(database: Database, day: str) -> None:
 
 def any_due(database: Database) -> bool:
     """Says whether something waits for the next pass over everything."""
-    return is_halted(database) or may_miss_manifests(database) or is_wipe_due(database)
+    return is_halted(database) or is_due(database, "manifests_due") or is_due(database, "wipe_due")

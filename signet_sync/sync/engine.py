@@ -54,6 +54,8 @@ def run_locked(workspace: Workspace, request: Request) -> Outcome:
             with building(run):
                 index(run)
             _derive(run)
+            for place in sorted(run.workers.failures):
+                workspace.events.append(f"a worker failed ({place}); the pass did its work itself")
         run.request.go_on()
         if run.outcome.cliff is None:
             _maintain(run, pipeline.maintenance.of(full=run.outcome.full))
@@ -122,12 +124,12 @@ def _record(run: Pass) -> None:
 def _remember(run: Pass) -> None:
     """Remembers that all was looked at, and when."""
     workspace = run.workspace
-    found = not (workspace.touch_nothing or run.outcome.deferred) and passes.may_miss_manifests(run.database)
+    found = not (workspace.touch_nothing or run.outcome.deferred) and passes.is_due(run.database, "manifests_due")
     if found or passes.is_halted(run.database):
         with run.database.transaction():
             passes.end_halt(run.database)
             if found:
-                passes.found_all_manifests(run.database)
+                passes.done(run.database, "manifests_due")
     if workspace.touch_nothing and not workspace.own_place:
         return  # a copy for CI says nothing of the workspace's own index
     os.makedirs(workspace.state.path, mode=0o700, exist_ok=True)

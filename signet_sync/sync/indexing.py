@@ -254,7 +254,7 @@ def _apply(run: Pass, request: Request, plan: Survey, bench: Bench, known: dict[
             passes.end_halt(database)
         if change.paths:
             # Only a full pass that may write looks, after a crash or for a pass of a checked-out copy.
-            passes.expect_missing_manifests(database)
+            passes.expect(database, "manifests_due")
         _made_by(run, settled=(outcome.full or first) and not unsettled)
         for publisher in pipeline.publishers:
             publisher.mark(database, change)

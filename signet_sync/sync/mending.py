@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import os
 from dataclasses import replace
 
 import apsw
 
 from signet_sync import state
-from signet_sync.errors import DatabaseCorrupt, DatabaseError
+from signet_sync.errors import DatabaseCorrupt, DatabaseError, place_of
 from signet_sync.index.database import is_odd, translate
 from signet_sync.storage.database.tables import native_tables
 from signet_sync.sync.engine import run_pass
@@ -34,19 +33,11 @@ def run_pass_mending(workspace: Workspace, request: Request) -> Outcome:
         # A bit that flipped inside of a value shows in no check; whatever is derived can be made again.
         if request.rebuild:
             raise
-        workspace.events.append(f"rows were not as they were written ({_where(error)}); all are made anew")
+        workspace.events.append(f"rows were not as they were written ({place_of(error)}); all are made anew")
         return run_pass_mending(workspace, replace(request, rebuild=True))
     with state.workspace_lock(workspace.state):
         workspace.exchange_damaged(damage)
     return run_pass(workspace, request)
-
-
-def _where(error: Exception) -> str:
-    """What went wrong in which line: were it a fault of ours and no damage, the report needs it."""
-    from traceback import extract_tb
-
-    frame = extract_tb(error.__traceback__)[-1]
-    return f"{type(error).__name__} at {os.path.basename(frame.filename)}:{frame.lineno}"
 
 
 def _damage(workspace: Workspace, error: apsw.Error | DatabaseError) -> DatabaseCorrupt | None:

@@ -18,6 +18,7 @@ from contextlib import suppress
 from queue import SimpleQueue
 from typing import IO, TYPE_CHECKING, Any, Generic, TypeVar
 
+from signet_sync.errors import place_of
 from signet_sync.sync.garbage import uncollected
 
 if TYPE_CHECKING:  # what a worker has no use for
@@ -65,6 +66,8 @@ class Workers:
         self._ended = False
         self._deaths = 0
         self._function: object = None
+        # Where functions failed, without a value: that may be anybody's words.
+        self.failures: set[str] = set()
         self._packed = b""
 
     def __enter__(self) -> Workers:
@@ -184,8 +187,11 @@ class Given(Generic[Key, Answer]):
                 if reply is None:
                     self.deadly.update(some)
                     continue
-                for key, answer in zip(some, pickle.loads(reply), strict=True):  # noqa: S301 - written by a worker
-                    if answer is not None:
+                answers = pickle.loads(reply)  # noqa: S301 - written by a worker
+                for key, (failure, answer) in zip(some, answers, strict=True):
+                    if failure:
+                        self._workers.failures.add(failure)
+                    elif answer is not None:
                         yield key, answer
 
 
@@ -329,14 +335,14 @@ def _work(given: IO[bytes], back: IO[bytes]) -> None:
         back.flush()
 
 
-def _answer(function: Callable[[Any], Any], value: bytes) -> Any:
-    """Gives None where the function fails: the caller does the same, and sees the error."""
+def _answer(function: Callable[[Any], Any], value: bytes) -> tuple[str, Any]:
+    """Gives where the function failed, and its answer; what failed the caller does itself, and raises its error."""
     try:
-        return function(pickle.loads(value))  # noqa: S301 - written by the pass
+        return "", function(pickle.loads(value))  # noqa: S301 - written by the pass
     except MemoryError:
         raise
-    except Exception:  # noqa: BLE001
-        return None
+    except Exception as error:  # noqa: BLE001 - the pass reports it
+        return place_of(error), None
 
 
 def _main() -> None:

@@ -5,25 +5,22 @@ Where an operation is killed between two batches, or in the midst of one, is tol
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import artifacts_fixture as made
 import pytest
 from invariants import holding
-from workbench import NOW, Vault, numbered
+from test_backlog import NOW_US, request, workspace
+from workbench import Vault, numbered
 
-from signet_sync.agent.workspace import opened
-from signet_sync.config import Settings
-from signet_sync.contracts.timestamps import DAY, parse_instant
+from signet_sync.contracts.timestamps import DAY
 from signet_sync.sync import engine, outbox
 from signet_sync.sync.engine import run_pass, work_off
 from signet_sync.sync.request import Request
 from signet_sync.sync.stages import MANIFEST, SESSION, Source
 from signet_sync.sync.workspace import Workspace
 
-NOW_US = parse_instant(NOW) or 0
+__all__ = ["workspace"]  # a fixture
 
 
 @pytest.fixture
@@ -33,16 +30,6 @@ def vault(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Vault:
     for number in range(1, 12):
         found.session(number)
     return found
-
-
-@pytest.fixture
-def workspace(vault: Vault) -> Iterator[Workspace]:
-    with opened(str(vault.root), Settings()) as found:
-        yield found
-
-
-def request(**given: Any) -> Request:
-    return Request(now_us=NOW_US, **given)
 
 
 def pages(vault: Vault) -> dict[str, bytes]:

@@ -47,13 +47,13 @@ def roll_up(workspace: Workspace, now_us: int) -> tuple[str, ...]:
     for agent_id in agents(workspace.root):
         garden = Garden(workspace, agent_id, now_us)
         observing.tend(garden)
-        told = gardens.told_day(workspace.database, agent_id)
+        told = gardens.remembered(workspace.database, agent_id, "told_day")
         days = [day for day in garden.ledger.days() if told < day < today]
         for day in days:
             written += _rollup(garden, day)
         if days:
             with workspace.database.transaction():
-                gardens.set_told_day(workspace.database, agent_id, days[-1])
+                gardens.remember(workspace.database, agent_id, "told_day", days[-1])
     return tuple(dict.fromkeys(written))
 
 

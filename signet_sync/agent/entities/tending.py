@@ -224,7 +224,7 @@ def _doubtful(moved: dict[str, Signature | None], now_us: int, settle_seconds: f
 def _agent(workspace: Workspace, agent_id: str, moved: list[str], now_us: int, tended: Tended) -> None:
     """What moved, and a ledger to which somebody has written, or was writing when it died."""
     ledger = _ledger_mark(workspace.root, agent_id)
-    if not moved and ledger == rows.ledger(workspace.database, agent_id):
+    if not moved and ledger == rows.remembered(workspace.database, agent_id, "ledger"):
         return
     _have_scrubbed_what_returned(workspace, agent_id, moved)
     from signet_sync.agent.entities import observing, weaving
@@ -280,6 +280,6 @@ def _close_days(workspace: Workspace, now_us: int, tended: Tended) -> None:
 
 def _remember(workspace: Workspace, agent_id: str) -> None:
     ledger = _ledger_mark(workspace.root, agent_id)
-    if rows.ledger(workspace.database, agent_id) != ledger:
+    if rows.remembered(workspace.database, agent_id, "ledger") != ledger:
         with workspace.database.transaction():
-            rows.set_ledger(workspace.database, agent_id, ledger)
+            rows.remember(workspace.database, agent_id, "ledger", ledger)
