@@ -16,7 +16,7 @@ from contextlib import contextmanager, suppress
 from hashlib import sha256
 from typing import Any, NamedTuple
 
-from signet_sync.durable import private_folder, publish, sync_folder, unlink, write_all
+from signet_sync.durable import FOLDER, READ, private_folder, publish, sync_descriptor, sync_folder, unlink, write_all
 
 VERSION = 1
 _NAME = re.compile(r"[0-9a-f]{32}\.jsonl", re.ASCII)
@@ -88,7 +88,7 @@ def _shape(status: os.stat_result) -> str:
 def read(folder: str, name: str) -> Kept | None:
     """What a file holds; None where it is gone, or not one that this version wrote. Raises `OSError`."""
     try:
-        descriptor = os.open(os.path.join(folder, name), os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK)
+        descriptor = os.open(os.path.join(folder, name), READ)
     except FileNotFoundError:
         return None
     with open(descriptor, "rb") as handle:
@@ -175,7 +175,7 @@ class Buffer:
             return
         os.lseek(self._descriptor, self._whole(), os.SEEK_SET)
         write_all(self._descriptor, _line(turns))
-        os.fsync(self._descriptor)
+        sync_descriptor(self._descriptor)
 
     def keep(self, turns: Sequence[BufferedTurn]) -> None:
         """Leaves only these turns in it; without any the file goes. Durable when this returns. Raises `OSError`."""
@@ -236,7 +236,7 @@ def held(folder: str, identity: Identity) -> Iterator[Buffer]:
     """The file of a session, which need not be there, for this process alone. Raises `OSError`."""
     private_folder(folder)
     # A file that is not there yet cannot be locked; what is done under the lock takes milliseconds.
-    guard = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    guard = os.open(folder, FOLDER)
     try:
         with suppress(OSError):  # a file system that cannot lock folders
             fcntl.flock(guard, fcntl.LOCK_EX)

@@ -11,10 +11,9 @@ from contextlib import suppress
 from typing import Any
 
 from signet_sync.contracts.patterns import late
-from signet_sync.durable import private_folder, publish, sync_folder, unlink
+from signet_sync.durable import READ, private_folder, publish, sync_folder, unlink
 
 _NAME = late(r"([0-9a-f]{32})\.json", re.ASCII)
-_OPEN = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
 
 
 class Held:
@@ -91,7 +90,7 @@ def take(folder: str, key: str) -> Held | None:
 def _held(path: str) -> int | None:
     """A locked descriptor of a flow's file; None where it is gone, or a living process holds it."""
     try:
-        descriptor = os.open(path, _OPEN)
+        descriptor = os.open(path, READ)
     except OSError:
         return None
     with suppress(OSError):
@@ -133,7 +132,7 @@ def _documents(folder: str) -> Iterator[tuple[str, dict[str, Any] | None]]:
     for key in keys(folder):
         path = os.path.join(folder, f"{key}.json")
         try:
-            descriptor = os.open(path, _OPEN)
+            descriptor = os.open(path, READ)
         except OSError:
             continue
         try:

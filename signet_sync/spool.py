@@ -23,9 +23,10 @@ import time
 from collections.abc import Callable, Mapping
 from hashlib import sha256
 
+from signet_sync import durable
 from signet_sync.contracts.identities import AGENT_ID, is_session_id
 from signet_sync.contracts.patterns import late
-from signet_sync.durable import private_folder, publish, sync_folder, unlink
+from signet_sync.durable import DAY, READ, TEMPORARY, private_folder, publish, sync_folder, unlink
 from signet_sync.whereabouts import process_alive
 
 TYPE_CHECKING = False
@@ -38,15 +39,13 @@ SIZE_LIMIT = 32 * 1024 * 1024  # bytes; a compaction's summary comes out of at m
 MOST_TRIES = 8
 MOST_DAYS, BAD_DAYS = 7, 30
 LONGEST_WAIT = 6 * 3600  # seconds between two tries
-_DAY = 86_400
 _YEAR_5000 = 95_617_584_000  # seconds since 1970
 _SECOND = 1_000_000
 _WRITING = 60.0  # seconds
 _BEGUN = "it ended its worker"
 _SUFFIX = ".json"
-_TEMPORARY = late(r".+\.(\d{1,10})\.tmp", re.ASCII)
+_ANY = late(r".*", re.DOTALL)
 _AT = late(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z", re.ASCII)
-_READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 
 
 class Job:
@@ -220,7 +219,7 @@ def retry_later(job: Job, reason: str, now_us: int | None = None) -> bool:
     job.trouble = reason[:300]
     job.retry_at = now + _wait(job.tries)
     _write(job, durable=True)
-    if job.tries >= MOST_TRIES or now - _moment(job.at) > MOST_DAYS * _DAY:
+    if job.tries >= MOST_TRIES or now - _moment(job.at) > MOST_DAYS * DAY:
         _give_up(job)
         return False
     return True
@@ -299,18 +298,11 @@ def drop(folder: str, unwanted: Callable[[Job], bool]) -> int:
 def sweep(folder: str, now_us: int | None = None) -> None:
     """Removes temporary files whose writer is dead (or that are a day old), and what lay in `bad/` for long."""
     now = time.time() if now_us is None else now_us / _SECOND
-    for place, days in ((folder, 1), (_bad(folder), BAD_DAYS)):
-        for name in _names(place):
-            path = os.path.join(place, name)
-            writer = _TEMPORARY.fullmatch(name)
-            if place == folder and writer is None:
-                continue
-            try:
-                old = now - os.lstat(path).st_mtime > days * _DAY
-            except OSError:
-                continue
-            if old or (writer is not None and not process_alive(int(writer[1]))):
-                unlink(path)
+    for place, names, longest in ((folder, TEMPORARY, DAY), (_bad(folder), _ANY, BAD_DAYS * DAY)):
+        try:
+            durable.sweep(place, names, longest=longest, now=now)
+        except OSError:
+            continue
 
 
 # ── files ──
@@ -321,7 +313,7 @@ def _read(path: str) -> Job:
     status = os.lstat(path)
     if not stat.S_ISREG(status.st_mode):
         raise _Unusable("not-a-file")
-    with open(os.open(path, _READ), "rb") as file:
+    with open(os.open(path, READ), "rb") as file:
         status = os.fstat(file.fileno())
         raw = file.read(SIZE_LIMIT + 1)
     if len(raw) > SIZE_LIMIT:
@@ -409,7 +401,7 @@ def _unchanged(job: Job) -> bool:
 
 def _is_being_written(path: str, name: str) -> bool:
     """Whether a living process is writing this file: it takes milliseconds, and ids of processes are used again."""
-    writer = _TEMPORARY.fullmatch(name)
+    writer = TEMPORARY.fullmatch(name)
     try:
         return writer is not None and process_alive(int(writer[1])) and time.time() - os.lstat(path).st_mtime < _WRITING
     except FileNotFoundError:

@@ -5,13 +5,11 @@ from __future__ import annotations
 import fcntl
 import json
 import os
-import re
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 
-from signet_sync import whereabouts
-from signet_sync.contracts.patterns import late
+from signet_sync import durable, whereabouts
 from signet_sync.contracts.places import MEMORY
 from signet_sync.durable import private_folder, publish, sync_folder
 from signet_sync.errors import AnotherAgent, WorkspaceError
@@ -27,7 +25,6 @@ from signet_sync.whereabouts import read_json as read_json
 from signet_sync.whereabouts import silence as silence
 
 _RUN = "run.lock"
-_TEMPORARY = late(r".+\.(\d{1,10})\.tmp(?:-journal|-wal|-shm)?", re.ASCII)
 _MOMENT = 0.25  # seconds: somebody who only looks holds the lock of a run for much less
 
 
@@ -134,13 +131,7 @@ def sweep(folder: StateFolder) -> None:
     """Removes the temporary files that a crash left in the state folder: those whose owner is dead, or a day old."""
     for place in (folder.path, folder.backups, folder.journal, folder.live):
         with suppress(OSError):
-            for name in os.listdir(place):
-                match = _TEMPORARY.fullmatch(name)
-                path = os.path.join(place, name)
-                with suppress(OSError):
-                    old = time.time() - os.stat(path).st_mtime > 86_400
-                    if match is not None and (old or not process_alive(int(match[1]))):
-                        os.unlink(path)
+            durable.sweep(place)
 
 
 def settle(folder: StateFolder) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import plistlib
 import re
@@ -100,6 +101,7 @@ def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Machine:
 @pytest.fixture
 def mac(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> Machine:
     monkeypatch.setattr(sys, "platform", "darwin")
+    monkeypatch.setattr(fcntl, "F_FULLFSYNC", 51, raising=False)  # Linux refuses it, as some file systems of a Mac do
     machine.program("launchctl", 'case "$*" in print*) echo "  state = running" ;; esac\n')
     return machine
 

@@ -16,6 +16,7 @@ from pathlib import Path
 import pytest
 
 from signet_sync.contracts.observed import Found, Trouble
+from signet_sync.durable import sync_descriptor
 from signet_sync.errors import PathEscape, WorkspaceError
 from signet_sync.vault import files, layout
 
@@ -788,10 +789,10 @@ def test_macos_syncs_down_to_the_platter(tmp_path, monkeypatch, code, falls_back
     monkeypatch.setattr(fcntl, "fcntl", full)
     monkeypatch.setattr(os, "fsync", synced.append)
     if falls_back:
-        files.sync_descriptor(7)
+        sync_descriptor(7)
     else:
         with pytest.raises(OSError, match=os.strerror(code)):
-            files.sync_descriptor(7)
+            sync_descriptor(7)
     assert asked == [51] and synced == ([7] if falls_back else [])
 
 

@@ -23,7 +23,7 @@ from hashlib import sha256
 
 from signet_sync import __version__, whereabouts
 from signet_sync.contracts.places import BEGUN_PURGE, MEMORY, OWN, TEMPORARY, TOMBSTONES
-from signet_sync.durable import publish, unlink
+from signet_sync.durable import READ, publish, unlink
 from signet_sync.vault.layout import folder
 from signet_sync.whereabouts import SNAPSHOT
 
@@ -149,7 +149,7 @@ def drop(look: Look) -> None:
 def _read(place: str) -> dict[str, Any] | None:
     """What a snapshot holds; None where there is none, or not one that this version wrote whole."""
     try:
-        handle = os.open(place, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK)
+        handle = os.open(place, READ)
     except OSError:
         return None
     with open(handle, "rb") as file:

@@ -5,12 +5,11 @@ from __future__ import annotations
 import os
 import re
 import stat
-import time
 import uuid
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 
-from signet_sync.durable import sync_folder
+from signet_sync.durable import CREATE, Replacing, sweep, sync_descriptor, sync_folder
 from signet_sync.errors import UsageError
 
 _HEAD = 128
@@ -28,28 +27,26 @@ def replacing(path: str, is_ours: Callable[[bytes], bool]) -> Iterator[str]:
     if not os.path.isdir(folder):
         raise _refused("its folder does not exist", path, "make the folder first, or choose another place")
     _refuse_others(path, is_ours)
-    _sweep(folder, name[:150])
-    temporary = os.path.join(folder, f".{name[:150]}.{uuid.uuid4().hex}.tmp")
+    with suppress(OSError):  # what a crash left of earlier writes is as readable as the file itself
+        left = re.escape(f".{name[:150]}.") + r"[0-9a-f]{32}\.tmp(?:\.[0-9a-f]{8}\.\d+\.tmp(?:-journal)?)?"
+        sweep(folder, re.compile(left, re.ASCII), longest=_A_WRITE)
+    beside = os.path.join(folder, f".{name[:150]}.{uuid.uuid4().hex}.tmp")
     try:
-        yield temporary
-        _refuse_others(path, is_ours)
-        os.replace(temporary, path)
+        with Replacing(path, beside, durable=False) as temporary:
+            yield temporary
+            _refuse_others(path, is_ours)
     except OSError as error:  # about the file that was named, not the one beside it
         raise OSError(error.errno, error.strerror or str(error), path) from error
-    finally:
-        with suppress(FileNotFoundError):
-            os.unlink(temporary)
     with suppress(OSError):  # some file systems of sticks and shares cannot, and the file is there
         sync_folder(folder)
 
 
 def write(path: str, chunks: Iterable[bytes]) -> None:
     """Writes a new file that only its owner may read, durably. Raises `OSError`."""
-    handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
-    with open(handle, "wb") as file:
+    with open(os.open(path, CREATE, 0o600), "wb") as file:
         file.writelines(chunks)
         file.flush()
-        os.fsync(handle)
+        sync_descriptor(file.fileno())
 
 
 def head(path: str) -> bytes:
@@ -59,16 +56,6 @@ def head(path: str) -> bytes:
             return file.read(_HEAD)
     except OSError:
         return b""
-
-
-def _sweep(folder: str, name: str) -> None:
-    """Removes what a crash left of earlier writes of this file: it is as readable as the file itself."""
-    ours = re.compile(re.escape(f".{name}.") + r"[0-9a-f]{32}\.tmp(?:\.\d+\.tmp(?:-journal)?)?", re.ASCII)
-    with suppress(OSError):
-        for stray in filter(ours.fullmatch, os.listdir(folder)):
-            path = os.path.join(folder, stray)
-            if time.time() - os.lstat(path).st_mtime > _A_WRITE:
-                os.unlink(path)
 
 
 def _refuse_others(path: str, is_ours: Callable[[bytes], bool]) -> None:

@@ -26,6 +26,7 @@ from importlib import resources
 from typing import Literal
 from xml.parsers.expat import ExpatError
 
+from signet_sync.durable import publish, unlink
 from signet_sync.errors import SignetSyncError, UsageError
 from signet_sync.host.installed import interpreter_of
 
@@ -544,26 +545,13 @@ def _write(path: str, text: str) -> str:
     with contextlib.suppress(FileNotFoundError), open(path, "rb") as old:
         if old.read() == data:
             return f"{path} is up to date"
-    folder = os.path.dirname(path)
-    os.makedirs(folder, exist_ok=True)
-    temporary = os.path.join(folder, f".{os.path.basename(path)}.{os.getpid()}.tmp")
-    flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC
-    try:
-        with open(os.open(temporary, flags, 0o644), "wb") as new:
-            new.write(data)
-            new.flush()
-            os.fsync(new.fileno())
-        os.replace(temporary, path)
-    except OSError:
-        with contextlib.suppress(OSError):
-            os.unlink(temporary)
-        raise
+    os.makedirs(os.path.dirname(path), exist_ok=True)
+    os.close(publish(path, data, 0o644))
     return f"wrote {path}"
 
 
 def _remove(path: str, work: _Work) -> None:
-    with contextlib.suppress(FileNotFoundError):
-        os.unlink(path)
+    if unlink(path):
         work.steps.append(f"removed {path}")
 
 

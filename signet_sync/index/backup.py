@@ -9,13 +9,13 @@ from __future__ import annotations
 import os
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from hashlib import sha256
 from typing import Any
 
 import apsw
 
-from signet_sync.durable import sync_folder
+from signet_sync.durable import CREATE, Replacing, sync_descriptor
 from signet_sync.errors import DatabaseCorrupt, DatabaseNewer
 from signet_sync.index.database import Database, protect, translate, without_log
 from signet_sync.storage.database.older import LAST_WITH_KEYS, rows_of
@@ -76,33 +76,24 @@ def write(
     `about` is what the file tells of itself. With `whole` the bytes of seals and live turns go along; `portable` gives
     for a path of this machine one that another machine understands, too.
     """
-    temporary = f"{target}.{os.getpid()}.tmp"
-    with suppress(FileNotFoundError):
-        os.unlink(temporary)
-    os.close(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600))
-    try:
-        database.execute("attach database ? as kept", (temporary,))
+    with Replacing(target) as temporary:
+        handle = os.open(temporary, CREATE, 0o600)
         try:
-            database.execute("pragma kept.journal_mode = off")
-            database.execute("pragma kept.synchronous = off")
-            with database.connection:  # one snapshot of all tables
-                _copy(database, {"schema": str(VERSION), **(about or {})}, whole=whole, portable=portable)
-            database.execute(f"pragma kept.application_id = {_SEALED}")
-        finally:
-            database.execute("detach database kept")
-        handle = os.open(temporary, os.O_RDWR | os.O_CLOEXEC)
-        try:
+            database.execute("attach database ? as kept", (temporary,))
+            try:
+                database.execute("pragma kept.journal_mode = off")
+                database.execute("pragma kept.synchronous = off")
+                with database.connection:  # one snapshot of all tables
+                    _copy(database, {"schema": str(VERSION), **(about or {})}, whole=whole, portable=portable)
+                database.execute(f"pragma kept.application_id = {_SEALED}")
+            finally:
+                database.execute("detach database kept")
             os.pwrite(handle, _checksum(handle).to_bytes(4, "big"), _CHECKSUM_AT)
-            os.fsync(handle)
+            sync_descriptor(handle)
+        except apsw.Error as error:
+            raise translate(error, temporary) from error
         finally:
             os.close(handle)
-        os.replace(temporary, target)
-        sync_folder(os.path.dirname(target))
-    except apsw.Error as error:
-        raise translate(error, temporary) from error
-    finally:
-        with suppress(FileNotFoundError):
-            os.unlink(temporary)
 
 
 def _copy(database: Database, about: Mapping[str, str], *, whole: bool, portable: Callable[[str], str] | None) -> None:

@@ -14,9 +14,11 @@ from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
+from signet_sync import durable
 from signet_sync.contracts.observed import LARGEST, Found, Signature, Trouble, storable
 from signet_sync.contracts.patterns import late
 from signet_sync.contracts.places import OWN, TEMPORARY
+from signet_sync.durable import CREATE, READ, create, sync_descriptor
 from signet_sync.errors import PathEscape, WorkspaceError
 from signet_sync.vault import aside
 from signet_sync.vault.layout import folder, split_path
@@ -25,13 +27,10 @@ from signet_sync.whereabouts import process_alive
 if TYPE_CHECKING:
     import ctypes
 
-_READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
-_CREATE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 _TEMPORARY_NAME = late(r"(\d+)-[0-9a-f]{32}\.tmp", re.ASCII)
 _STRAY_NAME = late(r"\.signet-(\d+)-[0-9a-f]{32}\.tmp", re.ASCII)
 REST = 60.0  # seconds: what rested that long without a lease is taken to be final
 _ROUNDS = 3  # of finding that a file came or went between a look and a swap
-_SF_DATALESS = 0x40000000  # macOS: the bytes are in the cloud; reading would block until they are fetched
 
 
 def kind_of(mode: int) -> str:
@@ -45,6 +44,11 @@ def kind_of(mode: int) -> str:
     return "socket" if stat.S_ISSOCK(mode) else "device"
 
 
+def is_dataless(status: os.stat_result) -> bool:
+    """Whether the bytes are in the cloud (macOS, `SF_DATALESS`): reading would block until they are fetched."""
+    return bool(getattr(status, "st_flags", 0) & 0x40000000)
+
+
 def signature_of(status: os.stat_result) -> Signature:
     """The signature of a stat result."""
     found = (status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_ino)
@@ -54,7 +58,7 @@ def signature_of(status: os.stat_result) -> Signature:
 def read_at(descriptor: int, name: str, limit: int) -> Found | Trouble:
     """Reads a regular file of an open folder; never blocks, never follows a link, never reads beyond `limit` bytes."""
     try:
-        handle = os.open(name, _READ, dir_fd=descriptor)
+        handle = os.open(name, READ, dir_fd=descriptor)
     except OSError as error:
         return _open_trouble(error)
     try:
@@ -63,7 +67,7 @@ def read_at(descriptor: int, name: str, limit: int) -> Found | Trouble:
             return Trouble("not-a-file", f"it is a {kind_of(before.st_mode)}", signature_of(before))
         if before.st_size > limit:
             return Trouble("too-large", f"{before.st_size:,} bytes, more than {limit:,}", signature_of(before))
-        if getattr(before, "st_flags", 0) & _SF_DATALESS:
+        if is_dataless(before):
             return Trouble("unreadable", "its content is in the cloud and not downloaded")
         raw = os.read(handle, before.st_size + 1)
         while len(raw) < before.st_size and (chunk := os.read(handle, before.st_size + 1 - len(raw))):
@@ -153,45 +157,10 @@ def signatures(root: str, paths: Iterable[str]) -> dict[str, Signature]:
     return found
 
 
-def sync_descriptor(descriptor: int) -> None:
-    """fsync, on macOS down to the platter (`F_FULLFSYNC`). After an error the descriptor must not be synced again.
-
-    A kernel may call the pages clean that it failed to write; a second fsync would then succeed over lost bytes.
-    """
-    if sys.platform == "darwin":
-        import fcntl
-
-        try:
-            fcntl.fcntl(descriptor, fcntl.F_FULLFSYNC)
-            return
-        except OSError as error:
-            if error.errno not in (errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOTTY, errno.EINVAL):
-                raise
-    os.fsync(descriptor)
-
-
 def prepare(root: str) -> None:
     """Makes `.signet/tmp` and a `.gitignore` that hides `.signet` from git."""
     with suppress(FileExistsError):
         create_once(root, f"{OWN}/.gitignore", b"*\n")
-
-
-def _write_temporary(descriptor: int, name: str, data: bytes, mode: int) -> None:
-    """A new durable file under a name of its own; after any error there is none."""
-    handle = os.open(name, _CREATE, mode & 0o777, dir_fd=descriptor)
-    try:
-        try:
-            os.fchmod(handle, mode & 0o777)
-            view = memoryview(data)
-            while view:
-                view = view[os.write(handle, view) :]
-            sync_descriptor(handle)
-        finally:
-            os.close(handle)
-    except BaseException:
-        with suppress(OSError):
-            os.unlink(name, dir_fd=descriptor)
-        raise
 
 
 _Result = TypeVar("_Result")
@@ -202,7 +171,7 @@ def _staged(temporary: int, target: int, data: bytes, mode: int, publish: Callab
 
     It stands in `.signet/tmp`; where that turns out to be on another file system, beside the target.
     """
-    name = f"{os.getpid()}-{uuid.uuid4().hex}.tmp"
+    name = _fresh()
     try:
         return _published(temporary, name, data, mode, publish)
     except OSError as error:
@@ -211,14 +180,17 @@ def _staged(temporary: int, target: int, data: bytes, mode: int, publish: Callab
     return _published(target, f".signet-{name}", data, mode, publish)
 
 
+def _fresh() -> str:
+    """The name of a temporary file, which `sweep` and `aside` know."""
+    return f"{os.getpid()}-{uuid.uuid4().hex}.tmp"
+
+
 def _published(folder_fd: int, name: str, data: bytes, mode: int, publish: Callable[[int, str], _Result]) -> _Result:
-    _write_temporary(folder_fd, name, data, mode)
+    os.close(create(name, data, mode & 0o777, exact=True, dir_fd=folder_fd))
     try:
         return publish(folder_fd, name)
     finally:
-        # What cannot be taken away now is swept later; it must not turn a durable write into an error.
-        with suppress(OSError):
-            os.unlink(name, dir_fd=folder_fd)
+        _drop(folder_fd, name)
 
 
 def _link(source: int, staged: str, target: int, name: str) -> bool:
@@ -240,12 +212,11 @@ def _claim(source: int, staged: str, target: int, name: str) -> None:
 
     Raises `FileExistsError` where the name is taken. A crash in between leaves the empty file.
     """
-    os.close(os.open(name, _CREATE, 0o600, dir_fd=target))
+    os.close(os.open(name, CREATE, 0o600, dir_fd=target))
     try:
         os.replace(staged, name, src_dir_fd=source, dst_dir_fd=target)
     except BaseException:
-        with suppress(OSError):
-            os.unlink(name, dir_fd=target)
+        _drop(target, name)
         raise
 
 
@@ -371,8 +342,7 @@ class _Swap(NamedTuple):
             return self._over(held, expected)
         finally:
             if not swapped:
-                with suppress(OSError):
-                    os.unlink(held, dir_fd=self.source)
+                _drop(self.source, held)
 
     def _over(self, held: str, expected: bytes | None) -> bytes | None:
         """Replaces where names cannot be swapped: what is saved between the comparison and the rename is lost."""
@@ -433,7 +403,7 @@ def is_being_written(root: str, path: str) -> bool:
     """Whether some program has a file open for writing just now; False where the system cannot tell."""
     where, name = split_path(path)
     with suppress(OSError, WorkspaceError), folder(root, where) as descriptor:
-        handle = os.open(name, _READ, dir_fd=descriptor)
+        handle = os.open(name, READ, dir_fd=descriptor)
         try:
             return aside.has_no_writer(handle) is False
         finally:
@@ -455,7 +425,7 @@ def _read_final(descriptor: int, name: str) -> tuple[Found | Trouble, bool]:
     Whoever opened it under its old name may still write: then it is `unsettled`.
     """
     try:
-        handle = os.open(name, _READ, dir_fd=descriptor)
+        handle = os.open(name, READ, dir_fd=descriptor)
     except OSError as error:
         return _open_trouble(error), False
     try:
@@ -477,8 +447,7 @@ def retract(root: str, path: str, expected: bytes) -> bool:
     """
     where, name = split_path(path)
     with folder(root, TEMPORARY, create=True) as temporary, folder(root, where) as target:
-        staged = f"{os.getpid()}-{uuid.uuid4().hex}.tmp"
-        held = aside.name_of(staged, path, ours=expected, expected=expected)
+        held = aside.name_of(_fresh(), path, ours=expected, expected=expected)
         try:
             source = _moved_away(target, name, temporary, held)
         except FileNotFoundError:
@@ -573,17 +542,7 @@ def sweep(root: str, *, beside: tuple[str, ...] = (), rest: float = REST) -> lis
     for where, pattern in ((TEMPORARY, _TEMPORARY_NAME), *((b, _STRAY_NAME) for b in beside)):
         try:
             with folder(root, where) as descriptor:
-                for name in os.listdir(descriptor):
-                    if where != TEMPORARY and not name.startswith(".signet-"):
-                        continue
-                    match = pattern.fullmatch(name)
-                    if match is None:
-                        continue
-                    with suppress(OSError):
-                        age = time.time() - os.stat(name, dir_fd=descriptor, follow_symlinks=False).st_mtime
-                        if age > 86_400 or not process_alive(int(match[1])):
-                            os.unlink(name, dir_fd=descriptor)
-                            swept.append(f"{where}/{name}")
+                swept += [f"{where}/{name}" for name in durable.sweep(".", pattern, dir_fd=descriptor)]
         except (OSError, WorkspaceError):
             continue
     for place, held, found in _held_aside(root, beside, rest):
@@ -646,16 +605,16 @@ class Abilities(NamedTuple):
 
 def abilities(root: str) -> Abilities | None:
     """Tries with two empty files in `.signet/tmp`, and leaves no trace of them; None where none can be made."""
-    one, two = (f"{os.getpid()}-{uuid.uuid4().hex}.tmp" for _ in range(2))
+    one, two = _fresh(), _fresh()
     try:
         with folder(root, TEMPORARY) as descriptor:
             before = os.fstat(descriptor)
             try:
-                os.close(os.open(one, _CREATE, 0o600, dir_fd=descriptor))
+                os.close(os.open(one, CREATE, 0o600, dir_fd=descriptor))
                 cases = look_at(descriptor, one.upper()) is None
                 links = _links(descriptor, one, two)
                 if not links:
-                    os.close(os.open(two, _CREATE, 0o600, dir_fd=descriptor))
+                    os.close(os.open(two, CREATE, 0o600, dir_fd=descriptor))
                 return Abilities(links, _rename(descriptor, one, descriptor, two, _EXCHANGE), cases)
             finally:
                 _drop(descriptor, one)

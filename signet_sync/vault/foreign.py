@@ -8,10 +8,10 @@ from collections.abc import Collection, Iterator
 
 from signet_sync.contracts.names import artifact_name
 from signet_sync.contracts.places import MEMORY, OWN, TOMBSTONES
+from signet_sync.durable import READ
+from signet_sync.vault.files import is_dataless
 
-_READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 _PIECE = 1 << 20
-_SF_DATALESS = 0x40000000  # macOS: the bytes are in the cloud; reading would block until they are fetched
 
 
 def foreign_files(root: str, leave: Collection[str] = ()) -> Iterator[tuple[str, int]]:
@@ -44,9 +44,9 @@ def foreign_files(root: str, leave: Collection[str] = ()) -> Iterator[tuple[str,
 def _opened(name: str, parent: int) -> int | None:
     try:
         status = os.stat(name, dir_fd=parent, follow_symlinks=False)
-        if not stat.S_ISREG(status.st_mode) or getattr(status, "st_flags", 0) & _SF_DATALESS:
+        if not stat.S_ISREG(status.st_mode) or is_dataless(status):
             return None
-        return os.open(name, _READ, dir_fd=parent)
+        return os.open(name, READ, dir_fd=parent)
     except OSError:
         return None
 

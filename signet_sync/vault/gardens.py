@@ -12,11 +12,11 @@ from signet_sync.contracts.gardens import FILES, FOLDERS
 from signet_sync.contracts.identities import AGENT_ID
 from signet_sync.contracts.observed import Signature
 from signet_sync.contracts.places import DEFAULT_AGENT, agent_folder
+from signet_sync.durable import FOLDER
 from signet_sync.vault import files
 from signet_sync.vault.layout import folder
 
 _NAMES = tuple(f"{file}.md" for file in FILES)
-_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _NO_FOLDER = (errno.ENOENT, errno.ENOTDIR, errno.ELOOP)
 
 
@@ -71,7 +71,7 @@ def _collect(entities: int | None, name: str, where: str, found: dict[str, Signa
 def _inside(parent: int | None, name: str) -> Iterator[int | None]:
     """A folder's descriptor; None where there is none of that name."""
     try:
-        descriptor = os.open(name, _FOLDER, dir_fd=parent)
+        descriptor = os.open(name, FOLDER | os.O_NOFOLLOW, dir_fd=parent)
     except OSError as error:
         if error.errno not in _NO_FOLDER:
             raise

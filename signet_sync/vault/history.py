@@ -15,6 +15,7 @@ from typing import Literal
 from signet_sync.contracts.observed import Found
 from signet_sync.contracts.places import TEMPORARY, display
 from signet_sync.contracts.sanitizer import sanitize_line, sanitize_transcript_v2
+from signet_sync.durable import sync_folder, sync_path
 from signet_sync.errors import WorkspaceError
 from signet_sync.vault import files
 from signet_sync.vault.git import gitconfig, gitindex, gitlock, objects, repository, trees, worktree
@@ -133,19 +134,14 @@ def _initialise(root: str, workspace_id: str) -> None:
     os.chmod(dot, 0o700)
     _sync(dot)
     os.rename(dot, os.path.join(root, ".git"))
-    with folder(root, "") as descriptor:
-        files.sync_descriptor(descriptor)
+    sync_folder(root)
     os.rmdir(building)
 
 
 def _sync(top: str) -> None:
     for where, _, names in os.walk(top, topdown=False):
         for path in (*(os.path.join(where, name) for name in names), where):
-            descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
-            try:
-                files.sync_descriptor(descriptor)
-            finally:
-                os.close(descriptor)
+            sync_path(path)
 
 
 # ── committing ──

@@ -8,9 +8,8 @@ import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from signet_sync.durable import FOLDER, sync_descriptor
 from signet_sync.errors import PathEscape, WorkspaceError
-
-_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 
 
 def require_root(root: str) -> None:
@@ -50,20 +49,20 @@ def folder(root: str, path: str, *, create: bool = False) -> Iterator[int]:
     With `create`, missing folders are made (0700) and their parents synced. Raises `FileNotFoundError`, `PathEscape`,
     `WorkspaceError`.
     """
-    descriptor = os.open(root, _FOLDER)
+    descriptor = os.open(root, FOLDER)
     try:
         for part in checked_parts(path) if path else []:
             try:
-                inner = os.open(part, _FOLDER | os.O_NOFOLLOW, dir_fd=descriptor)
+                inner = os.open(part, FOLDER | os.O_NOFOLLOW, dir_fd=descriptor)
             except FileNotFoundError:
                 if not create:
                     raise
                 try:
                     os.mkdir(part, 0o700, dir_fd=descriptor)
-                    os.fsync(descriptor)
+                    sync_descriptor(descriptor)
                 except FileExistsError:
                     pass
-                inner = os.open(part, _FOLDER | os.O_NOFOLLOW, dir_fd=descriptor)
+                inner = os.open(part, FOLDER | os.O_NOFOLLOW, dir_fd=descriptor)
             except OSError as error:
                 if error.errno in (errno.ELOOP, errno.ENOTDIR):
                     raise _not_a_folder(part, path, descriptor) from None

@@ -10,6 +10,7 @@ from contextlib import suppress
 from signet_sync.contracts.copies import original_of
 from signet_sync.contracts.gardens import ledger_page, parse_ledger_page
 from signet_sync.contracts.observed import Trouble
+from signet_sync.durable import sync_descriptor
 from signet_sync.errors import WorkspaceError
 from signet_sync.vault import files
 from signet_sync.vault.layout import folder, split_path
@@ -91,7 +92,7 @@ def append(root: str, path: str, text: str, expected_size: int) -> None:
             if not linked:
                 if expected_size == 0:
                     # Before the first byte: a page that holds any has a durable name, whatever crashes.
-                    files.sync_descriptor(descriptor)
+                    sync_descriptor(descriptor)
                 _write(handle, data, expected_size)
         finally:
             os.close(handle)
@@ -130,7 +131,7 @@ def _write(handle: int, data: bytes, size: int) -> None:
     try:
         while written < len(data):
             written += os.write(handle, data[written:])
-        files.sync_descriptor(handle)
+        sync_descriptor(handle)
     except BaseException:
         with suppress(OSError):
             if os.fstat(handle).st_size == size + written:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import os
 
+from signet_sync.durable import sync_descriptor
 from signet_sync.errors import WorkspaceError
 from signet_sync.vault import files
 from signet_sync.vault.layout import folder, split_path
@@ -22,7 +23,7 @@ def rename_folder(root: str, path: str, name: str) -> bool:
     try:
         with folder(root, where) as parent:
             os.rename(old, name, src_dir_fd=parent, dst_dir_fd=parent)
-            files.sync_descriptor(parent)
+            sync_descriptor(parent)
     except FileNotFoundError:
         return False
     except OSError as error:
@@ -47,6 +48,6 @@ def move_away(root: str, path: str, to: str) -> bool:
     with folder(root, where) as source, folder(root, there, create=True) as target:
         if not files.rename_to_free(source, name, target, new):
             return False
-        files.sync_descriptor(target)
-        files.sync_descriptor(source)
+        sync_descriptor(target)
+        sync_descriptor(source)
         return True

@@ -238,7 +238,7 @@ class Case(NamedTuple):
         return next(self.places([Moment(*moment) for moment in told[self.fault]]))
 
 
-WRITE = ("vault.files._write_temporary",)
+WRITE = ("durable.create", "vault.files._published")
 LINK = ("vault.files._link",)
 SWAP = ("vault.files.replace",)
 SYNC = ("vault.files.sync_folders",)

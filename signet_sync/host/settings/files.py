@@ -5,11 +5,10 @@ from __future__ import annotations
 import os
 import re
 import stat
-import time
 import uuid
 from contextlib import suppress
 
-from signet_sync.durable import sync_folder
+from signet_sync.durable import CREATE, Replacing, sweep, sync_descriptor, sync_folder, write_all
 from signet_sync.errors import ConfigError, SignetSyncError
 from signet_sync.host.settings.condition import Edit
 
@@ -70,16 +69,11 @@ def apply(edit: Edit) -> None:
         os.unlink(target)
     else:
         os.makedirs(folder, mode=0o700, exist_ok=True)
-        _sweep(folder, os.path.basename(target))
-        temporary = os.path.join(folder, f".{os.path.basename(target)}.signet-{uuid.uuid4().hex}.tmp")
-        try:
+        ours = f".{os.path.basename(target)}.signet-"
+        sweep(folder, re.compile(re.escape(ours) + r"[0-9a-f]{32}\.tmp", re.ASCII), longest=_A_WRITE)
+        with Replacing(target, os.path.join(folder, f"{ours}{uuid.uuid4().hex}.tmp"), durable=False) as temporary:
             _write(temporary, edit.after, target)
             _compare(edit.path, edit.before)
-            os.replace(temporary, target)
-        except BaseException:
-            with suppress(OSError):
-                os.unlink(temporary)
-            raise
     sync_folder(folder)
     _compare(edit.path, edit.after)
 
@@ -102,23 +96,14 @@ def _compare(path: str, expected: bytes | None) -> None:
 
 
 def _write(temporary: str, data: bytes, target: str) -> None:
-    handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
-    with open(handle, "wb") as file:
+    handle = os.open(temporary, CREATE, 0o600)
+    try:
         with suppress(FileNotFoundError):
             status = os.stat(target)
             with suppress(PermissionError):  # only root may give a file to somebody else
                 os.fchown(handle, status.st_uid, status.st_gid)
             os.fchmod(handle, stat.S_IMODE(status.st_mode))
-        file.write(data)
-        file.flush()
-        os.fsync(handle)
-
-
-def _sweep(folder: str, name: str) -> None:
-    """Removes what a crash left of earlier writes of this file."""
-    ours = re.compile(re.escape(f".{name}.signet-") + r"[0-9a-f]{32}\.tmp", re.ASCII)
-    for stray in filter(ours.fullmatch, os.listdir(folder)):
-        path = os.path.join(folder, stray)
-        with suppress(OSError):
-            if time.time() - os.stat(path).st_mtime > _A_WRITE:
-                os.unlink(path)
+        write_all(handle, data)
+        sync_descriptor(handle)
+    finally:
+        os.close(handle)

@@ -12,13 +12,13 @@ from dataclasses import dataclass
 from signet_sync.contracts.bodies import well_formed
 from signet_sync.contracts.observed import storable
 from signet_sync.contracts.places import display
+from signet_sync.durable import READ
 from signet_sync.errors import HarnessError
 
 HARNESSES: tuple[str, ...] = ("claude-code", "codex", "gemini", "opencode", "openclaw")
 
 LINE_LIMIT = 64 * 1024 * 1024
 _CHUNK = 1024 * 1024
-_READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 # A folder that a person names may be a tree; a deeper one is something else, or hostile.
 _DEPTH = 16
 # Sub-agents are part of their session: Claude Code's old files beside it, the newer ones in a folder of their own.
@@ -157,7 +157,7 @@ def lines(source_path: str) -> Iterator[bytes]:
     link, not regular, somebody else's, or cannot be read.
     """
     try:
-        descriptor = os.open(source_path, _READ)
+        descriptor = os.open(source_path, READ)
     except (OSError, ValueError) as error:
         raise unreadable(source_path, error) from error
     try:

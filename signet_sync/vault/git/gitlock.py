@@ -10,7 +10,7 @@ import os
 from contextlib import suppress
 from dataclasses import dataclass
 
-from signet_sync.vault.files import sync_descriptor
+from signet_sync.durable import create, sync_folder, unlink
 
 _STAGED_REF = "signet-ref"
 
@@ -44,13 +44,9 @@ class Replacement:
 
     def stage(self, data: bytes) -> bool:
         """Writes the bytes durably beside the file, and locks it; False, and nothing left, where it is locked."""
-        with suppress(FileNotFoundError):
-            os.unlink(self._ours)
+        unlink(self._ours)
         self._make_folders()
-        with open(self._ours, "xb") as handle:
-            handle.write(data)
-            handle.flush()
-            sync_descriptor(handle.fileno())
+        os.close(create(self._ours, data, 0o666))
         try:
             os.link(self._ours, self._lock, follow_symlinks=False)
         except FileExistsError:
@@ -72,19 +68,13 @@ class Replacement:
         """Puts the bytes in place and gives the lock back."""
         source = self._lock if self._is_locked() else self._ours
         os.rename(source, self._target)
-        descriptor = os.open(os.path.dirname(self._target), os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-        try:
-            sync_descriptor(descriptor)
-        finally:
-            os.close(descriptor)
-        with suppress(FileNotFoundError):
-            os.unlink(self._ours)
+        sync_folder(os.path.dirname(self._target))
+        unlink(self._ours)
 
     def drop(self) -> None:
         """Gives the lock back without a change."""
         self._unlock()
-        with suppress(FileNotFoundError):
-            os.unlink(self._ours)
+        unlink(self._ours)
 
     def _unlock(self) -> None:
         if self._is_locked():

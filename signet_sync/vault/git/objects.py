@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from signet_sync.contracts.observed import Found
 from signet_sync.contracts.patterns import late
+from signet_sync.durable import sync_descriptor, sync_path
 from signet_sync.errors import WorkspaceError
 from signet_sync.vault import files
 from signet_sync.vault.layout import folder
@@ -297,12 +298,8 @@ def _sync(root: str, names: Iterable[str]) -> None:
     """Makes files of packs durable, and their folder."""
     with folder(root, _PACKS) as descriptor:
         for name in names:
-            handle = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=descriptor)
-            try:
-                files.sync_descriptor(handle)
-            finally:
-                os.close(handle)
-        files.sync_descriptor(descriptor)
+            sync_path(name, dir_fd=descriptor)
+        sync_descriptor(descriptor)
 
 
 def _packs(root: str) -> dict[str, set[bytes]]:
@@ -367,4 +364,4 @@ def _unlink(root: str, path: str, names: Collection[str]) -> None:
         for name in names:
             with suppress(FileNotFoundError):
                 os.unlink(name, dir_fd=descriptor)
-        files.sync_descriptor(descriptor)
+        sync_descriptor(descriptor)

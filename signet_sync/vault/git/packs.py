@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 from typing import IO, TYPE_CHECKING
 
-from signet_sync.vault.files import sync_descriptor
+from signet_sync.durable import create, sync_descriptor, sync_folder, unlink
 from signet_sync.vault.git import trees
 
 if TYPE_CHECKING:
@@ -109,18 +109,11 @@ class Pack:
         checksum = self._sealed()
         name = os.path.join(self._folder, f"pack-{checksum.hex()}")
         staged = f"{self._name}.idx"
-        with open(staged, "xb", opener=_opened) as handle:
-            handle.write(index(self._at, checksum))
-            handle.flush()
-            sync_descriptor(handle.fileno())
+        os.close(create(staged, index(self._at, checksum), 0o444))
         # A pack without its index is invisible, hence the index comes last.
         os.rename(self._name, f"{name}.pack")
         os.rename(staged, f"{name}.idx")
-        folder = os.open(self._folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-        try:
-            sync_descriptor(folder)
-        finally:
-            os.close(folder)
+        sync_folder(self._folder)
 
     def _sealed(self) -> bytes:
         """Writes the number of objects and the checksum; gives the latter."""
@@ -142,8 +135,7 @@ class Pack:
 
     def _sweep(self) -> None:
         for path in (self._name, f"{self._name}.idx"):
-            with suppress(FileNotFoundError):
-                os.unlink(path)
+            unlink(path)
 
 
 def _opened(path: str, flags: int) -> int:
