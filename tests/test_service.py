@@ -201,9 +201,8 @@ def test_shipped_plist_is_valid() -> None:
 
 def test_units_of_an_installed_package_are_found(tmp_path: Path) -> None:
     package = tmp_path / "signet_sync"
-    (package / "host/units").mkdir(parents=True)
-    for module in ("__init__.py", "errors.py", "host/__init__.py", "host/installed.py", "host/service.py"):
-        shutil.copy(ROOT / "signet_sync" / module, package / module)
+    shutil.copytree(ROOT / "signet_sync", package, ignore=shutil.ignore_patterns("__pycache__", "units"))
+    (package / "host/units").mkdir()
     (package / "host/units/signet-sync.service").write_text("from the wheel")
     asked = "from signet_sync.host.service import template; print(template('signet-sync.service'))"
     ended = subprocess.run([sys.executable, "-c", asked], cwd=tmp_path, env={}, capture_output=True, text=True)
