@@ -25,8 +25,8 @@ from signet_sync.contracts.sentences import SessionContext, fallback, passes_str
 from signet_sync.contracts.timestamps import iso, parse_instant, parse_name_stamp
 from signet_sync.contracts.wikilinks import targets, with_links
 from signet_sync.errors import SignetSyncError, UsageError, WorkspaceError
+from signet_sync.index import artifacts, live
 from signet_sync.index import flows as results
-from signet_sync.index import live
 from signet_sync.sessions import (
     Facts,
     FlowKind,
@@ -336,10 +336,7 @@ def _leads(fields: dict[str, Any], flow: Flow, kind: str) -> bool:
 
 
 def _indexed(workspace: Workspace, flow: Flow) -> bool:
-    paths = flow.paths
-    marks = ", ".join("?" * len(paths))
-    count: int = workspace.database.value(f"select count(*) from files where path in ({marks})", paths)
-    return count == len(paths)
+    return len(artifacts.known_files(workspace.database, flow.paths)) == len(flow.paths)
 
 
 # ── the steps ──

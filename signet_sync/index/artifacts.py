@@ -10,11 +10,11 @@ from signet_sync.contracts.observed import Signature
 from signet_sync.contracts.segments import spaced
 from signet_sync.contracts.verdicts import Known, Row, Seal
 from signet_sync.index import rules
-from signet_sync.index.batches import Session, of_sessions
+from signet_sync.index.batches import LISTED, Session, listed, of_sessions, of_values
 from signet_sync.index.bodies import keep, left_to_seals, text_of
 from signet_sync.index.database import Database
 from signet_sync.projection.rows import LedgerRow, Part
-from signet_sync.storage.database.table import Table
+from signet_sync.storage.database.table import Table, placeholders
 from signet_sync.storage.database.tables import dumped
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 _COLUMNS = ", ".join(Row._fields)
 _ROW_SQL = (
     f"insert into memory_artifacts(id, {_COLUMNS}, updated_at, source_mtime_ms)"
-    f" values({', '.join('?' * (len(Row._fields) + 3))})"
+    f" values({placeholders(len(Row._fields) + 3)})"
 )
 _CONTENT = Row._fields.index("content")
 # The columns of a `Row` out of the database.
@@ -33,16 +33,6 @@ _INDEX = "insert into memory_artifacts_fts(rowid, content, memory_sentence)"
 _PART_COLUMNS = (
     "source_path, source_kind, session_id, session_key, project, ledger_sentence, captured_us, membership_us, noise"
 )
-_CHUNK = 400
-
-
-def _marks(count: int) -> str:
-    return ", ".join("?" * count)
-
-
-def _chunks(items: Sequence[str]) -> Iterator[Sequence[str]]:
-    for start in range(0, len(items), _CHUNK):
-        yield items[start : start + _CHUNK]
 
 
 def _known(row: Sequence[Any]) -> Known:
@@ -66,14 +56,10 @@ def set_sanitizer_of_rows(database: Database, stamp: str) -> None:
 
 def known_files(database: Database, paths: Iterable[str] | None = None) -> dict[str, Known]:
     """What the last pass knew: of every path, or of some."""
-    sql = "select path, size, mtime_ns, ctime_ns, inode, verdict, code from files"
+    columns = "path, size, mtime_ns, ctime_ns, inode, verdict, code"
     if paths is None:
-        return {row[0]: _known(row) for row in database.execute(sql)}
-    found: dict[str, Known] = {}
-    for chunk in _chunks(list(paths)):
-        for row in database.execute(f"{sql} where path in ({_marks(len(chunk))})", chunk):
-            found[row[0]] = _known(row)
-    return found
+        return {row[0]: _known(row) for row in database.execute(f"select {columns} from files")}
+    return {row[0]: _known(row) for row in of_values(database, columns, "files", "path", paths)}
 
 
 def forget_signatures(database: Database, paths: Sequence[str]) -> None:
@@ -95,26 +81,20 @@ def delete_rows(database: Database, paths: Sequence[str]) -> list[tuple[str, str
 
     The full text index is told the very text that it holds: only so does it forget every word of it.
     """
-    touched: list[tuple[str, str, str]] = []
-    for chunk in _chunks(paths):
-        marks = _marks(len(chunk))
-        rows = list(
-            database.execute(
-                f"select id, agent_id, session_token, session_id from memory_artifacts where source_path in ({marks})",
-                chunk,
-            )
+    if not paths:
+        return []
+    columns = "id, agent_id, session_token, session_id"
+    rows = list(of_values(database, columns, "memory_artifacts", "source_path", paths))
+    if rows:
+        ids = (listed(row[0] for row in rows),)
+        database.execute(
+            "insert into memory_artifacts_fts(memory_artifacts_fts, rowid, content, memory_sentence)"
+            f" select 'delete', * from ({_WORDS} where id {LISTED})",
+            ids,
         )
-        touched.extend((agent, token, session) for _, agent, token, session in rows)
-        if rows:
-            ids = [row[0] for row in rows]
-            database.execute(
-                "insert into memory_artifacts_fts(memory_artifacts_fts, rowid, content, memory_sentence)"
-                f" select 'delete', * from ({_WORDS} where id in ({_marks(len(ids))}))",
-                ids,
-            )
-            database.execute(f"delete from memory_artifacts where source_path in ({marks})", chunk)
-        database.execute(f"delete from links where source_path in ({marks})", chunk)
-    return touched
+        database.execute(f"delete from memory_artifacts where id {LISTED}", ids)
+    database.execute(f"delete from links where source_path {LISTED}", (listed(paths),))
+    return [(agent, token, session) for _, agent, token, session in rows]
 
 
 def insert_rows(
@@ -187,8 +167,8 @@ def store_files(database: Database, judgements: Sequence[Judgement], read_us: in
 
 def forget_files(database: Database, paths: Sequence[str]) -> None:
     """Drops what was known of paths that are gone."""
-    for chunk in _chunks(paths):
-        database.execute(f"delete from files where path in ({_marks(len(chunk))})", chunk)
+    if paths:
+        database.execute(f"delete from files where path {LISTED}", (listed(paths),))
 
 
 def due_for_reading(database: Database, before_us: int, limit: int) -> list[str]:
@@ -205,7 +185,7 @@ def due_for_reading(database: Database, before_us: int, limit: int) -> list[str]
 def store_seals(database: Database, seals: Sequence[Seal]) -> None:
     """Writes seals. A text that a row has from one that is overwritten stays its text."""
     keep(database, [seal.path for seal in seals])
-    database.executemany(f"insert or replace into seals values({_marks(len(Seal._fields))})", seals)
+    database.executemany(f"insert or replace into seals values({placeholders(len(Seal._fields))})", seals)
 
 
 def seal_of(database: Database, path: str) -> Seal | None:
@@ -217,11 +197,7 @@ def seal_of(database: Database, path: str) -> Seal | None:
 
 def seals_of(database: Database, paths: Sequence[str]) -> dict[str, Seal]:
     """The seals of some paths, by path."""
-    found: dict[str, Seal] = {}
-    for chunk in _chunks(paths):
-        for row in database.execute(f"select * from seals where path in ({_marks(len(chunk))})", chunk):
-            found[row[0]] = Seal(*row)
-    return found
+    return {row[0]: Seal(*row) for row in of_values(database, "seals.*", "seals", "path", paths)}
 
 
 def seals_exist(database: Database) -> bool:
@@ -251,7 +227,7 @@ def ledger_of(database: Database, sessions: Collection[Session]) -> dict[Session
 def store_ledger(database: Database, gone: Sequence[tuple[str, str, str]], rows: Sequence[LedgerRow]) -> None:
     """Drops the ledger rows of some sessions and writes others."""
     database.executemany("delete from ledger_rows where agent_id = ? and session_token = ? and session_id = ?", gone)
-    database.executemany(f"insert or replace into ledger_rows values({_marks(len(LedgerRow._fields))})", rows)
+    database.executemany(f"insert or replace into ledger_rows values({placeholders(len(LedgerRow._fields))})", rows)
 
 
 def count_days(database: Database, days: Iterable[tuple[str, str]] | None) -> None:
@@ -276,23 +252,12 @@ def unresolved_targets(database: Database, targets: Iterable[str] | None = None)
     )
     if targets is None:
         return [row[0] for row in database.execute(sql)]
-    found = []
-    for chunk in _chunks(sorted(targets)):
-        found += [row[0] for row in database.execute(f"{sql} and l.target_path in ({_marks(len(chunk))})", chunk)]
-    return found
+    return [row[0] for row in database.execute(f"{sql} and l.target_path {LISTED}", (listed(sorted(targets)),))]
 
 
 def targets_of(database: Database, sources: Sequence[str]) -> set[str]:
     """The link targets of some files."""
-    found: set[str] = set()
-    for chunk in _chunks(sources):
-        found.update(
-            row[0]
-            for row in database.execute(
-                f"select target_path from links where source_path in ({_marks(len(chunk))})", chunk
-            )
-        )
-    return found
+    return {row[0] for row in of_values(database, "target_path", "links", "source_path", sources)}
 
 
 def mark_broken(database: Database, broken: Iterable[str], checked: Iterable[str] | None) -> None:
@@ -382,10 +347,4 @@ def newest(database: Database, agent_id: str, before: str, limit: int) -> list[t
 
 def rows_by_path(database: Database, paths: Sequence[str]) -> Mapping[str, Row]:
     """The rows of some paths."""
-    found: dict[str, Row] = {}
-    for chunk in _chunks(paths):
-        for row in database.execute(
-            f"select {_ROW} from memory_artifacts where source_path in ({_marks(len(chunk))})", chunk
-        ):
-            found[row[1]] = Row(*row)
-    return found
+    return {row[1]: Row(*row) for row in of_values(database, _ROW, "memory_artifacts", "source_path", paths)}

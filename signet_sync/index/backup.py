@@ -19,7 +19,7 @@ from signet_sync.durable import CREATE, Replacing, sync_descriptor
 from signet_sync.errors import DatabaseCorrupt, DatabaseNewer
 from signet_sync.index.database import Database, protect, translate, without_log
 from signet_sync.storage.database.older import LAST_WITH_KEYS, rows_of
-from signet_sync.storage.database.table import all_of
+from signet_sync.storage.database.table import all_of, placeholders
 from signet_sync.storage.database.tables import APPLICATION_ID, TABLES, VERSION, backed_up
 
 _ABOUT = "about"
@@ -259,7 +259,7 @@ def adopt(database: Database, table: str, columns: Sequence[str], rows: Iterable
     fresh = news(database, table, columns, rows)
     before = database.connection.total_changes()
     database.executemany(
-        f"insert or ignore into {table}({', '.join(columns)}) values({', '.join('?' * len(columns))})", fresh
+        f"insert or ignore into {table}({', '.join(columns)}) values({placeholders(len(columns))})", fresh
     )
     return database.connection.total_changes() - before
 

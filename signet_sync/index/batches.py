@@ -11,6 +11,12 @@ from signet_sync.index.database import Database
 Session = tuple[str, str, str]  # agent, token, session id
 
 _NAMES = "agent_id, session_token, session_id"
+LISTED = "in (select value from json_each(?))"  # one of the values that `listed` gives
+
+
+def listed(values: Iterable[int | str]) -> str:
+    """Any number of values as one that is bound."""
+    return json.dumps(list(values))
 
 
 def of_sessions(
@@ -31,7 +37,7 @@ def of_values(
     """Gives the rows of a table in which a column holds one of some values."""
     return database.execute(
         f"select {columns} from (select value as given from json_each(?)) cross join {table} on {column} = given",
-        (json.dumps(list(values)),),
+        (listed(values),),
     )
 
 
@@ -57,5 +63,5 @@ def of_ids(
     return database.execute(
         f"select {columns} from (select value as given from json_each(?2)) cross join {table}"
         f" on agent_id = ?1 and {column} = given",
-        (agent_id, json.dumps(list(ids))),
+        (agent_id, listed(ids)),
     )

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 from signet_sync.contracts.names import carried_token
 from signet_sync.contracts.sentences import flatten_cell
+from signet_sync.index.batches import of_ids
 from signet_sync.index.bodies import text_of
 from signet_sync.index.database import Database
 from signet_sync.index.search import match_expression
@@ -247,9 +248,4 @@ def harnesses(database: Database, agent_id: str) -> list[str]:
 
 def on_days(database: Database, agent_id: str, days: Sequence[str]) -> dict[str, int]:
     """How many sessions some days have."""
-    marks = ", ".join("?" * len(days))
-    return dict(
-        database.execute(
-            f"select day, sessions from ledger_days where agent_id = ? and day in ({marks})", (agent_id, *days)
-        )
-    )
+    return dict(of_ids(database, "day, sessions", "ledger_days", agent_id, "day", days))

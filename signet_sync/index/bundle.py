@@ -7,6 +7,7 @@ from typing import Any
 
 from signet_sync.index import salvage
 from signet_sync.index.database import Database
+from signet_sync.storage.database.table import placeholders
 from signet_sync.storage.database.tables import backed_up
 
 
@@ -27,6 +28,6 @@ def put(database: Database, table: str, values: Mapping[str, Any]) -> bool:
         return False
     names = ", ".join(values)
     database.execute(
-        f"insert or ignore into {table}({names}) values({', '.join('?' * len(values))})", list(values.values())
+        f"insert or ignore into {table}({names}) values({placeholders(len(values))})", list(values.values())
     )
     return True

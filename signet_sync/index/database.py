@@ -15,7 +15,7 @@ from signet_sync.contracts.segments import spaced
 from signet_sync.durable import private_folder, unlink
 from signet_sync.errors import DatabaseCorrupt, DatabaseError, DatabaseNewer, DatabaseUnfinished
 from signet_sync.storage.database.older import LAST_WITH_KEYS, rows_of
-from signet_sync.storage.database.table import FIRST
+from signet_sync.storage.database.table import FIRST, placeholders
 from signet_sync.storage.database.tables import (
     APPLICATION_ID,
     BUILDING_ID,
@@ -266,10 +266,10 @@ class Database:
         """Has what stood in `meta` stand in the tables that are for it, as far as they are among these."""
         for table, row in rows_of(keys):
             if table in tables:
-                names, marks = ", ".join(row), ", ".join("?" * len(row))
+                names = ", ".join(row)
                 others = ", ".join(f"{name} = excluded.{name}" for name in row)
-                sql = f"insert into {table}({names}) values({marks}) on conflict do update set {others}"
-                self.execute(sql, list(row.values()))
+                into = f"insert into {table}({names}) values({placeholders(len(row))})"
+                self.execute(f"{into} on conflict do update set {others}", list(row.values()))
 
     def _make(self, *names: str) -> None:
         for statement in statements(*names):

@@ -20,7 +20,8 @@ from signet_sync.index import batches, settling
 from signet_sync.index.batches import Session
 from signet_sync.index.database import Database
 from signet_sync.index.named import FACTS, SOURCES
-from signet_sync.index.settling import Fact, Key, columns, marks
+from signet_sync.index.settling import Fact, Key, columns
+from signet_sync.storage.database.table import placeholders
 from signet_sync.temporal.ids import id_of
 
 TABLES = ("attribute_sources", "entity_attributes", "entity_mentions", "entities", "relations")
@@ -136,7 +137,7 @@ class _Numbers(dict[Key, int]):
 
 
 def _insert(table: str, columns: Sequence[str]) -> str:
-    return f"insert into {table}({', '.join(columns)}) values({marks(len(columns))})"
+    return f"insert into {table}({', '.join(columns)}) values({placeholders(len(columns))})"
 
 
 _INSERT_SOURCE = _insert("attribute_sources", _Source._fields)

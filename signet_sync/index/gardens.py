@@ -14,6 +14,7 @@ from signet_sync.index import composed
 from signet_sync.index import lines as recall_lines
 from signet_sync.index.database import Database
 from signet_sync.index.lines import Line
+from signet_sync.storage.database.table import placeholders
 
 TIER = "curated"
 SHORTEST = 6  # characters of the beginning of an id that may stand for it
@@ -22,7 +23,7 @@ _COLUMNS = (
     "path, agent_id, kind, id, slug, file, title, status, type, line, participants, text, sha256, updated_us, size,"
     " mtime_ns, ctime_ns, inode"
 )
-_PUT = f"insert or replace into garden_files({_COLUMNS}) values({', '.join('?' * 18)})"
+_PUT = f"insert or replace into garden_files({_COLUMNS}) values({placeholders(18)})"
 _DRIFT = "path, agent_id, entity_id, file, code, message, hint, found_at, found_sha256"
 
 

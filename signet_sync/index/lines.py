@@ -14,11 +14,10 @@ from typing import NamedTuple
 
 from signet_sync.contracts.segments import indexed
 from signet_sync.index import passes
-from signet_sync.index.batches import of_ids
+from signet_sync.index.batches import LISTED, listed, of_ids
 from signet_sync.index.database import Database
 
 _TEXTS = "select rowid, coalesce(search_text, text) from recall_lines"
-_CHUNK = 400
 
 
 class Line(NamedTuple):
@@ -57,16 +56,15 @@ def add(database: Database, lines: Sequence[Line]) -> None:
 
 def drop(database: Database, agent_id: str, ids: Sequence[str]) -> None:
     """Forgets lines; their words are found no more, and go from the file with `scour`. In the caller's transaction."""
-    for start in range(0, len(ids), _CHUNK):
-        chunk = [agent_id, *ids[start : start + _CHUNK]]
-        where = f"where agent_id = ? and id in ({', '.join('?' * (len(chunk) - 1))})"
-        database.execute(
-            f"insert into recall_lines_fts(recall_lines_fts, rowid, text) select 'delete', * from ({_TEXTS} {where})",
-            chunk,
-        )
-        database.execute(f"delete from recall_lines {where}", chunk)
-        if database.connection.changes():
-            passes.expect(database, "scour_due")
+    if not ids:
+        return
+    where, bound = f"where agent_id = ? and id {LISTED}", (agent_id, listed(ids))
+    database.execute(
+        f"insert into recall_lines_fts(recall_lines_fts, rowid, text) select 'delete', * from ({_TEXTS} {where})", bound
+    )
+    database.execute(f"delete from recall_lines {where}", bound)
+    if database.connection.changes():
+        passes.expect(database, "scour_due")
 
 
 def scour(database: Database) -> None:

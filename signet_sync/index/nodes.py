@@ -17,6 +17,7 @@ from signet_sync.index.bodies import KEPT, opened
 from signet_sync.index.database import Database
 from signet_sync.index.named import NODES
 from signet_sync.index.removal import drop_ids, within
+from signet_sync.storage.database.table import placeholders
 from signet_sync.storage.database.tables import TABLES, distilled
 from signet_sync.storage.database.tables import of_ids as tables_of_ids
 from signet_sync.temporal.nodes import Edge, Node, Source
@@ -42,20 +43,16 @@ _SOURCE = (
 _OF_SESSION = "agent_id = ? and session_token = ? and session_id = ?"
 
 
-def _marks(count: int) -> str:
-    return ", ".join("?" * count)
-
-
 _STORED = (
     "agent_id, id, kind, source_type, depth, artifact, thread_id, session, earliest_us, latest_us, token_count, start,"
     " end, label, content"
 )
-_INSERT_NODE = f"insert or replace into session_summaries({_STORED}) values({_marks(15)})"
+_INSERT_NODE = f"insert or replace into session_summaries({_STORED}) values({placeholders(15)})"
 _INSERT_EDGE = "insert or ignore into session_summary_children(agent_id, parent_id, child_id) values(?, ?, ?)"
 _DELETE_EDGE = "delete from session_summary_children where agent_id = ? and parent_id = ? and child_id = ?"
 _DELETE_SESSION = f"delete from thread_sessions where {_OF_SESSION}"
-_INSERT_SESSION = f"insert or replace into thread_sessions values({_marks(13)})"
-_INSERT_HEAD = f"insert or replace into memory_thread_heads values({_marks(17)})"
+_INSERT_SESSION = f"insert or replace into thread_sessions values({placeholders(13)})"
+_INSERT_HEAD = f"insert or replace into memory_thread_heads values({placeholders(17)})"
 
 
 def _stored(node: Node, artifacts: Mapping[str, int], numbers: Mapping[Session, int]) -> tuple[Any, ...]:

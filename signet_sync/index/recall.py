@@ -8,6 +8,7 @@ from collections.abc import Collection, Sequence
 from typing import NamedTuple
 
 from signet_sync.contracts.timestamps import parse_instant
+from signet_sync.index.batches import LISTED, listed
 from signet_sync.index.bodies import text_of
 from signet_sync.index.database import Database
 from signet_sync.index.named import FACTS
@@ -162,14 +163,10 @@ def named(database: Database, agent_id: str, ids: Sequence[int], kinds: Collecti
         (kind, path)
         for kind, path in database.execute(
             "select a.source_kind, a.source_path from json_each(?) j cross join memory_artifacts a on a.id = j.value"
-            f" where a.agent_id = ? and a.source_kind in ({_marks(kinds)})",
-            (json.dumps(ids), agent_id, *kinds),
+            f" where a.agent_id = ? and a.source_kind {LISTED}",
+            (listed(ids), agent_id, listed(kinds)),
         )
     ]
-
-
-def _marks(values: Collection[str]) -> str:
-    return ", ".join("?" * len(values))
 
 
 # Phrases, forms and beginnings hold no character that means anything to FTS5.

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import Literal
 
 from signet_sync.index.database import Database
-from signet_sync.storage.database.table import SESSION
+from signet_sync.storage.database.table import SESSION, placeholders
 from signet_sync.storage.database.tables import TABLES
 
 Scope = tuple[str, str, tuple[str, ...]]  # agent, token, session ids; no ids: every session of the token
@@ -19,7 +19,7 @@ def within(scope: Scope, columns: tuple[str, str, str] | tuple[str] = SESSION) -
         return f"{columns[0]} in (select session from sessions where {where})", bindings
     agent_id, token, ids = scope
     agent, of_token, of_id = columns
-    some = f" and {of_id} in ({', '.join('?' * len(ids))})" if ids else ""
+    some = f" and {of_id} in ({placeholders(len(ids))})" if ids else ""
     return f"{agent} = ? and {of_token} = ?{some}", [agent_id, token, *ids]
 
 

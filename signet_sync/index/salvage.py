@@ -14,6 +14,7 @@ import apsw
 from signet_sync.contracts.sealing import unpack
 from signet_sync.index.database import Database, protect, without_log
 from signet_sync.index.tombstones import stone_of
+from signet_sync.storage.database.table import placeholders
 from signet_sync.storage.database.tables import APPLICATION_ID, TABLES, native_tables
 from signet_sync.temporal.memories import memory_id
 
@@ -97,7 +98,7 @@ def _take(database: Database, damaged: apsw.Connection, table: str) -> None:
     if names:
         # What a column does not allow is left out, too.
         database.connection.executemany(
-            f"insert or ignore into {table}({names}) values({', '.join('?' * len(columns))})",
+            f"insert or ignore into {table}({names}) values({placeholders(len(columns))})",
             _believable(damaged, table, columns),
         )
 

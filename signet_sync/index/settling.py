@@ -45,11 +45,6 @@ def columns(row: type[NamedTuple]) -> str:
     return ", ".join(row._fields)
 
 
-def marks(count: int) -> str:
-    """As many question marks as there are values."""
-    return ", ".join("?" * count)
-
-
 # Of a fact's sources (and of an entity's mentions) the newest tells; of several at one instant that of the greatest
 # path. Bound are numbers, as JSON.
 _NEWEST = """{row}.at_us = (select max(t.at_us) from {table} t where t.{key} = k.value)

@@ -36,6 +36,11 @@ When = NewType("When", str)  # ISO 8601
 _Item = TypeVar("_Item")
 
 
+def placeholders(count: int) -> str:
+    """As many question marks as there are values."""
+    return ", ".join("?" * count)
+
+
 class Escaped(list[_Item], Generic[_Item]):
     """A column of JSON, as every `list` and `dict` is, but written with ASCII alone."""
 
