@@ -6,13 +6,12 @@ says of it is data of a lower rank: it may say again what the record says, and n
 
 from __future__ import annotations
 
-import hashlib
 import json
 import re
 from collections.abc import Iterator, Sequence
 from typing import Any, cast
 
-from signet_sync.contracts.bodies import utf8
+from signet_sync.contracts.bodies import text_sha256
 from signet_sync.contracts.sanitizer import sanitize_line
 from signet_sync.contracts.sentences import MAX_WORDS, MIN_WORDS, basename, flatten
 from signet_sync.facts.records import SECTION_OF, Aspect, Item
@@ -122,7 +121,7 @@ def paragraph_prompt(content: str) -> tuple[str, str]:
 
 def _marks(name: str, text: str) -> tuple[str, str]:
     """Two marks that the text cannot hold: it would have to know its own digest."""
-    mark = f"{name}-{hashlib.sha256(utf8(text)).hexdigest()[:12]}"
+    mark = f"{name}-{text_sha256(text)[:12]}"
     return f"<{mark}>", f"</{mark}>"
 
 

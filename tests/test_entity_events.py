@@ -11,10 +11,11 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
+from signet_sync.contracts.bodies import text_sha256
 from signet_sync.contracts.timestamps import SECOND, iso, parse_instant
 from signet_sync.entities import chain, documents, edits
 from signet_sync.entities.chain import Line, lines_of, page_month, page_of, verify
-from signet_sync.entities.changes import apply, change, file_sha256, whole
+from signet_sync.entities.changes import apply, change, whole
 from signet_sync.entities.events import (
     GENESIS,
     Event,
@@ -88,7 +89,7 @@ class Ledger:
         """A write of a file, from the intention to its end, or as far as a crash lets it come."""
         before = self.files.get(file)
         payload = whole(text) if before is None else change(documents.parse(before), documents.parse(text))
-        shas = {"file_before": None if before is None else file_sha256(before), "file_after": file_sha256(text)}
+        shas = {"file_before": None if before is None else text_sha256(before), "file_after": text_sha256(text)}
         [event] = self.add(self.event(op, file=file, payload=payload, **shas, **given))
         if writes:
             self.files[file] = text
@@ -392,8 +393,8 @@ def test_a_file_with_an_erased_event_is_told_again_once_an_event_says_all_of_it(
     assert blind.texts == {} and [trouble.code for trouble in blind.trouble] == ["erased"]
     after = told.texts["profile"].replace("- Says what is due\n", "")
     event = ledger.event(
-        "erase", file="profile", payload=whole(after), file_before=file_sha256(told.texts["profile"]),
-        file_after=file_sha256(after), state="committed",
+        "erase", file="profile", payload=whole(after), file_before=text_sha256(told.texts["profile"]),
+        file_after=text_sha256(after), state="committed",
     )  # fmt: skip
     again = fold([*entries, *chain.follow([event], entries[-1].hash)])
     assert again.texts == {"profile": after} and again.trouble == ()
@@ -531,7 +532,7 @@ def test_what_does_not_fit_stops_its_file_alone():
 def test_events_of_many_entities_are_told_apart():
     ledger = a_ledger()
     other = replace(ledger.event("create", entity_id="u-bbbbbbbbbbbb"), payload={"whole": "x", "slug": "me"})
-    ledger.add(replace(other, file="profile", file_after=file_sha256("x"), state="committed"))
+    ledger.add(replace(other, file="profile", file_after=text_sha256("x"), state="committed"))
     ledger.add(ledger.event("schema", entity_id=None, payload={"field": "mood"}, state="committed"))
     groups = by_entity(ledger.entries)
     assert list(groups) == [ENTITY, "u-bbbbbbbbbbbb"]
@@ -564,8 +565,8 @@ def test_an_unfinished_write_is_told_by_its_file_else_by_its_section():
     # A person was there in the meantime.
     assert settle(event, documents.render(old) + "x", shas[0]) == "failed"
     assert settle(event, documents.render(new) + "x", shas[1]) == "written"
-    assert settle(event, "x", file_sha256("x")) == settle(event, "x") == settle(event, None) == "unknown"
-    created = ledger.event("create", file="profile", payload=whole("x"), file_after=file_sha256("x"))
+    assert settle(event, "x", text_sha256("x")) == settle(event, "x") == settle(event, None) == "unknown"
+    created = ledger.event("create", file="profile", payload=whole("x"), file_after=text_sha256("x"))
     assert settle(created, None) == "failed" and settle(created, "x") == "written"
 
 

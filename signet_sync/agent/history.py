@@ -11,6 +11,7 @@ from signet_sync import state
 from signet_sync.agent import purge
 from signet_sync.config import Settings
 from signet_sync.contracts.identities import require_agent
+from signet_sync.contracts.phrases import counted
 from signet_sync.contracts.sanitizer import sanitize_line, sanitizer_stamp
 from signet_sync.contracts.timestamps import SECOND, iso, parse_instant
 from signet_sync.errors import ConfigError, DatabaseError, SignetSyncError
@@ -94,7 +95,7 @@ def after_dreams(workspace: Workspace, now_us: int, *, patience: float = _PATIEN
     newest = promotions.newest(workspace.database)
     done = None
     for agent_id, risen in _risen(workspace, now_us).items():
-        many = "1 memory" if len(risen) == 1 else f"{len(risen)} memories"
+        many = counted(len(risen), "memory", "memories")
         body = "\n".join(_promoted(promotion) for promotion in risen)
         done = _commit(workspace, agent_id, f"promote: {many}", body, now_us, patience=patience)
         if not done.ok:
@@ -280,11 +281,6 @@ def _cut(text: str, limit: int) -> str:
 def _promoted(promotion: Promotion) -> str:
     hits, days = promotion.signals.recall_count, promotion.signals.unique_days
     return f"{promotion.memory_id} score {promotion.score:.2f}, {counted(hits, 'hit')} on {counted(days, 'day')}"
-
-
-def counted(number: int, noun: str) -> str:
-    """`1 session`, `2 sessions`."""
-    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
 def _closed(ends: Sequence[Ended]) -> tuple[str, str]:

@@ -6,9 +6,10 @@ from dataclasses import dataclass, replace
 
 from signet_sync.agent import history
 from signet_sync.agent.asking import Place, reading
-from signet_sync.agent.history import Listed, counted
+from signet_sync.agent.history import Listed
 from signet_sync.agent.readable import belongs
 from signet_sync.contracts.observed import Found
+from signet_sync.contracts.phrases import counted
 from signet_sync.index import overview, sessions
 from signet_sync.index.database import Database
 from signet_sync.vault import files

@@ -11,14 +11,15 @@ import uuid
 from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import replace
-from hashlib import sha256
 
 from signet_sync import __version__, config
 from signet_sync.agent import signet
 from signet_sync.agent.manifests import follow_page
 from signet_sync.agent.session_log import SessionLog
 from signet_sync.config import half_lives
+from signet_sync.contracts.bodies import text_sha256
 from signet_sync.contracts.observed import Found, Signature, Trouble
+from signet_sync.contracts.phrases import counted
 from signet_sync.contracts.places import (
     DEFAULT_AGENT,
     MEMORY,
@@ -226,7 +227,7 @@ def _stamp(workspace: Workspace, agent_id: str, halted: str) -> str:
     shares_of = settings.share_head, settings.share_ledger, settings.share_index
     budget = settings.budget_tokens, *shares_of, settings.window_days, half_lives(settings)
     inputs = __version__, warning(workspace, agent_id, halted), budget
-    return sha256(repr(inputs).encode("utf-8", "surrogatepass")).hexdigest()
+    return text_sha256(repr(inputs))
 
 
 def _fresh(workspace: Workspace, agent_id: str, stamp: str, now_us: int) -> PageOutcome | None:
@@ -297,11 +298,11 @@ def warning(workspace: Workspace, agent_id: str, halted: str = "") -> str:
         return f"signet-sync is halted, nothing was dropped ({halted}): signet-sync status"
     told = []
     if count:
-        what = "1 file of this vault was" if count == 1 else f"{count} files of this vault were"
+        what = counted(count, "file of this vault was", "files of this vault were")
         told.append(f"{what} changed or lost after being sealed: signet-sync violations list")
     drifted = len(gardens.drift(workspace.database, agent_id))
     if drifted:
-        what = "1 entity file is" if drifted == 1 else f"{drifted} entity files are"
+        what = counted(drifted, "entity file is", "entity files are")
         told.append(f"{what} not what was recorded: signet-sync entity drift")
     # Of the workspace's file alone: the person's is another one on another machine, and the page one for all.
     if not told and config.faults(workspace.root):
@@ -385,7 +386,7 @@ def _diary_page(workspace: Workspace, agent_id: str, now_us: int, *, patient: bo
     mark = promotions.fingerprint(database, agent_id)
     gone = any(agent == agent_id for agent, _ in memories.forgotten(database))
     before = pages.page_state(database, path)
-    inputs = sha256(f"{_DIARY} {mark}".encode()).hexdigest()
+    inputs = text_sha256(f"{_DIARY} {mark}")
     same = before is not None and before.inputs_sha256 == inputs
     if before is not None and same and not gone and before.signature == _signature(workspace.root, path):
         return
@@ -453,7 +454,7 @@ def _ledger_page(
     if text is None:
         _withdraw(workspace, path)
         return
-    inputs = sha256(text.encode("utf-8", "replace")).hexdigest()
+    inputs = text_sha256(text)
     if before is not None and before.inputs_sha256 == inputs and before.signature == _signature(workspace.root, path):
         return
     signature = None
@@ -561,7 +562,7 @@ def _write_page(
         return before is not None
     if must_exist and signature is None:
         return False
-    inputs = sha256(text.encode("utf-8", "replace")).hexdigest()
+    inputs = text_sha256(text)
     if before is not None and before.signature == signature and before.inputs_sha256 == inputs:
         followed = follow()
         with database.transaction():

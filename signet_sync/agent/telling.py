@@ -15,6 +15,7 @@ from typing import Any
 from loguru import logger
 
 from signet_sync import config, spool, state
+from signet_sync.contracts.phrases import counted
 from signet_sync.contracts.places import display
 from signet_sync.contracts.sanitizer import sanitize_line
 from signet_sync.errors import ConfigError, SignetSyncError
@@ -77,7 +78,7 @@ def _of_violations(told: _Told, workspace: Workspace) -> str:
     if not told.news("violations", sorted(batches)):
         return ""
     count = sum(batches[batch] for batch in fresh)
-    what = "1 sealed file" if count == 1 else f"{count} sealed files"
+    what = counted(count, "sealed file")
     return f"{what} of {_named(workspace)} changed or went: signet-sync violations list"
 
 
@@ -90,7 +91,7 @@ def _of_given_up(told: _Told, workspace: Workspace) -> str:
         return ""
     if not told.news("given_up", count):
         return ""
-    what = "1 session" if count - before == 1 else f"{count - before} sessions"
+    what = counted(count - before, "session")
     return f"what hooks told of {what} could not be taken into {_named(workspace)}: signet-sync logs intake"
 
 

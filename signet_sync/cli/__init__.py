@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from signet_sync import __version__
+from signet_sync.contracts.phrases import counted as counted
 from signet_sync.errors import SignetSyncError, UsageError
 
 if TYPE_CHECKING:
@@ -317,11 +318,6 @@ def _fail(
             remedy = f" — {hint}" if hint else ""
             click.echo(display(f"signet-sync: {message}{where}{remedy}"), err=True)
     return exit_code
-
-
-def counted(number: int, noun: str) -> str:
-    """`1 session`, `2 sessions`."""
-    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
 def emit(document: Any) -> None:

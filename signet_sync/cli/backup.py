@@ -206,7 +206,7 @@ def told_sifted(sifted: Sifted) -> list[str]:
             "seals of files that are not here (import again once they are)",
         ),
     )
-    return [f"left out: {count} {one if count == 1 else several}" for count, one, several in them if count]
+    return [f"left out: {counted(count, one, several)}" for count, one, several in them if count]
 
 
 def warn_of_another(context: Context, workspace: Workspace, rows: Incoming) -> None:

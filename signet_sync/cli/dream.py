@@ -91,7 +91,7 @@ def _show(context: Context, swept: Swept, texts: dict[str, str]) -> None:
         return
     would = "would rise" if swept.dry_run else "rose"
     already = f", {swept.skipped} of them promoted before" if swept.skipped else ""
-    found = "1 memory" if swept.candidates == 1 else f"{swept.candidates} memories"
+    found = counted(swept.candidates, "memory", "memories")
     click.echo(f"{found} found by recall so far{already}; {len(swept.promoted)} {would} into MEMORY.md")
     for one in swept.promoted:
         _tell(one, texts)
@@ -102,7 +102,7 @@ def _show(context: Context, swept: Swept, texts: dict[str, str]) -> None:
 
 
 def _tell(one: Promotion, texts: dict[str, str], lacks: str = "") -> None:
-    queries = "1 query" if one.queries == 1 else f"{one.queries} queries"
+    queries = counted(one.queries, "query", "queries")
     why = (
         f"score {one.score:.2f}: {counted(one.signals.recall_count, 'hit')} by {queries}"
         f" on {counted(one.signals.unique_days, 'day')}{lacks}"

@@ -95,7 +95,7 @@ def _title(node: dict[str, Any]) -> None:
 def _recalled(document: dict[str, Any]) -> None:
     """How often recall found a memory, and when it rose for that."""
     if found := document.get("recalled"):
-        queries = "1 query" if found["queries"] == 1 else f"{found['queries']} queries"
+        queries = counted(found["queries"], "query", "queries")
         hits, days = counted(found["hits"], "time"), counted(found["days"], "day")
         click.echo(f"  found {hits} by {queries} on {days}, last {found['last'][:10]}")
     if risen := document.get("risen"):

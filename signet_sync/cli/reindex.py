@@ -153,7 +153,7 @@ def show_problems(problems: list[dict[str, str]], notes: list[dict[str, str]], *
     if len(real) > limit:
         click.echo(f"  … and {len(real) - limit} more problems (--json lists them all)")
     if foreign:
-        click.echo(f"  {len(foreign)} other {'file' if len(foreign) == 1 else 'files'} in memory/ left alone")
+        click.echo(f"  {counted(len(foreign), 'other file')} in memory/ left alone")
     by_code: dict[str, int] = {}
     for note in notes:
         by_code[note["code"]] = by_code.get(note["code"], 0) + 1

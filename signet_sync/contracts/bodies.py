@@ -32,8 +32,13 @@ def normalize(text: str) -> str:
 
 
 def body_sha256(normalized: str) -> str:
-    """Lower-case hex digest of a *normalised* body's UTF-8 bytes; lone surrogates count as U+FFFD, as in JavaScript."""
-    return sha256(utf8(normalized)).hexdigest()
+    """The digest of a *normalised* body; lone surrogates count as U+FFFD, as in JavaScript."""
+    return text_sha256(normalized)
+
+
+def text_sha256(text: str) -> str:
+    """Lower-case hex SHA-256 of a text's UTF-8 bytes."""
+    return sha256(utf8(text)).hexdigest()
 
 
 def utf8(text: str) -> bytes:

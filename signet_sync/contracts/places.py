@@ -65,7 +65,14 @@ def display(path: str) -> str:
     """A path as it may be printed or stored: bytes that are not UTF-8 and control characters as escapes."""
     if path.isprintable():
         return path
-    return "".join(c if c.isprintable() else _escape(c) for c in path)
+    return "".join(c if c.isprintable() else escaped_character(c) for c in path)
+
+
+def escaped_character(character: str) -> str:
+    """A character that nobody would see, spelled out."""
+    if "\udc80" <= character <= "\udcff":  # a byte that is not UTF-8, as `os.fsdecode` carries it
+        return f"\\x{ord(character) - 0xDC00:02x}"
+    return character.encode("unicode_escape").decode("ascii")
 
 
 def storable(path: str) -> str:
@@ -79,9 +86,3 @@ def storable(path: str) -> str:
 
     clean = sanitize_line(path)
     return path if clean == path else f"{clean}#{sha256(path.encode('utf-8', 'surrogatepass')).hexdigest()[:16]}"
-
-
-def _escape(character: str) -> str:
-    if "\udc80" <= character <= "\udcff":  # a byte that is not UTF-8, as `os.fsdecode` carries it
-        return f"\\x{ord(character) - 0xDC00:02x}"
-    return character.encode("unicode_escape").decode("ascii")

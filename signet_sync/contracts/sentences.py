@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from signet_sync.contracts.bodies import JS_BLANKS, js_trim
 from signet_sync.contracts.names import IMMUTABLE_KINDS
 from signet_sync.contracts.patterns import late
+from signet_sync.contracts.phrases import counted
 
 MIN_WORDS, MAX_WORDS = 12, 48
 LOW_SIGNAL = frozenset({"Investigated issue.", "Worked on task.", "Reviewed code."})
@@ -266,7 +267,7 @@ def fallback(context: SessionContext) -> str:
         return f"{subject} was saved without words of its own, so only its name, times and links remain."
     told = f'{"opens with" if first else "holds"} "{lead}"' if lead else "opens without heading or request"
     return (
-        f"{subject} {told} and keeps {lines} {'line' if lines == 1 else 'lines'} "
+        f"{subject} {told} and keeps {counted(lines, 'line')} "
         f"and {size}{more} {'word' if size == 1 else 'words'} behind its link."
     )
 

@@ -6,7 +6,7 @@ from base64 import b32encode
 from functools import lru_cache
 from hashlib import sha256
 
-from signet_sync.contracts.bodies import js_trim, utf8
+from signet_sync.contracts.bodies import js_trim, text_sha256, utf8
 
 
 @lru_cache(maxsize=4096)
@@ -18,7 +18,7 @@ def token_of(agent_id: str, identity: str) -> str:
 
 def forgotten_mark(agent_id: str, memory_id: str) -> str:
     """What stays of a memory that was forgotten: no more than a hash of agent and id."""
-    return sha256(utf8(f"{agent_id}:{memory_id}")).hexdigest()[:32]
+    return text_sha256(f"{agent_id}:{memory_id}")[:32]
 
 
 def derive_token(agent_id: str, session_key: str | None, session_id: str) -> str:

@@ -3,19 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from hashlib import sha256
 from typing import Any
 
-from signet_sync.contracts.bodies import utf8
 from signet_sync.entities.documents import Document, render
 
 # Keys of a payload: the whole file, or edits of `line` (from 1, in the file as it was), `drop` (lines) and `text`.
 WHOLE, EDITS = "whole", "edits"
-
-
-def file_sha256(text: str) -> str:
-    """Lower-case hex sha256 of a file's bytes."""
-    return sha256(utf8(text)).hexdigest()
 
 
 def whole(text: str) -> dict[str, Any]:

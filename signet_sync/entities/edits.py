@@ -5,10 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace as but
-from hashlib import sha256
 from typing import Any, NamedTuple
 
-from signet_sync.contracts.bodies import normalize, utf8
+from signet_sync.contracts.bodies import normalize, text_sha256
 from signet_sync.entities import heads
 from signet_sync.entities.documents import Document, Section, find, position
 from signet_sync.entities.fitting import Fitted, blocks, fit_title
@@ -73,7 +72,7 @@ def items(section: Section) -> tuple[Item, ...]:
         while end > start + 1 and not lines[end - 1].strip(_BLANKS):
             end -= 1
         text = _item_text(lines[start:end])
-        key = sha256(utf8(text)).hexdigest()[:KEY_LENGTH]
+        key = text_sha256(text)[:KEY_LENGTH]
         found.append(Item(len(found) + 1, key, text, offsets[start], offsets[end]))
     return tuple(found)
 

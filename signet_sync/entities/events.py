@@ -11,10 +11,9 @@ import json
 import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, fields, replace
-from hashlib import sha256
 from typing import Any, Literal, NamedTuple, get_args
 
-from signet_sync.contracts.bodies import utf8
+from signet_sync.contracts.bodies import text_sha256
 from signet_sync.contracts.gardens import File
 from signet_sync.contracts.timestamps import iso, parse_instant
 from signet_sync.entities.evidence import read_token
@@ -148,7 +147,7 @@ def encode(entry: Entry) -> str:
 
 def payload_hash(event: Event) -> str:
     """Lower-case hex sha256 of what a removal may erase."""
-    return _digest(_json([_sorted(event.payload), event.reason, event.rationale, event.evidence]))
+    return text_sha256(_json([_sorted(event.payload), event.reason, event.rationale, event.evidence]))
 
 
 def chain_hash(entry: Entry) -> str:
@@ -156,7 +155,7 @@ def chain_hash(entry: Entry) -> str:
     record = _record(entry)
     for name in _UNSEALED:
         record.pop(name, None)
-    return _digest(f"{entry.prev}\n{_json(record)}")
+    return text_sha256(f"{entry.prev}\n{_json(record)}")
 
 
 def erased(event: Event, tombstone: str) -> Event:
@@ -193,10 +192,6 @@ def _json(value: Any) -> str:
     for unsafe in set(_UNSAFE.findall(text)):
         text = text.replace(unsafe, f"\\u{ord(unsafe):04x}")
     return text
-
-
-def _digest(text: str) -> str:
-    return sha256(utf8(text)).hexdigest()
 
 
 # ── reading ──
@@ -322,12 +317,12 @@ def may_follow(state: State | None, after: State) -> bool:
 
 def key_of(agent_id: str, key: str) -> str:
     """The digest of a caller's idempotency key, which may hold anything: what an event carries of it."""
-    return _digest(_json(["entity", agent_id, key]))
+    return text_sha256(_json(["entity", agent_id, key]))
 
 
 def request_sha256(request: Payload) -> str:
     """The digest of what was asked: the same for the same request, in whatever order its parts are named."""
-    return _digest(_json(_sorted(request)))
+    return text_sha256(_json(_sorted(request)))
 
 
 def replayed(entries: Iterable[Entry], key: str, request: str) -> Event | Literal["conflict"] | None:

@@ -7,8 +7,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
+from signet_sync.contracts.bodies import text_sha256
 from signet_sync.contracts.gardens import FILES, File
-from signet_sync.entities.changes import WHOLE, apply, file_sha256
+from signet_sync.entities.changes import WHOLE, apply
 from signet_sync.entities.events import Entry, Event, State, states_of
 
 DONE: frozenset[State] = frozenset({"written", "committed"})
@@ -116,7 +117,7 @@ class _File:
             self._stop(event, "mismatch", "the event found another file than the events before it left")
             return
         text = apply(found, payload)
-        if text is None or file_sha256(text) != event.file_after:
+        if text is None or text_sha256(text) != event.file_after:
             self._stop(event, "mismatch", "the event does not lead to the file that it says it left")
             return
         self.text, self._sha, self.trouble = text, event.file_after, None
@@ -149,7 +150,7 @@ def settle(
     """
     if event.file is None or event.file_after is None:
         return "written"
-    found = None if text is None else file_sha256(text)
+    found = None if text is None else text_sha256(text)
     # A write that left the file as it was is done, whether or not it came about.
     if found == event.file_after:
         return "written"

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from hashlib import sha256
 from typing import NamedTuple
 
-from signet_sync.contracts.bodies import utf8
+from signet_sync.contracts.bodies import text_sha256
 from signet_sync.contracts.sentences import flatten
 from signet_sync.contracts.timestamps import day_of
 from signet_sync.index.bodies import text_at, text_of
@@ -49,7 +48,7 @@ def wording(database: Database, node: Node) -> str | None:
         if node.content is None
         else database.value(
             "select text from node_wordings where agent_id = ? and id = ? and content_sha256 = ?",
-            (node.agent_id, node.id, sha256(utf8(node.content)).hexdigest()),
+            (node.agent_id, node.id, text_sha256(node.content)),
         )
     )
 

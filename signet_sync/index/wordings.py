@@ -8,10 +8,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Iterable, Sequence
-from hashlib import sha256
 from typing import NamedTuple
 
-from signet_sync.contracts.bodies import utf8
+from signet_sync.contracts.bodies import text_sha256
 from signet_sync.facts.records import Item
 from signet_sync.index.bodies import text_of
 from signet_sync.index.database import Database
@@ -123,7 +122,7 @@ def put_wording(database: Database, node: Unworded, text: str, model: str, at: s
         database.execute(
             "insert or replace into node_wordings(agent_id, id, content_sha256, text, model, at)"
             " values(?, ?, ?, ?, ?, ?)",
-            (node.agent_id, node.id, _digest(node.content), text, model, at),
+            (node.agent_id, node.id, text_sha256(node.content), text, model, at),
         )
     return True
 
@@ -135,7 +134,7 @@ def wording(database: Database, agent_id: str, node_id: str) -> str | None:
         (agent_id, node_id),
     ):
         content = _content(database, agent_id, node_id)
-        if content is not None and digest == _digest(content):
+        if content is not None and digest == text_sha256(content):
             return str(text)
     return None
 
@@ -154,7 +153,7 @@ def drop_stale(database: Database, nodes: Collection[tuple[str, str]] | None = N
     stale = []
     for agent_id, node_id, digest in rows:
         content = _content(database, agent_id, node_id)
-        if content is None or _digest(content) != digest:
+        if content is None or text_sha256(content) != digest:
             stale.append((agent_id, node_id))
     database.executemany("delete from node_wordings where agent_id = ? and id = ?", stale)
     return len(stale)
@@ -175,7 +174,3 @@ def _content(database: Database, agent_id: str, node_id: str) -> str | None:
         "select content from session_summaries where agent_id = ? and id = ?", (agent_id, node_id)
     )
     return found
-
-
-def _digest(content: str) -> str:
-    return sha256(utf8(content)).hexdigest()

@@ -13,6 +13,7 @@ from itertools import groupby
 from typing import NamedTuple
 
 from signet_sync.contracts.patterns import late
+from signet_sync.contracts.phrases import counted
 from signet_sync.contracts.timestamps import day_of, iso
 from signet_sync.projection.head import plain
 from signet_sync.temporal.ids import handle
@@ -137,8 +138,8 @@ def _bullet(dream: DreamView, text: str) -> str:
             ("consolidation", dream.consolidation),
         )
     )
-    queries = "1 query" if dream.queries == 1 else f"{dream.queries} different queries"
-    found = f"found {_count(dream.hits, 'time')} by {queries} on {_count(dream.days, 'day')}"
+    queries = counted(dream.queries, "query", "different queries")
+    found = f"found {counted(dream.hits, 'time')} by {queries} on {counted(dream.days, 'day')}"
     why = f"{found}, {_place(dream.relevance)}, last on {day_of(dream.last_us)}"
     return f"- {plain(text) or '…'} — {why}; score {dream.score:.2f} ({signals}) {handle(dream.memory_id)}"
 
@@ -172,7 +173,7 @@ def _quiet(sweeps: Iterable[SweepView], risen: Sequence[str]) -> list[_Entry]:
 def _run(sweeps: Sequence[SweepView]) -> _Entry:
     first, last = day_of(sweeps[0].at_us), day_of(sweeps[-1].at_us)
     days = first if first == last else f"{first} to {last}"
-    heading = f"## {days}: {_count(len(sweeps), 'quiet sweep')}, nothing new rose"
+    heading = f"## {days}: {counted(len(sweeps), 'quiet sweep')}, nothing new rose"
     return _Entry(sweeps[0].id, True, f"{heading}\n<!-- quiet {sweeps[0].id} -->")
 
 
@@ -210,10 +211,6 @@ def _bounded(entries: Sequence[_Entry]) -> list[_Entry]:
         room = room - len(entry.text) if heading else 0
         shown.append(entry if room > 0 else entry._replace(text=counts))
     return shown[::-1]
-
-
-def _count(number: int, thing: str) -> str:
-    return f"1 {thing}" if number == 1 else f"{number} {thing}s"
 
 
 def _minute(at_us: int) -> str:

@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from signet_sync.contracts.names import artifact_name
 from signet_sync.contracts.patterns import late
+from signet_sync.contracts.phrases import counted
 from signet_sync.contracts.sentences import basename, content_words, flatten, flatten_cell
 from signet_sync.contracts.timestamps import DAY, day_of
 from signet_sync.contracts.tokencount import estimate_tokens
@@ -261,7 +262,7 @@ def thread_line(view: ThreadView, today_us: int) -> str:
     harness = f" ({_cell(view.harness, 40)})" if view.harness else ""
     more = f" · {lineage}" if project and lineage else ""
     status = "quiet" if today_us - view.latest_us > QUIET_AFTER else view.status
-    count = "1 session" if view.sessions == 1 else f"{view.sessions} sessions"
+    count = counted(view.sessions, "session")
     said = plain(view.sample)
     if view.next_action:
         said = f"{said.rstrip('.')}; next: {plain(view.next_action, NEXT_LENGTH)}"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from signet_sync.contracts.noise import KINDS, weight
+from signet_sync.contracts.phrases import counted
 from signet_sync.contracts.places import day_page, month_page
 from signet_sync.contracts.sentences import flatten, flatten_cell
 from signet_sync.contracts.timestamps import day_of, iso
@@ -64,15 +65,11 @@ def day_text(agent_id: str, day: str, lines: Sequence[str]) -> str:
     """The page of one UTC day: every session of the agent, newest first."""
     month = day[:7]
     back = wikilink(month_page(agent_id, month), month)
-    count = "1 session" if len(lines) == 1 else f"{len(lines)} sessions"
-    return "\n".join([f"# Sessions of {day}", "", f"{count} · all of {back}", "", *lines])
+    return "\n".join([f"# Sessions of {day}", "", f"{counted(len(lines), 'session')} · all of {back}", "", *lines])
 
 
 def month_text(agent_id: str, month: str, days: Sequence[tuple[str, int]]) -> str:
     """The page of one month: its days, newest first, each with the number of its sessions."""
     total = sum(count for _, count in days)
-    rows = [
-        f"- {wikilink(day_page(agent_id, day), day)} · {count} {'session' if count == 1 else 'sessions'}"
-        for day, count in days
-    ]
-    return "\n".join([f"# Sessions of {month}", "", f"{total} {'session' if total == 1 else 'sessions'}", "", *rows])
+    rows = [f"- {wikilink(day_page(agent_id, day), day)} · {counted(count, 'session')}" for day, count in days]
+    return "\n".join([f"# Sessions of {month}", "", counted(total, "session"), "", *rows])

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from itertools import chain
 from typing import NamedTuple
 
+from signet_sync.contracts.phrases import counted
 from signet_sync.contracts.places import month_page
 from signet_sync.contracts.records import LEDGER_HEADING
 from signet_sync.contracts.sentences import flatten_cell
@@ -193,9 +194,10 @@ def _shared_out(groups: Sequence[Iterator[str]], budget: int) -> list[str]:
 
 
 def _month_line(agent_id: str, month: MonthView) -> str:
-    count = "1 session" if month.sessions == 1 else f"{month.sessions} sessions"
     extra = f", {month.compactions} compacted" if month.compactions else ""
-    return f"- {month.month} · {count}{extra} · {wikilink(month_page(agent_id, month.month))}"
+    return (
+        f"- {month.month} · {counted(month.sessions, 'session')}{extra} · {wikilink(month_page(agent_id, month.month))}"
+    )
 
 
 def node_line(node: NodeView) -> str:

@@ -8,6 +8,7 @@ from heapq import nsmallest
 from typing import NamedTuple
 
 from signet_sync.contracts.patterns import late
+from signet_sync.contracts.phrases import counted
 from signet_sync.contracts.timestamps import iso
 from signet_sync.recall.signals import Signals, Totals, signals
 
@@ -116,7 +117,7 @@ def lacking(memory: Promotion, gates: Gates) -> tuple[str, ...]:
         ("query", "queries", gates.queries - memory.queries),
         ("day", "days", gates.unique_days - memory.signals.unique_days),
     )
-    told = [f"{missing} more {one if missing == 1 else many}" for one, many, missing in counts if missing > 0]
+    told = [f"{counted(missing, f'more {one}', f'more {many}')}" for one, many, missing in counts if missing > 0]
     if memory.score < gates.score:
         told.append(f"a score of {gates.score:.2f}")
     return tuple(told)

@@ -6,12 +6,11 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from functools import partial
-from hashlib import sha256
 from typing import NamedTuple
 
 from signet_sync import reconcile as desk
 from signet_sync.contracts import digests
-from signet_sync.contracts.bodies import utf8
+from signet_sync.contracts.bodies import text_sha256
 from signet_sync.contracts.names import artifact_name
 from signet_sync.contracts.noise import NoiseRule
 from signet_sync.contracts.observed import Snapshot
@@ -182,7 +181,7 @@ def _rules(workspace: Workspace) -> str:
     if rule == NoiseRule():
         return made_by
     more = sorted(set(rule.projects)), sorted(set(rule.sessions))
-    return f"{made_by} noise {sha256(utf8(repr(more))).hexdigest()[:16]}"
+    return f"{made_by} noise {text_sha256(repr(more))[:16]}"
 
 
 def _bench(run: Pass, stones: Tombstones) -> Bench:

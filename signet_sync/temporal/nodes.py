@@ -5,10 +5,9 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from hashlib import sha256
 from typing import Literal, NamedTuple
 
-from signet_sync.contracts.bodies import utf8
+from signet_sync.contracts.bodies import text_sha256
 from signet_sync.contracts.noise import KINDS, weight
 from signet_sync.contracts.sentences import flatten
 from signet_sync.contracts.tokencount import rough_tokens
@@ -156,7 +155,7 @@ def _chunks(source: Source, thread_id: str | None, parts: Sequence[str | int]) -
     equals: Counter[str] = Counter()
     for piece, told in zip(pieces, cuts.times(begun, pieces), strict=True):
         words = text[piece.start : piece.end]
-        digest = sha256(utf8(words)).hexdigest()
+        digest = text_sha256(words)
         node_id = id_of("k", source.agent_id, *parts, digest, equals[digest])
         equals[digest] += 1
         label = cuts.first_words(words) or NO_WORDS

@@ -14,6 +14,7 @@ from jinja2.runtime import Context
 from markupsafe import Markup
 
 from signet_sync.agent.sizes import human
+from signet_sync.contracts.places import escaped_character
 from signet_sync.contracts.sentences import basename
 from signet_sync.contracts.timestamps import SECOND, iso, moment_of, parse_instant
 
@@ -61,14 +62,8 @@ def seen(text: str) -> str:
     """The text with what nobody would see spelled out; what was escaped stays escaped."""
     if not _UNSEEN.search(text):
         return text
-    told = _UNSEEN.sub(lambda match: _spelled(match[0]), text)
+    told = _UNSEEN.sub(lambda match: escaped_character(match[0]), text)
     return Markup(told) if isinstance(text, Markup) else told  # noqa: S704 - it was markup before
-
-
-def _spelled(character: str) -> str:
-    if "\udc80" <= character <= "\udcff":  # a byte that is not UTF-8, as `os.fsdecode` carries it
-        return f"\\x{ord(character) - 0xDC00:02x}"
-    return character.encode("unicode_escape").decode("ascii")
 
 
 def escaped(text: str) -> str:

@@ -10,6 +10,7 @@ import apsw
 from signet_sync.agent import copies
 from signet_sync.agent.doctor.finding import Finding, fine, problem, warning
 from signet_sync.agent.doctor.patient import Patient
+from signet_sync.contracts.phrases import counted
 from signet_sync.contracts.places import display
 from signet_sync.contracts.sanitizer import sanitizer_stamp
 from signet_sync.errors import DatabaseCorrupt, DatabaseError
@@ -76,14 +77,14 @@ def _rows(patient: Patient, database: Database) -> list[Finding]:
     counts = overview.verdict_counts(database)
     open_ = counts.get("violation", 0)
     if open_:
-        words = f"{open_} open {'violation' if open_ == 1 else 'violations'}: sealed files that changed or went"
+        words = f"{counted(open_, 'open violation')}: sealed files that changed or went"
         found.append(problem("vault", words, patient.command("violations list")))
     if counts.get("invalid"):
         found.append(warning("vault", f"invalid files: {counts['invalid']}", patient.command("check")))
     found += _secrets(patient, database)
     drifted = gardens.drift(database)
     if drifted:
-        what = "1 entity file is" if len(drifted) == 1 else f"{len(drifted)} entity files are"
+        what = counted(len(drifted), "entity file is", "entity files are")
         words = f"{what} not what their events say, the first {display(drifted[0].path)}: {drifted[0].message}"
         found.append(problem("entities", words, patient.command("entity drift")))
     found += _copies(patient, database)

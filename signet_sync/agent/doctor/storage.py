@@ -11,6 +11,7 @@ from contextlib import suppress
 from signet_sync import buffers, journal, spool
 from signet_sync.agent.doctor.finding import Finding, fine, problem, span, warning
 from signet_sync.agent.doctor.patient import Patient
+from signet_sync.contracts.phrases import counted
 
 # Whoever takes jobs in takes a moment; what lies longer, in seconds, lies there because nobody comes.
 MOMENT = 60.0
@@ -149,6 +150,6 @@ def _live(patient: Patient) -> Iterator[Finding]:
                 damaged.append(name)
     found = [os.path.join(folder, name) for name in (*damaged, *aside)]
     if found:
-        words = f"live turns that cannot be read: lines of {len(found)} {'file' if len(found) == 1 else 'files'}"
+        words = f"live turns that cannot be read: lines of {counted(len(found), 'file')}"
         remedy = f"look into {shlex.quote(found[0])}  # what can be read is kept; the session's transcript has the rest"
         yield warning("live", words, remedy)

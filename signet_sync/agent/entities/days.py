@@ -10,6 +10,7 @@ from signet_sync.agent.entities.garden import Entity, Garden, agents
 from signet_sync.agent.entities.ledger import new_ulid
 from signet_sync.agent.entities.saga import Plan, Raced, Stamp
 from signet_sync.contracts.gardens import parse_path
+from signet_sync.contracts.phrases import counted
 from signet_sync.contracts.timestamps import day_of
 from signet_sync.entities import edits
 from signet_sync.entities.events import Event, states_of
@@ -83,13 +84,13 @@ def entry_text(events: Sequence[Event]) -> str:
 
     An entity is made by two events, one a file; they count as one.
     """
-    counted = [event for event in events if not (event.op == "create" and event.file == "notes")]
-    ops = Counter(_WORDS[event.op] for event in counted)
-    actors = Counter(event.actor for event in counted)
-    number = len(counted)
+    told = [event for event in events if not (event.op == "create" and event.file == "notes")]
+    ops = Counter(_WORDS[event.op] for event in told)
+    actors = Counter(event.actor for event in told)
+    number = len(told)
     what = ", ".join(f"{count} {word}" for word, count in sorted(ops.items(), key=lambda one: (-one[1], one[0])))
     who = ", ".join(f"{actor} {count}" for actor, count in sorted(actors.items()))
-    return f"{number} event{'' if number == 1 else 's'}: {what}; by {who}"
+    return f"{counted(number, 'event')}: {what}; by {who}"
 
 
 def _tell(garden: Garden, entity_id: str, day: str, text: str) -> list[str]:

@@ -13,11 +13,12 @@ from signet_sync.agent.entities import merging, saga
 from signet_sync.agent.entities.answers import Observed
 from signet_sync.agent.entities.garden import Entity, Garden, Seen, agents, folder_of, parsed, path_of
 from signet_sync.agent.entities.ledger import new_ulid, outcome
+from signet_sync.contracts.bodies import text_sha256
 from signet_sync.contracts.gardens import FILES, File, Place, kind_of, ledger_page, parse_ledger_page, parse_path
 from signet_sync.contracts.observed import Signature
 from signet_sync.contracts.places import DEFAULT_AGENT
 from signet_sync.contracts.timestamps import iso, parse_instant
-from signet_sync.entities.changes import apply, file_sha256, whole
+from signet_sync.entities.changes import apply, whole
 from signet_sync.entities.documents import Document, render
 from signet_sync.entities.drift import Judgement, judge
 from signet_sync.entities.events import Actor, Event, Operation, Outcome
@@ -193,7 +194,7 @@ def _carried_out(garden: Garden, event: Event) -> bool:
     ended = settle(event, seen.text, saga.section_sha(seen.text, event.section))
     if ended == "failed" and seen.code in ("", "gone"):
         text = apply(seen.text, event.payload or {})
-        if text is None or file_sha256(text) != event.file_after:
+        if text is None or text_sha256(text) != event.file_after:
             return False
         try:
             saga.put(garden, seen, text)
@@ -373,7 +374,7 @@ class _Look:
             before, after = saga.section_sha(render(replayed), section), saga.section_sha(text, section)
             self._add(
                 "human_edit", "person", file, payload, section=section, before=before, after=after,
-                file_before=file_sha256(render(replayed)), file_after=file_sha256(text),
+                file_before=text_sha256(render(replayed)), file_after=text_sha256(text),
             )  # fmt: skip
             self.found.edited.append(seen.path)
         if judgement.healed is None:
@@ -413,7 +414,7 @@ class _Look:
             return False
         text = seen.text or ""
         payload = {**whole(text), "slug": place.slug}
-        self._add("create", "person", place.file, payload, file_after=file_sha256(text))
+        self._add("create", "person", place.file, payload, file_after=text_sha256(text))
         self.found.edited.append(seen.path)
         return self._take_row(seen)
 

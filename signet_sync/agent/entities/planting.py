@@ -10,12 +10,12 @@ from signet_sync.agent.entities.drafting import finished
 from signet_sync.agent.entities.garden import Entity, Garden, Seen, path_of
 from signet_sync.agent.entities.ledger import new_ulid, outcome
 from signet_sync.agent.entities.saga import Plan, Stamp
-from signet_sync.contracts.bodies import utf8
+from signet_sync.contracts.bodies import text_sha256, utf8
 from signet_sync.contracts.gardens import FILES, File, Kind, Place, new_id, slug_of
 from signet_sync.contracts.timestamps import iso
 from signet_sync.contracts.wikilinks import wikilink
 from signet_sync.entities import edits
-from signet_sync.entities.changes import file_sha256, whole
+from signet_sync.entities.changes import whole
 from signet_sync.entities.documents import Document, blank, render
 from signet_sync.entities.events import Event
 from signet_sync.entities.fitting import Fitted, fit_title
@@ -57,7 +57,7 @@ def _write(garden: Garden, entity: Entity, documents: dict[File, Document], stam
             text, seen = render(document), entity.seen[file]
             signature = saga.put(garden, seen, text)
             written.append(
-                (replace(seen, raw=utf8(text), text=text, sha256=file_sha256(text), signature=signature), file)
+                (replace(seen, raw=utf8(text), text=text, sha256=text_sha256(text), signature=signature), file)
             )
     except (saga.Raced, WorkspaceError, OSError):
         failed = [

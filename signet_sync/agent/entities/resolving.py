@@ -10,10 +10,11 @@ from signet_sync.agent.entities import observing, performing, saga
 from signet_sync.agent.entities.answers import Done
 from signet_sync.agent.entities.garden import Garden, Seen, parsed
 from signet_sync.agent.entities.ledger import new_ulid
+from signet_sync.contracts.bodies import text_sha256
 from signet_sync.contracts.gardens import File, Place, kind_of
 from signet_sync.contracts.sanitizer import redact
 from signet_sync.contracts.timestamps import iso
-from signet_sync.entities.changes import file_sha256, whole
+from signet_sync.entities.changes import whole
 from signet_sync.entities.documents import Document
 from signet_sync.entities.events import Actor, Event
 from signet_sync.entities.evidence import token_for
@@ -100,7 +101,7 @@ def _keep_file(garden: Garden, seen: Seen) -> Event:
             code="file-unreadable",
         )
     text = seen.text or ""
-    return _record(garden, place, file_sha256(text), {**whole(text), "slug": place.slug})
+    return _record(garden, place, text_sha256(text), {**whole(text), "slug": place.slug})
 
 
 def _keep_events(garden: Garden, seen: Seen) -> Event:

@@ -11,11 +11,11 @@ from typing import Any
 
 from signet_sync.agent.entities.garden import Entity, Garden, Seen, folder_of, parsed
 from signet_sync.agent.entities.ledger import outcome
-from signet_sync.contracts.bodies import utf8
+from signet_sync.contracts.bodies import text_sha256, utf8
 from signet_sync.contracts.gardens import File, Place
 from signet_sync.contracts.observed import Signature
 from signet_sync.contracts.timestamps import iso
-from signet_sync.entities.changes import change, file_sha256, whole
+from signet_sync.entities.changes import change, whole
 from signet_sync.entities.documents import Document, body_sha, find, render
 from signet_sync.entities.events import Actor, Event, Operation
 from signet_sync.entities.evidence import token_for
@@ -82,7 +82,7 @@ def write(garden: Garden, entity: Entity, plan: Plan, stamp: Stamp) -> Event:
         raise
     slug = move(garden, seen.place, plan.slug) if plan.slug is not None else None
     garden.ledger.add([outcome(event, "committed", garden.now_us)], garden.now_us)
-    written = Seen(seen.path, seen.place, utf8(text), text, file_sha256(text), signature)
+    written = Seen(seen.path, seen.place, utf8(text), text, text_sha256(text), signature)
     after = {**entity.documents, plan.file: plan.after}
     mirror(garden, [(written, plan.after)], moved=(entity, slug, after) if slug is not None else None)
     return _as_event(sealed)
@@ -122,8 +122,8 @@ def event_of(garden: Garden, entity: Entity, plan: Plan, stamp: Stamp) -> Event:
         evidence=plan.evidence,
         before=before,
         after=after,
-        file_before=None if seen is None or seen.text is None or plan.after is None else file_sha256(seen.text),
-        file_after=None if plan.after is None else file_sha256(render(plan.after)),
+        file_before=None if seen is None or seen.text is None or plan.after is None else text_sha256(seen.text),
+        file_after=None if plan.after is None else text_sha256(render(plan.after)),
         idempotency_key=stamp.key,
         request_sha256=stamp.request,
         lint=plan.lint,

@@ -10,9 +10,9 @@ import re
 from collections.abc import Collection, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from hashlib import sha256
 from typing import TYPE_CHECKING
 
+from signet_sync.contracts.bodies import text_sha256
 from signet_sync.contracts.gardens import parse_ledger_page, parse_path
 from signet_sync.contracts.observed import Found, Signature
 from signet_sync.contracts.patterns import late
@@ -256,7 +256,7 @@ def _have_scrubbed_what_returned(workspace: Workspace, agent_id: str, moved: Ite
 def _ledger_mark(root: str, agent_id: str) -> str:
     """Tells one state of an agent's ledger from another; empty where there is none."""
     pages = gardens.ledger(root, agent_id)
-    return sha256(repr(sorted(pages.items())).encode()).hexdigest()[:16] if pages else ""
+    return text_sha256(repr(sorted(pages.items())))[:16] if pages else ""
 
 
 def _close_days(workspace: Workspace, now_us: int, tended: Tended) -> None:

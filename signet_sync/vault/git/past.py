@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import TYPE_CHECKING
 
-from signet_sync.contracts.places import display
+from signet_sync.contracts.places import display, escaped_character
 from signet_sync.contracts.sanitizer import redact, sanitize_line, sanitize_transcript_v2
 from signet_sync.errors import UsageError
 from signet_sync.vault.git import repository, trees
@@ -233,7 +233,7 @@ def _patch(place: Opened, path: str, old: Entry | None, new: Entry | None) -> st
 
 def presentable(raw: bytes) -> str:
     """Text of a version as a diff shows it: without secrets, control characters as escapes."""
-    return _CONTROL.sub(_escaped, redact(raw.decode("utf-8", "replace"))[0])
+    return _CONTROL.sub(lambda match: escaped_character(match[0]), redact(raw.decode("utf-8", "replace"))[0])
 
 
 class _TooLarge:
@@ -252,7 +252,3 @@ def _compared(place: Opened, entry: Entry | None) -> bytes | _TooLarge | None:
 
 
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
-
-
-def _escaped(match: re.Match[str]) -> str:
-    return match[0].encode("unicode_escape").decode("ascii")
