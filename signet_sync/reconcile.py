@@ -20,10 +20,10 @@ from signet_sync.contracts.bodies import body_sha256, normalize
 from signet_sync.contracts.digests import says_nothing
 from signet_sync.contracts.frontmatter import FrontmatterProblem, Source, open_source, parse
 from signet_sync.contracts.identities import session_name, session_value
-from signet_sync.contracts.names import AGENT_ID, IMMUTABLE_KINDS, ArtifactName, artifact_name
+from signet_sync.contracts.names import IMMUTABLE_KINDS, ArtifactName, artifact_name
 from signet_sync.contracts.noise import NOTHING, NoiseRule
 from signet_sync.contracts.observed import STRANGE_NAME, Found, Signature, Snapshot, Trouble
-from signet_sync.contracts.places import MEMORY, TOMBSTONES
+from signet_sync.contracts.places import AGENT_ID, MEMORY, TOMBSTONES
 from signet_sync.contracts.records import FieldProblem, Record, read_record
 from signet_sync.contracts.redactions import redacts
 from signet_sync.contracts.sanitizer import sanitize_line, sanitize_normalized

@@ -24,8 +24,9 @@ from collections.abc import Callable, Mapping
 from hashlib import sha256
 
 from signet_sync import durable
-from signet_sync.contracts.identities import AGENT_ID, is_session_id
+from signet_sync.contracts.identities import is_session_id
 from signet_sync.contracts.patterns import late
+from signet_sync.contracts.places import AGENT_ID
 from signet_sync.durable import DAY, READ, TEMPORARY, private_folder, publish, sync_folder, unlink
 from signet_sync.whereabouts import process_alive
 

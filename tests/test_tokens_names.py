@@ -6,7 +6,6 @@ from hypothesis import strategies as st
 
 from signet_sync.contracts import places
 from signet_sync.contracts.names import (
-    AGENT_ID,
     IMMUTABLE_KINDS,
     TOKEN,
     ArtifactName,
@@ -20,6 +19,7 @@ from signet_sync.contracts.names import (
     tombstone_name,
 )
 from signet_sync.contracts.noise import NoiseRule
+from signet_sync.contracts.places import AGENT_ID
 from signet_sync.contracts.tokens import derive_token, token_matches, token_of
 from signet_sync.contracts.wikilinks import leaves_workspace, stray_artifact_links, targets, wikilink
 

@@ -14,7 +14,7 @@ from signet_sync.agent import signet
 from signet_sync.contracts.copies import original_of
 from signet_sync.contracts.gardens import parse_ledger_page
 from signet_sync.contracts.names import has_conflict_mark
-from signet_sync.contracts.observed import Found
+from signet_sync.contracts.observed import PAGE_LIMIT, Found
 from signet_sync.contracts.places import DEFAULT_AGENT, page_agent
 from signet_sync.errors import WorkspaceError, reason
 from signet_sync.projection import markers
@@ -23,7 +23,6 @@ from signet_sync.sync.stages import Maintenance
 from signet_sync.sync.workspace import Workspace
 from signet_sync.vault import files
 
-_LIMIT = 1 << 28
 _OF_AGENT = re.compile(r"agents/([^/]+)/")
 # Below the folder of an agent: where copies may stand. No other folder is looked into.
 _DEEPER = re.compile(
@@ -91,7 +90,7 @@ def clear(workspace: Workspace) -> list[str]:
 
 
 def _clear(root: str, copy: Copy, *, is_page: bool) -> None:
-    found, present = files.read(root, copy.path, _LIMIT), files.read(root, copy.original, _LIMIT)
+    found, present = files.read(root, copy.path, PAGE_LIMIT), files.read(root, copy.original, PAGE_LIMIT)
     if not isinstance(found, Found) or not (isinstance(present, Found) or present.code == "gone"):
         return
     words, known = found.raw, present.raw if isinstance(present, Found) else b""

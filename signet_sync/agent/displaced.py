@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from signet_sync import state
-from signet_sync.agent.projection import PAGE_LIMIT, keep_copy
-from signet_sync.contracts.observed import Found
+from signet_sync.agent.projection import keep_copy
+from signet_sync.contracts.observed import PAGE_LIMIT, Found
 from signet_sync.contracts.places import page_agent
 from signet_sync.errors import SignetSyncError
 from signet_sync.projection import markers

@@ -19,7 +19,7 @@ from signet_sync.agent import hooks, intake, projection, signet
 from signet_sync.agent.worker import due
 from signet_sync.agent.workspace import opened
 from signet_sync.config import DEFAULT_WORKSPACE, Settings
-from signet_sync.contracts.observed import Found
+from signet_sync.contracts.observed import PAGE_LIMIT, Found
 from signet_sync.contracts.places import DEFAULT_AGENT, OWN, TEMPORARY, WORKSPACE_ID, dream_page, head_page, page_agent
 from signet_sync.errors import AnotherAgent, DatabaseError, Halted, WorkspaceError
 from signet_sync.host import service
@@ -234,7 +234,7 @@ def _pages(root: str, *, blank: bool) -> Iterator[tuple[str, bytes, bytes | None
 
 
 def _read(root: str, path: str) -> Found | None:
-    found = files.read(root, path, projection.PAGE_LIMIT)
+    found = files.read(root, path, PAGE_LIMIT)
     return found if isinstance(found, Found) else None
 
 

@@ -15,10 +15,9 @@ from signet_sync.agent.removed import is_removed as is_removed
 from signet_sync.agent.removed import removed_session as removed_session
 from signet_sync.contracts.bodies import HASH_SCOPE, body_sha256, normalize
 from signet_sync.contracts.frontmatter import FrontmatterProblem, parse, write
-from signet_sync.contracts.identities import AGENT_ID
 from signet_sync.contracts.names import artifact_file_name, artifact_name
 from signet_sync.contracts.observed import Found, Signature
-from signet_sync.contracts.places import MEMORY, artifact_path
+from signet_sync.contracts.places import AGENT_ID, MEMORY, artifact_path
 from signet_sync.contracts.records import SENTENCE_VERSION, FieldProblem, manifest_fields
 from signet_sync.contracts.sanitizer import sanitize_line, sanitize_normalized, sanitizer_stamp
 from signet_sync.contracts.sentences import SessionContext, fallback, passes_strict

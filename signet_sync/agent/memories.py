@@ -8,10 +8,10 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from signet_sync import state
-from signet_sync.agent import bygone, flows, projection, purge, scrub, traces
+from signet_sync.agent import bygone, flows, purge, scrub, traces
 from signet_sync.contracts.gardens import KINDS
 from signet_sync.contracts.identities import require_agent
-from signet_sync.contracts.observed import Found
+from signet_sync.contracts.observed import PAGE_LIMIT, Found
 from signet_sync.contracts.places import MEMORY, dream_page, head_page
 from signet_sync.contracts.timestamps import iso
 from signet_sync.contracts.tokens import token_of
@@ -125,7 +125,7 @@ def _forget_earlier(
     Raises the error `unknown` where neither has it.
     """
     mark = handle(memory_id).encode()
-    found = files.read(workspace.root, dream_page(agent_id), projection.PAGE_LIMIT)
+    found = files.read(workspace.root, dream_page(agent_id), PAGE_LIMIT)
     shown = [line for line in found.raw.split(b"\n") if mark in line] if isinstance(found, Found) else []
     past = bygone.Past(agent_id, memory_id=memory_id)
     if purge_history:

@@ -18,7 +18,7 @@ from signet_sync.agent.manifests import follow_page
 from signet_sync.agent.session_log import SessionLog
 from signet_sync.config import half_lives
 from signet_sync.contracts.bodies import text_sha256
-from signet_sync.contracts.observed import Found, Signature, Trouble
+from signet_sync.contracts.observed import PAGE_LIMIT, Found, Signature, Trouble
 from signet_sync.contracts.phrases import counted
 from signet_sync.contracts.places import (
     DEFAULT_AGENT,
@@ -61,7 +61,6 @@ from signet_sync.sync.workspace import Workspace
 from signet_sync.temporal.score import day_start
 from signet_sync.vault import files
 
-PAGE_LIMIT = 1 << 28
 INDEX_MONTHS = 24
 # The tokens of the leases that this process holds.
 _HELD: set[str] = set()

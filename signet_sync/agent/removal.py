@@ -13,7 +13,7 @@ from signet_sync.agent import live as live_turns
 from signet_sync.contracts.artifacts import Tombstone, validate_tombstone
 from signet_sync.contracts.frontmatter import FrontmatterProblem, parse
 from signet_sync.contracts.names import artifact_name, carried_token, is_artifact_path
-from signet_sync.contracts.observed import Found
+from signet_sync.contracts.observed import TOMBSTONE_LIMIT, Found
 from signet_sync.contracts.places import MEMORY, TOMBSTONES, display, head_page
 from signet_sync.contracts.records import TOMBSTONE_VERSION
 from signet_sync.contracts.sanitizer import sanitize_line
@@ -555,7 +555,7 @@ def standing(workspace: Workspace) -> list[Tombstone]:
     found = {(stone.agent_id, stone.session_token): stone for stone in tombstones.mirrored(workspace.database)}
     for name in files.listing(workspace.root, TOMBSTONES, ""):
         path = f"{TOMBSTONES}/{name}"
-        _, stone = judge_tombstone(path, files.read(workspace.root, path, 1 << 20))
+        _, stone = judge_tombstone(path, files.read(workspace.root, path, TOMBSTONE_LIMIT))
         if stone is not None:
             found[stone.agent_id, stone.session_token] = stone
     return list(found.values())

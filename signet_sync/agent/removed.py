@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from signet_sync.contracts.observed import TOMBSTONE_LIMIT
 from signet_sync.contracts.tokens import token_of
 from signet_sync.errors import UsageError
 from signet_sync.index import tombstones
@@ -18,7 +19,7 @@ def is_removed(workspace: Workspace, agent_id: str, token: str, session_id: str)
         known = [stone for stone in stones if (stone.agent_id, stone.session_token) == (agent_id, covered)]
         path = tombstone_files.path_of(agent_id, covered)
         if not known and files.look(workspace.root, path) is not None:
-            _, stone = judge_tombstone(path, files.read(workspace.root, path, 1 << 20))
+            _, stone = judge_tombstone(path, files.read(workspace.root, path, TOMBSTONE_LIMIT))
             # What cannot be read covers all of its token (contracts, *Tombstones*).
             if stone is None or stone.covers(agent_id, session_id):
                 return True

@@ -9,7 +9,7 @@ from hashlib import sha256
 from signet_sync import reconcile as desk
 from signet_sync import state
 from signet_sync.agent import projection, purge
-from signet_sync.contracts.observed import Found, Signature
+from signet_sync.contracts.observed import PAGE_LIMIT, Found, Signature
 from signet_sync.contracts.places import OWN, TOMBSTONES, page_agent
 from signet_sync.contracts.timestamps import iso
 from signet_sync.errors import UsageError
@@ -135,7 +135,7 @@ def _refuse_other_than_sealed(workspace: Workspace, path: str, version: Version)
 def _put(workspace: Workspace, path: str, old: bytes, newest: bytes | None, now_us: int) -> tuple[bool, str | None]:
     """Brings the bytes to their place; tells whether it had to, and where it kept what stood there."""
     root = workspace.root
-    found = files.read(root, path, projection.PAGE_LIMIT)
+    found = files.read(root, path, PAGE_LIMIT)
     if not isinstance(found, Found) and found.code != "gone":
         raise UsageError(
             found.message, path=path, hint="move away what stands there, then restore again", code="not-restorable"

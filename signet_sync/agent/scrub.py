@@ -15,7 +15,7 @@ from signet_sync.agent.displaced import keep_displaced
 from signet_sync.agent.entities import tending
 from signet_sync.agent.traces import Sieve
 from signet_sync.contracts.names import artifact_name, ignored_code
-from signet_sync.contracts.observed import Found
+from signet_sync.contracts.observed import PAGE_LIMIT, Found
 from signet_sync.contracts.patterns import late
 from signet_sync.contracts.places import DEFAULT_AGENT, KEPT_COPY, MEMORY, TEMPORARY
 from signet_sync.contracts.redactions import cleaned, redacts
@@ -179,7 +179,7 @@ def redact_copies(workspace: Workspace) -> None:
     words stay. Raises `OSError`, `WorkspaceError`.
     """
     for path in (*kept_copies(workspace.root), *_copies_of_artifacts(workspace)):
-        found = files.read(workspace.root, path, 1 << 28)
+        found = files.read(workspace.root, path, PAGE_LIMIT)
         if not isinstance(found, Found):
             continue
         original = _ARTIFACT.match(path.rpartition("/")[2])
@@ -208,7 +208,7 @@ def lines_of_removed(workspace: Workspace, stones: Sequence[Tombstone]) -> set[s
     sieve = Sieve(_needles(workspace, stones))
     found: set[str] = set()
     for path in (*page_states(workspace.database), *kept_copies(workspace.root)):
-        page = files.read(workspace.root, path, 1 << 28)
+        page = files.read(workspace.root, path, PAGE_LIMIT)
         if isinstance(page, Found):
             found.update(_digest(line) for line in page.raw.split(b"\n") if sieve.caught(line))
     return found
@@ -258,7 +258,7 @@ def _take_out(
 ) -> None:
     sieve = Sieve(needles)
     for path in kept:
-        found = files.read(workspace.root, path, 1 << 28)
+        found = files.read(workspace.root, path, PAGE_LIMIT)
         if not isinstance(found, Found):
             continue
         told, lines = sieve.caught(found.raw), found.raw.split(b"\n")
@@ -294,7 +294,7 @@ def seek_returned(workspace: Workspace) -> None:
     """Has pages scrubbed that came back, from a backup or another machine, and tell of a removed session."""
     pages = [(agent_id, raw) for agent_id, _, raw in projection.strays(workspace)]
     for path in kept_copies(workspace.root):
-        found = files.read(workspace.root, path, 1 << 28)
+        found = files.read(workspace.root, path, PAGE_LIMIT)
         if isinstance(found, Found):
             pages.append((path.split("/")[1] if path.startswith("agents/") else DEFAULT_AGENT, found.raw))
     for agent_id, raw in pages:

@@ -11,7 +11,7 @@ import time
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from signet_sync.contracts.observed import Found
+from signet_sync.contracts.observed import PAGE_LIMIT, Found
 from signet_sync.contracts.places import head_page
 from signet_sync.index import pages
 from signet_sync.vault import files
@@ -69,7 +69,7 @@ def replaced(root: str, database: Database, agents: Sequence[str]) -> tuple[str,
             continue
         from signet_sync.projection import markers
 
-        read = files.read(root, path, 1 << 28)
+        read = files.read(root, path, PAGE_LIMIT)
         if isinstance(read, Found) and markers.is_signets(read.raw):
             # One that is dated ahead holds nothing for longer than any other.
             found.append((abs(time.time() - status.st_mtime), path))

@@ -20,9 +20,8 @@ from typing import Annotated, Any, Literal, NamedTuple, Union, get_args, get_ori
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError, create_model
 from pydantic.functional_validators import AfterValidator
 
-from signet_sync.contracts.identities import AGENT_ID
 from signet_sync.contracts.names import TOKEN, is_artifact_path
-from signet_sync.contracts.places import storable
+from signet_sync.contracts.places import AGENT, storable
 from signet_sync.contracts.sanitizer import sanitize_line, sanitize_transcript_v2
 from signet_sync.contracts.timestamps import iso, parse_instant
 from signet_sync.storage.database import table as types
@@ -92,7 +91,7 @@ def _from(least: int, below: int) -> Any:
 
 # What a value of each type of column must be. Words that somebody said pass the sanitizer before they reach a row,
 # wherever they come from.
-_Agent = Annotated[str, StringConstraints(pattern=rf"^(?:{AGENT_ID.pattern})$")]
+_Agent = Annotated[str, StringConstraints(pattern=f"^(?:{AGENT})$")]
 _Said = Annotated[str, AfterValidator(_plain), AfterValidator(sanitize_line)]
 _Text = Annotated[str, AfterValidator(_plain)]
 _When = Annotated[str, AfterValidator(_instant)]

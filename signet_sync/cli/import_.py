@@ -39,7 +39,8 @@ def import_(context: Context, harness: str, path: str | None, agent: str | None,
     from signet_sync.agent import intake
     from signet_sync.agent.proposals import proposer
     from signet_sync.agent.workspace import opened
-    from signet_sync.contracts.identities import AGENT_ID, agent_for
+    from signet_sync.contracts.identities import agent_for
+    from signet_sync.contracts.places import AGENT_ID
     from signet_sync.errors import UsageError
     from signet_sync.host import stores
 

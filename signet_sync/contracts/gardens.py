@@ -8,7 +8,7 @@ from hashlib import sha256
 from typing import Literal, NamedTuple
 
 from signet_sync.contracts.patterns import late
-from signet_sync.contracts.places import DEFAULT_AGENT, agent_folder
+from signet_sync.contracts.places import DEFAULT_AGENT, OF_AGENT, agent_folder
 
 Kind = Literal["user", "part", "relationship"]
 File = Literal["profile", "notes"]
@@ -25,12 +25,11 @@ EVIDENCE_CAP = 7
 _KIND_OF_LETTER: dict[str, Kind] = {kind[0]: kind for kind in KINDS}
 _KIND_OF_FOLDER: dict[str, Kind] = {folder: kind for kind, folder in FOLDERS.items()}
 ENTITY_ID = late(r"[upr]-[a-z2-7]{12}", re.ASCII)
-_AGENT = r"(?:agents/([a-z0-9][a-z0-9_-]{0,63})/)?"
 _FILE = late(
-    rf"{_AGENT}entities/(user|parts|relationships)/([^/\x00]+)--([upr]-[a-z2-7]{{12}})/(profile|notes)\.md",
+    rf"{OF_AGENT}entities/(user|parts|relationships)/([^/\x00]+)--([upr]-[a-z2-7]{{12}})/(profile|notes)\.md",
     re.ASCII,
 )
-_LEDGER = late(rf"{_AGENT}entities/ledger/(\d{{4}}-(?:0[1-9]|1[0-2]))\.jsonl", re.ASCII)
+_LEDGER = late(rf"{OF_AGENT}entities/ledger/(\d{{4}}-(?:0[1-9]|1[0-2]))\.jsonl", re.ASCII)
 _BASE32 = b"abcdefghijklmnopqrstuvwxyz234567" * 8
 
 

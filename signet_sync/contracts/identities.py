@@ -7,10 +7,9 @@ from collections.abc import Mapping, Sequence
 from hashlib import sha256
 
 from signet_sync.contracts.bodies import js_trim, utf8, well_formed
-from signet_sync.contracts.places import DEFAULT_AGENT
+from signet_sync.contracts.places import AGENT_ID, DEFAULT_AGENT
 from signet_sync.errors import UsageError
 
-AGENT_ID = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}", re.ASCII)
 VALUE_LIMIT = 16_000  # characters
 NAME_BYTES = 24_000  # of an id or a key as frontmatter has it, whose head holds 64 KiB in all
 # A session that never was: `doctor` calls hooks with it, and no job is made of it.

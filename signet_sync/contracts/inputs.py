@@ -7,7 +7,8 @@ from dataclasses import dataclass, fields
 from typing import Any
 
 from signet_sync.contracts.bodies import js_trim
-from signet_sync.contracts.identities import AGENT_ID, cut_to, session_name, session_value, written_size
+from signet_sync.contracts.identities import cut_to, session_name, session_value, written_size
+from signet_sync.contracts.places import AGENT_ID
 from signet_sync.contracts.timestamps import iso, parse_instant
 from signet_sync.errors import UsageError
 

@@ -6,19 +6,18 @@ import re
 from typing import Literal, NamedTuple
 
 from signet_sync.contracts.patterns import late
-from signet_sync.contracts.places import MEMORY
+from signet_sync.contracts.places import AGENT, MEMORY
 
 Kind = Literal["summary", "transcript", "compaction", "manifest"]
 IMMUTABLE_KINDS: frozenset[str] = frozenset({"summary", "transcript", "compaction"})
 
-AGENT_ID = late(r"[a-z0-9][a-z0-9_-]{0,63}", re.ASCII)
 TOKEN = late(r"[a-z2-7]{16}", re.ASCII)
 
 _ARTIFACT = late(
     r"(\d{4}-\d\d-\d\dT.*)--([a-z2-7]{16})--(summary|transcript|compaction|manifest)\.md",
     re.ASCII | re.DOTALL,
 )
-_TOMBSTONE = late(r"([a-z0-9][a-z0-9_-]{0,63})--([a-z2-7]{16})\.md", re.ASCII)
+_TOMBSTONE = late(rf"({AGENT})--([a-z2-7]{{16}})\.md", re.ASCII)
 # An artifact's name with something before its ending: what cloud services, file managers and editors make of a copy.
 _COPY = late(
     r"\d{4}-\d\d-\d\dT.*--([a-z2-7]{16})--(?:summary|transcript|compaction|manifest)([^/]+)",
@@ -26,7 +25,7 @@ _COPY = late(
 )
 _NAMED = late(rb"(\d{4}-\d\d-\d\dT[^\s/|\[\]]{1,60}?--([a-z2-7]{16})--(?:summary|transcript|compaction|manifest)\.md)")
 _BEFORE_KIND = late(r"--([a-z2-7]{16})(?=--(?:summary|transcript|compaction|manifest))")
-_TOMBSTONE_COPY = late(r"[a-z0-9][a-z0-9_-]{0,63}--([a-z2-7]{16})([^/]+)", re.ASCII | re.DOTALL)
+_TOMBSTONE_COPY = late(rf"{AGENT}--([a-z2-7]{{16}})([^/]+)", re.ASCII | re.DOTALL)
 _CONFLICT_MARK = late(
     r"conflicted[ _-]copy|conflict copy|\.sync-conflict-|\(\d+\)(?=[.-]|$)|case conflict|\.conflict\b",
     re.IGNORECASE | re.ASCII,

@@ -8,6 +8,8 @@ from typing import Literal, NamedTuple
 
 Ground = Literal["present", "missing", "refused"]
 
+# Bytes of a file that are read at most: of a tombstone; of a page, or a copy of one; of what has to be read whole.
+TOMBSTONE_LIMIT, PAGE_LIMIT, OWN_LIMIT = 1 << 20, 1 << 28, 1 << 31
 # What stands under a name that is not UTF-8 or holds control characters: never one of ours, whatever it is.
 STRANGE_NAME = "file with a name that is not plain text"
 

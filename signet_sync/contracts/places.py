@@ -14,10 +14,13 @@ WORKSPACE_ID = ".signet/workspace-id"
 SETTINGS = "signet-sync.toml"
 BEGUN_PURGE = ".git/signet-purge"
 DEFAULT_AGENT = "default"
+AGENT = r"[a-z0-9][a-z0-9_-]{0,63}"  # an agent's id, in patterns
+AGENT_ID = late(AGENT, re.ASCII)
+OF_AGENT = rf"(?:agents/({AGENT})/)?"  # where an agent's files stand, in patterns: those of the default one in the root
 
-_DAY_PAGE = late(r"(?:agents/([a-z0-9][a-z0-9_-]{0,63})/)?ledger/(\d{4})/(\d\d)/(\d\d)\.md", re.ASCII)
-_MONTH_PAGE = late(r"(?:agents/([a-z0-9][a-z0-9_-]{0,63})/)?ledger/(\d{4}-\d\d)\.md", re.ASCII)
-_HEAD_PAGE = late(r"(?:agents/([a-z0-9][a-z0-9_-]{0,63})/)?(?:MEMORY|DREAMS)\.md", re.ASCII)
+_DAY_PAGE = late(rf"{OF_AGENT}ledger/(\d{{4}})/(\d\d)/(\d\d)\.md", re.ASCII)
+_MONTH_PAGE = late(rf"{OF_AGENT}ledger/(\d{{4}}-\d\d)\.md", re.ASCII)
+_HEAD_PAGE = late(rf"{OF_AGENT}(?:MEMORY|DREAMS)\.md", re.ASCII)
 KEPT_COPY = late(r"(?:[^/]+/)*[^/]+\.(?:signet|user)-\d{8}T\d{6}(?:\d{3})?Z(?:-\d+)?\.md", re.ASCII)
 
 

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 
 from signet_sync import reconcile as desk
 from signet_sync.contracts.names import has_conflict_mark, tombstone_name
-from signet_sync.contracts.observed import Found
-from signet_sync.contracts.places import TOMBSTONES
+from signet_sync.contracts.observed import TOMBSTONE_LIMIT, Found
+from signet_sync.contracts.places import AGENT, TOMBSTONES
 from signet_sync.errors import WorkspaceError
 from signet_sync.sync.workspace import Workspace
 from signet_sync.vault import files, tombstones
@@ -19,8 +19,7 @@ from signet_sync.vault import files, tombstones
 if TYPE_CHECKING:
     from signet_sync.contracts.artifacts import Tombstone
 
-_COPY = re.compile(rf"{TOMBSTONES}/([a-z0-9][a-z0-9_-]*--[a-z2-7]{{16}})(?=[^\w]).*\.md", re.ASCII)
-_LIMIT = 1 << 20
+_COPY = re.compile(rf"{TOMBSTONES}/({AGENT}--[a-z2-7]{{16}})(?=[^\w]).*\.md", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +41,7 @@ def take_in(workspace: Workspace, paths: Iterable[str], known: Mapping[tuple[str
         match = _COPY.fullmatch(path)
         if match is None or not has_conflict_mark(path[:-3]) or tombstone_name(f"{match[1]}.md") is None:
             continue
-        found = files.read(workspace.root, path, _LIMIT)
+        found = files.read(workspace.root, path, TOMBSTONE_LIMIT)
         stone = desk.judge_tombstone(f"{TOMBSTONES}/{match[1]}.md", found)[1]
         if stone is None or not isinstance(found, Found):
             continue

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from signet_sync import reconcile as desk
 from signet_sync.contracts.names import carried_token, tombstone_name
-from signet_sync.contracts.observed import Found, Snapshot, Trouble
+from signet_sync.contracts.observed import TOMBSTONE_LIMIT, Found, Snapshot, Trouble
 from signet_sync.contracts.places import TOMBSTONES
 from signet_sync.contracts.tokens import token_of
 from signet_sync.index import artifacts, tombstones
@@ -53,7 +53,7 @@ def in_force(workspace: Workspace, snapshot: Snapshot, known: dict[str, Known], 
         parts = tombstone_name(name)
         if before is not None and before.signature == signature and before.verdict == "tombstone" and parts in mirrored:
             continue
-        judgement, stone = desk.judge_tombstone(path, files.read(workspace.root, path, 1 << 20))
+        judgement, stone = desk.judge_tombstone(path, files.read(workspace.root, path, TOMBSTONE_LIMIT))
         judged.append(judgement)
         if stone is not None:
             fresh[stone.agent_id, stone.session_token] = stone
@@ -102,7 +102,7 @@ def _let_go(workspace: Workspace, stone: Tombstone) -> str:
     """
     path = tombstone_files.path_of(stone.agent_id, stone.session_token)
     if not workspace.touch_nothing:
-        found = files.read(workspace.root, path, 1 << 20)
+        found = files.read(workspace.root, path, TOMBSTONE_LIMIT)
         if isinstance(found, Found) and desk.judge_tombstone(path, found)[1] == stone:
             files.retract(workspace.root, path, found.raw)
         with workspace.database.transaction(durable=True):

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from signet_sync import durable
-from signet_sync.contracts.observed import LARGEST, Found, Signature, Trouble, storable
+from signet_sync.contracts.observed import LARGEST, OWN_LIMIT, Found, Signature, Trouble, storable
 from signet_sync.contracts.patterns import late
 from signet_sync.contracts.places import OWN, TEMPORARY
 from signet_sync.durable import CREATE, READ, create, sync_descriptor
@@ -346,7 +346,7 @@ class _Swap(NamedTuple):
 
     def _over(self, held: str, expected: bytes | None) -> bytes | None:
         """Replaces where names cannot be swapped: what is saved between the comparison and the rename is lost."""
-        old = _read_settled(self.target, self.name, 1 << 31)
+        old = _read_settled(self.target, self.name, OWN_LIMIT)
         displaced = old.raw if isinstance(old, Found) and old.raw != expected else None
         if isinstance(old, Trouble) and old.code != "gone":
             raise self._unreadable()
@@ -432,7 +432,7 @@ def _read_final(descriptor: int, name: str) -> tuple[Found | Trouble, bool]:
         alone = aside.has_no_writer(handle)
         if alone is False:
             return Trouble("unsettled", "a program has it open for writing"), False
-        found = _read_settled(descriptor, name, 1 << 31)
+        found = _read_settled(descriptor, name, OWN_LIMIT)
         if alone and aside.is_wanted(handle):
             return Trouble("unsettled", "a program opened it for writing"), False
         return found, alone is True

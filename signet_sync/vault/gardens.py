@@ -9,9 +9,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from signet_sync.contracts.gardens import FILES, FOLDERS
-from signet_sync.contracts.identities import AGENT_ID
 from signet_sync.contracts.observed import Signature
-from signet_sync.contracts.places import DEFAULT_AGENT, agent_folder
+from signet_sync.contracts.places import AGENT_ID, DEFAULT_AGENT, agent_folder
 from signet_sync.durable import FOLDER
 from signet_sync.vault import files
 from signet_sync.vault.layout import folder

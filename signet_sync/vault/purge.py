@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from signet_sync.contracts.observed import Found
+from signet_sync.contracts.observed import OWN_LIMIT, Found
 from signet_sync.contracts.patterns import late
 from signet_sync.contracts.places import BEGUN_PURGE, display
 from signet_sync.errors import WorkspaceError
@@ -38,7 +38,6 @@ _STASH, _STASH_LOG = "refs/stash", ".git/logs/refs/stash"
 _VERSION = 1
 _TRIES = 3
 _DEEPEST = 50  # objects that are told by one another: git's own bound
-_MOST = 1 << 31
 # What git keeps beside refs and objects of what it did last: ids, and messages as they were written.
 _TRACES = late(r"(?:[A-Z]+_HEAD|AUTO_MERGE|[A-Z]+_EDITMSG|MERGE_(?:MSG|MODE|RR)|SQUASH_MSG|gc\.log)")
 _LOG_LINE = late(rb"([0-9a-f]{40}) ([0-9a-f]{40}) ([^\t\n]*)(?:\t([^\n]*))?")
@@ -219,7 +218,7 @@ def _others(repository: Opened, store: Store) -> set[bytes]:
 
 def _stash(root: str) -> list[re.Match[bytes]]:
     """The lines of the stash's log: all but the newest of what was put away stands only there."""
-    found = files.read(root, _STASH_LOG, _MOST)
+    found = files.read(root, _STASH_LOG, OWN_LIMIT)
     return list(_LOG_LINE.finditer(found.raw)) if isinstance(found, Found) else []
 
 
@@ -359,11 +358,11 @@ def _roots(root: str, repository: Opened, store: Store) -> set[bytes]:
     found = {oid for name, oid in _all_refs(repository.git).items() if name != HISTORY_REF}
     found |= {entry.id.raw for entry in _index(root, repository) if entry.mode != REPOSITORY}
     for path in _below(root, ".git/logs"):
-        read = files.read(root, path, _MOST)
+        read = files.read(root, path, OWN_LIMIT)
         if isinstance(read, Found) and path != f".git/logs/{HISTORY_REF}":
             found.update(oid for line in _LOG_LINE.finditer(read.raw) for oid in _named(line))
     for name in _traces(root):
-        read = files.read(root, name, _MOST)
+        read = files.read(root, name, OWN_LIMIT)
         if isinstance(read, Found):
             found.update(bytes.fromhex(oid.decode()) for oid in re.findall(rb"\b[0-9a-f]{40}\b", read.raw))
     return {oid for oid in found if store.has(oid)}
@@ -474,7 +473,7 @@ def _write(root: str, record: _Record) -> None:
 
 def _read(root: str) -> _Record | None:
     """The record of a begun purge, None where there is none. Raises `WorkspaceError` where it makes no sense."""
-    found = files.read(root, BEGUN_PURGE, _MOST)
+    found = files.read(root, BEGUN_PURGE, OWN_LIMIT)
     if not isinstance(found, Found):
         if found.code == "gone":
             return None
@@ -532,7 +531,7 @@ def left(root: str, workspace_id: str, tells: Callable[[bytes], bool]) -> list[s
         status = files.look(root, path)
         inner = _below(root, path) if status is not None and stat.S_ISDIR(status.st_mode) else [path]
         for place in inner:
-            read = files.read(root, place, _MOST)
+            read = files.read(root, place, OWN_LIMIT)
             if isinstance(read, Found) and tells(read.raw):
                 found.append(display(place))
     return sorted(found)

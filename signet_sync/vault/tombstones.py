@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from signet_sync.contracts.frontmatter import HEAD_LIMIT, FrontmatterProblem, parse, write
 from signet_sync.contracts.names import tombstone_file_name
-from signet_sync.contracts.observed import Found
+from signet_sync.contracts.observed import TOMBSTONE_LIMIT, Found
 from signet_sync.contracts.places import TOMBSTONES
 from signet_sync.contracts.records import FieldProblem
 from signet_sync.errors import UsageError
@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     from signet_sync.contracts.artifacts import Tombstone
 
 LIFTED = f"{TOMBSTONES}/lifted"
-
-_LIMIT = 1 << 20
 
 
 def path_of(agent_id: str, token: str) -> str:
@@ -102,7 +100,7 @@ def _put_aside(root: str, stone: Tombstone) -> Tombstone | None:
     """What was lifted last of a tombstone's token."""
     from signet_sync.contracts.artifacts import validate_tombstone
 
-    found = files.read(root, lifted_path(stone.agent_id, stone.session_token), _LIMIT)
+    found = files.read(root, lifted_path(stone.agent_id, stone.session_token), TOMBSTONE_LIMIT)
     try:
         aside = validate_tombstone(parse(found.raw).fields) if isinstance(found, Found) else None
     except (FrontmatterProblem, FieldProblem):
@@ -112,7 +110,7 @@ def _put_aside(root: str, stone: Tombstone) -> Tombstone | None:
 
 
 def _put(root: str, path: str, data: bytes) -> str:
-    found = files.read(root, path, _LIMIT)
+    found = files.read(root, path, TOMBSTONE_LIMIT)
     if isinstance(found, Found):
         if found.raw != data:
             files.replace(root, path, data, found.raw)

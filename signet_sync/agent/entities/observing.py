@@ -16,7 +16,7 @@ from signet_sync.agent.entities.ledger import new_ulid, outcome
 from signet_sync.contracts.bodies import text_sha256
 from signet_sync.contracts.gardens import FILES, File, Place, kind_of, ledger_page, parse_ledger_page, parse_path
 from signet_sync.contracts.observed import Signature
-from signet_sync.contracts.places import DEFAULT_AGENT
+from signet_sync.contracts.places import DEFAULT_AGENT, OF_AGENT
 from signet_sync.contracts.timestamps import iso, parse_instant
 from signet_sync.entities.changes import apply, whole
 from signet_sync.entities.documents import Document, render
@@ -34,7 +34,7 @@ from signet_sync.vault import files
 LEDGER = ""
 # Up to so many entities are asked for one by one.
 _FEW = 20
-_GARDEN = re.compile(r"(?:agents/([a-z0-9][a-z0-9_-]{0,63})/)?entities(?:/|$)", re.ASCII)
+_GARDEN = re.compile(rf"{OF_AGENT}entities(?:/|$)", re.ASCII)
 
 
 def observe(workspace: Workspace, paths: Iterable[str] | None, now_us: int) -> Observed:

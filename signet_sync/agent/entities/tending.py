@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING
 
 from signet_sync.contracts.bodies import text_sha256
 from signet_sync.contracts.gardens import parse_ledger_page, parse_path
-from signet_sync.contracts.observed import Found, Signature
+from signet_sync.contracts.observed import PAGE_LIMIT, Found, Signature
 from signet_sync.contracts.patterns import late
-from signet_sync.contracts.places import DEFAULT_AGENT
+from signet_sync.contracts.places import DEFAULT_AGENT, OF_AGENT
 from signet_sync.contracts.timestamps import day_of
 from signet_sync.errors import UsageError, WorkspaceError
 from signet_sync.index import gardens as rows
@@ -31,12 +31,9 @@ if TYPE_CHECKING:
     from signet_sync.index.database import Database
 
 # Where entities stand, and every folder in there: one that came or went takes its files with it.
-_FOLDER = late(
-    r"(?:agents/([a-z0-9][a-z0-9_-]{0,63})/)?entities(?:/(?:user|parts|relationships)(?:/[^/]+)?)?", re.ASCII
-)
+_FOLDER = late(rf"{OF_AGENT}entities(?:/(?:user|parts|relationships)(?:/[^/]+)?)?", re.ASCII)
 # A clock that was set back makes files of the future; such a file would be young for ever.
 _FUTURE_NS = 3600 * 10**9
-_LARGEST = 1 << 28  # bytes that are looked at for names of what was removed
 
 
 @dataclass(slots=True)
@@ -246,7 +243,7 @@ def _have_scrubbed_what_returned(workspace: Workspace, agent_id: str, moved: Ite
         return
     told: set[str] = set()
     for path in (*moved, *gardens.ledger(workspace.root, agent_id)):
-        found = files.read(workspace.root, path, _LARGEST)
+        found = files.read(workspace.root, path, PAGE_LIMIT)
         if isinstance(found, Found):
             told |= tombstones.told_by(workspace.database, agent_id, found.raw)
     if told:

@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterable, Iterator
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from signet_sync.contracts.observed import Found
+from signet_sync.contracts.observed import OWN_LIMIT, Found
 from signet_sync.contracts.patterns import late
 from signet_sync.durable import sync_descriptor, sync_path
 from signet_sync.errors import WorkspaceError
@@ -35,7 +35,6 @@ _OBJECTS = ".git/objects"
 _PACKS = ".git/objects/pack"
 _FAN, _LOOSE = late(r"[0-9a-f]{2}"), late(r"[0-9a-f]{38}")
 _IDX_MAGIC = b"\xfftOc\x00\x00\x00\x02"
-_MOST = 1 << 31
 
 
 def entries(tree: bytes) -> list[Entry]:
@@ -307,7 +306,7 @@ def _packs(root: str) -> dict[str, set[bytes]]:
     found = {}
     for name in files.listing(root, _PACKS, "pack-"):
         if name.endswith(".idx"):
-            read = files.read(root, f"{_PACKS}/{name}", _MOST)
+            read = files.read(root, f"{_PACKS}/{name}", OWN_LIMIT)
             if not isinstance(read, Found) or read.raw[:8] != _IDX_MAGIC:
                 raise WorkspaceError(
                     "the index of a pack cannot be read", path=f"{_PACKS}/{name}", hint="git repack -a -d mends it"
