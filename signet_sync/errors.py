@@ -137,3 +137,10 @@ def place_of(error: Exception) -> str:
 
     frame = extract_tb(error.__traceback__)[-1]
     return f"{type(error).__name__} at {frame.filename.rpartition('/')[2]}:{frame.lineno}"
+
+
+def sentence_of(error: SignetSyncError | OSError) -> str:
+    """What went wrong, and the remedy, in one line."""
+    if isinstance(error, OSError):
+        return str(error)
+    return f"{error.message} ({error.hint})" if error.hint else error.message

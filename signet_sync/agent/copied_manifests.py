@@ -8,12 +8,11 @@ from typing import Any
 
 from signet_sync import state
 from signet_sync.agent import signet
-from signet_sync.contracts.frontmatter import FrontmatterProblem, parse, unknown_entries
+from signet_sync.contracts.frontmatter import unknown_entries
 from signet_sync.contracts.names import artifact_name, has_conflict_mark
-from signet_sync.contracts.observed import Found
 from signet_sync.contracts.patterns import late
 from signet_sync.contracts.places import MEMORY
-from signet_sync.contracts.records import MANIFEST_KEYS, FieldProblem, manifest_fields
+from signet_sync.contracts.records import MANIFEST_KEYS
 from signet_sync.contracts.timestamps import parse_instant, parse_name_stamp
 from signet_sync.contracts.wikilinks import with_links
 from signet_sync.errors import RevisionConflict, WorkspaceError, reason
@@ -69,14 +68,10 @@ def _known(workspace: Workspace) -> list[tuple[str, str]]:
 
 def _join(workspace: Workspace, copy: str, path: str) -> set[str]:
     limit = workspace.settings.max_file_bytes
-    found = files.read(workspace.root, copy, limit)
-    if not isinstance(found, Found):
+    known = manifests.read(workspace.root, copy, limit)
+    if known is None:
         return set()
-    try:
-        document = parse(found.raw)
-        theirs = manifest_fields(document.head)
-    except (FrontmatterProblem, FieldProblem):
-        return set()
+    found, document, theirs = known
     name = artifact_name(path.rpartition("/")[2])
     if name is None or unknown_entries(document.head, MANIFEST_KEYS) or signet.holds(workspace, [theirs["agent_id"]]):
         return set()

@@ -18,7 +18,7 @@ from signet_sync.contracts.frontmatter import FrontmatterProblem, parse, write
 from signet_sync.contracts.names import artifact_file_name, artifact_name
 from signet_sync.contracts.observed import Found, Signature
 from signet_sync.contracts.places import AGENT_ID, MEMORY, artifact_path
-from signet_sync.contracts.records import SENTENCE_VERSION, FieldProblem, manifest_fields
+from signet_sync.contracts.records import SENTENCE_VERSION
 from signet_sync.contracts.sanitizer import sanitize_line, sanitize_normalized, sanitizer_stamp
 from signet_sync.contracts.sentences import SessionContext, fallback, passes_strict
 from signet_sync.contracts.timestamps import iso, parse_instant, parse_name_stamp
@@ -311,14 +311,10 @@ def rules_of(workspace: Workspace, path: str) -> str:
 
 
 def _linked(workspace: Workspace, flow: Flow) -> bool:
-    found = files.read(workspace.root, flow.document["manifest"], workspace.settings.max_file_bytes)
-    if not isinstance(found, Found):
+    known = manifests.read(workspace.root, flow.document["manifest"], workspace.settings.max_file_bytes)
+    if known is None:
         return False
-    try:
-        document = parse(found.raw)
-        fields = manifest_fields(document.head)
-    except (FrontmatterProblem, FieldProblem):
-        return False
+    _, document, fields = known
     named = set(targets(document.body))
     return all(flow.path(kind) in named and not _leads(fields, flow, kind) for kind in flow.kinds)
 

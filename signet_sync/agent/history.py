@@ -14,7 +14,7 @@ from signet_sync.contracts.identities import require_agent
 from signet_sync.contracts.phrases import counted
 from signet_sync.contracts.sanitizer import sanitize_line, sanitizer_stamp
 from signet_sync.contracts.timestamps import SECOND, iso, parse_instant
-from signet_sync.errors import ConfigError, DatabaseError, SignetSyncError
+from signet_sync.errors import ConfigError, DatabaseError, SignetSyncError, sentence_of
 from signet_sync.index import flows, history_told, promotions, tombstones, versions_cache
 from signet_sync.index.flows import Ended
 from signet_sync.recall.dreams import Promotion, sweep_id
@@ -219,7 +219,7 @@ def _commit(
         if refused.code == "extra-missing":
             raise ConfigError(refused.message, path=refused.path, hint=refused.hint, code=refused.code) from None
         if refused.code in _LEFT_ALONE:
-            return Checkpoint(False, None, subject, True, (), refused.code, _sentence(refused))
+            return Checkpoint(False, None, subject, True, (), refused.code, sentence_of(refused))
         raise
     left_out = tuple(skipped.path for skipped in done.skipped)
     if done.outcome == "busy":
@@ -254,17 +254,11 @@ def _quietly(workspace: Workspace, act: Callable[[], Checkpoint | None]) -> Chec
     try:
         done = act()
     except (SignetSyncError, OSError) as error:
-        workspace.events.append(f"the history was not written: {_sentence(error)}")
+        workspace.events.append(f"the history was not written: {sentence_of(error)}")
         return None
     if done is not None and not done.ok:
         workspace.events.append(f"the history was not written: {done.reason}: {done.hint}")
     return done
-
-
-def _sentence(error: SignetSyncError | OSError) -> str:
-    if isinstance(error, OSError):
-        return str(error)
-    return f"{error.message} ({error.hint})" if error.hint else error.message
 
 
 # ── the words of a commit ──

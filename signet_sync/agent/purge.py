@@ -16,7 +16,7 @@ from signet_sync.contracts.gardens import parse_ledger_page, parse_path
 from signet_sync.contracts.names import artifact_name, carried_token
 from signet_sync.contracts.patterns import late
 from signet_sync.contracts.places import KEPT_COPY, MEMORY, TOMBSTONES, display, page_agent
-from signet_sync.errors import SignetSyncError, WorkspaceError
+from signet_sync.errors import SignetSyncError, WorkspaceError, sentence_of
 from signet_sync.index import memories, tombstones, versions_cache
 from signet_sync.projection.markers import without_lines
 from signet_sync.sync.workspace import Workspace
@@ -226,7 +226,7 @@ def _refused(error: SignetSyncError | OSError, held: Callable[[], str]) -> Done:
         return Done(0, 0, (), nothing="the workspace has no git history")
     if code in _OF_OTHERS and held() == "clean":
         return Done(0, 0, (), nothing="the repository is not ours and holds none of it")
-    return Done(0, 0, (), refused=_sentence(error))
+    return Done(0, 0, (), refused=sentence_of(error))
 
 
 def finish(workspace: Workspace, begun: HistoryRules | Done, note: dict[str, str]) -> Done:
@@ -240,7 +240,7 @@ def finish(workspace: Workspace, begun: HistoryRules | Done, note: dict[str, str
             done = _finish(workspace)
             found = purge.left(root, key, verdicts.unexpected)
     except (SignetSyncError, OSError) as error:
-        return Done(0, 0, tuple(sorted(verdicts.left)), _sentence(error))
+        return Done(0, 0, tuple(sorted(verdicts.left)), sentence_of(error))
     return Done(done.commits, done.objects, tuple(sorted({*verdicts.left, *found})))
 
 
@@ -268,13 +268,7 @@ def resume(workspace: Workspace) -> None:
             else:
                 purge.abandon(workspace.root)
     except (SignetSyncError, OSError) as error:
-        workspace.events.append(f"a begun purge of the history is not finished: {_sentence(error)}")
-
-
-def _sentence(error: SignetSyncError | OSError) -> str:
-    if isinstance(error, OSError):
-        return str(error)
-    return f"{error.message} ({error.hint})" if error.hint else error.message
+        workspace.events.append(f"a begun purge of the history is not finished: {sentence_of(error)}")
 
 
 # ── what a begun purge belongs to ──

@@ -15,11 +15,11 @@ from signet_sync import reconcile as desk
 from signet_sync import state
 from signet_sync.agent import purge, removal
 from signet_sync.contracts import sealing
-from signet_sync.contracts.frontmatter import FrontmatterProblem, parse
+from signet_sync.contracts.frontmatter import FrontmatterProblem
 from signet_sync.contracts.names import IMMUTABLE_KINDS, artifact_name, is_artifact_path
 from signet_sync.contracts.observed import Found, Signature
 from signet_sync.contracts.places import MEMORY, page_agent
-from signet_sync.contracts.records import FieldProblem, manifest_fields
+from signet_sync.contracts.records import FieldProblem
 from signet_sync.contracts.redactions import SECRETS, Cleaning, cleaned, redacts, rewritten, rules, without_secrets
 from signet_sync.contracts.sanitizer import sanitize_line
 from signet_sync.contracts.timestamps import iso
@@ -296,14 +296,11 @@ def _cleaned_manifest(
 
 def _looked_at_manifest(workspace: Workspace, path: str, cleaning: Cleaning) -> _Work | Left | None:
     """The same for a manifest, of which nothing is written here."""
-    found = files.read(workspace.root, path, workspace.settings.max_file_bytes)
-    if not isinstance(found, Found):
+    known = manifests.read(workspace.root, path, workspace.settings.max_file_bytes)
+    if known is None:
         return None
-    try:
-        document = parse(found.raw)
-        seen = _cleaned_manifest(manifest_fields(document.head), document.body, cleaning)[2]
-    except (FrontmatterProblem, FieldProblem):
-        return None
+    found, document, fields = known
+    seen = _cleaned_manifest(fields, document.body, cleaning)[2]
     seal = Seal(path, "", "", "", "manifest", "", "", "", None, "")
     return _Work(path, seen, found.raw, found.raw, seal, None, None) if seen else None
 

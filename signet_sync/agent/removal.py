@@ -167,11 +167,7 @@ def _present(workspace: Workspace, agent_id: str, name: str) -> list[Removal]:
     if running:
         return running
     if not found:
-        raise UsageError(
-            f"no session of agent {agent_id} is called {name!r}",
-            hint="signet-sync search finds sessions by their words; --agent chooses another agent",
-            code="unknown-session",
-        )
+        raise sessions.unknown(agent_id, name)
     by_id = [ref for ref in found if ref.session_id == name]
     whole = [] if by_id else [ref for ref in found if _is_key(ref, name, derived)]
     if not by_id and not whole and len(found) > 1:

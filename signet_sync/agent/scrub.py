@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from contextlib import suppress
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 
@@ -23,7 +22,7 @@ from signet_sync.contracts.sealing import unpack
 from signet_sync.contracts.sentences import flatten_cell
 from signet_sync.contracts.timestamps import parse_instant
 from signet_sync.contracts.tokens import token_of
-from signet_sync.durable import sync_folder
+from signet_sync.durable import sync_folder, unlink
 from signet_sync.errors import WorkspaceError
 from signet_sync.harness.texts import UUID
 from signet_sync.index import artifacts, events, lines, memories, passes, redactions, slack, tombstones
@@ -154,8 +153,7 @@ def _drop_set_aside(database: str) -> None:
     folder, base = os.path.split(database)
     for name in os.listdir(folder):
         if name.startswith(f"{base}.corrupt-"):
-            with suppress(FileNotFoundError):
-                os.unlink(os.path.join(folder, name))
+            if unlink(os.path.join(folder, name)):
                 sync_folder(folder)
 
 

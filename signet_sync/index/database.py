@@ -653,5 +653,4 @@ def _make(path: str) -> None:
 def discard(path: str) -> None:
     """Deletes a database that never held anything but what the files hold."""
     for suffix in ("", *_COMPANIONS):
-        with suppress(FileNotFoundError):
-            os.unlink(path + suffix)
+        unlink(path + suffix)

@@ -70,15 +70,20 @@ def find(database: Database, agent_id: str, name: str, *, sealed: bool = False) 
     ]
 
 
+def unknown(agent_id: str, name: str) -> UsageError:
+    """What is raised where a name means no session."""
+    return UsageError(
+        f"no session of agent {agent_id} is called {name!r}",
+        hint="signet-sync search finds sessions by their words; --agent chooses another agent",
+        code="unknown-session",
+    )
+
+
 def one(database: Database, agent_id: str, name: str) -> SessionRef:
     """The one session that a name means. Raises `UsageError` with the candidates where it means none or several."""
     found = find(database, agent_id, name)
     if not found:
-        raise UsageError(
-            f"no session of agent {agent_id} is called {name!r}",
-            hint="signet-sync search finds sessions by their words; --agent chooses another agent",
-            code="unknown-session",
-        )
+        raise unknown(agent_id, name)
     if len(found) > 1:
         shown = ", ".join(f"{ref.session_id} ({ref.session_token})" for ref in found[:8])
         more = f" and {len(found) - 8} more" if len(found) > 8 else ""

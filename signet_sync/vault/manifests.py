@@ -7,7 +7,15 @@ from contextlib import AbstractContextManager
 from typing import Any
 
 from signet_sync.contracts.bodies import HASH_SCOPE, body_sha256, normalize
-from signet_sync.contracts.frontmatter import HEAD_LIMIT, FrontmatterProblem, open_source, parse, unknown_entries, write
+from signet_sync.contracts.frontmatter import (
+    HEAD_LIMIT,
+    Document,
+    FrontmatterProblem,
+    open_source,
+    parse,
+    unknown_entries,
+    write,
+)
 from signet_sync.contracts.observed import Found, Signature
 from signet_sync.contracts.records import MANIFEST_FIELDS, MANIFEST_KEYS, FieldProblem, manifest_fields
 from signet_sync.errors import RevisionConflict
@@ -23,6 +31,18 @@ def text_of(fields: Mapping[str, Any], body: str, unknown: Mapping[str, Any] | N
     ordered["hash_scope"] = HASH_SCOPE
     ordered.update(unknown or {})
     return write(ordered, body.removesuffix("\n"))
+
+
+def read(root: str, path: str, limit: int) -> tuple[Found, Document, dict[str, Any]] | None:
+    """A manifest, its document and its fields; None where it cannot be read, or is none."""
+    found = files.read(root, path, limit)
+    if not isinstance(found, Found):
+        return None
+    try:
+        document = parse(found.raw)
+        return found, document, manifest_fields(document.head)
+    except (FrontmatterProblem, FieldProblem):
+        return None
 
 
 def swap(
@@ -42,14 +62,10 @@ def swap(
     """
     for _ in range(RETRIES):
         with lock():
-            found = files.read(root, path, limit)
-            if not isinstance(found, Found):
+            known = read(root, path, limit)
+            if known is None:
                 return None
-            try:
-                document = parse(found.raw)
-                before = manifest_fields(document.head)
-            except (FrontmatterProblem, FieldProblem):
-                return None
+            found, document, before = known
             changed = change(dict(before), document.body)
             if changed is None:
                 return None

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import os
 import shlex
-from contextlib import suppress
 
 from signet_sync import __version__, state
 from signet_sync.agent.doctor.finding import Finding, fine, problem, warning
 from signet_sync.agent.doctor.patient import Patient
+from signet_sync.durable import unlink
 
 
 def agent(patient: Patient) -> list[Finding]:
@@ -63,7 +63,5 @@ def _skew(patient: Patient) -> list[Finding]:
 
 def forget(patient: Patient) -> bool:
     """Takes a heartbeat away that a dead agent left. Raises `AnotherAgent` where one has begun to live."""
-    with state.run_lock(patient.folder), suppress(FileNotFoundError):
-        os.unlink(patient.folder.heartbeat)
-        return True
-    return False
+    with state.run_lock(patient.folder):
+        return unlink(patient.folder.heartbeat)

@@ -13,11 +13,9 @@ from signet_sync.agent.entities.saga import Plan, Stamp
 from signet_sync.agent.traces import Sieve
 from signet_sync.contracts.bodies import utf8
 from signet_sync.contracts.gardens import FILES, File, Place
-from signet_sync.contracts.timestamps import iso
 from signet_sync.entities import chain, edits
 from signet_sync.entities.documents import Document, DocumentProblem, Section, render, reread
 from signet_sync.entities.events import Event, encode
-from signet_sync.entities.evidence import token_for
 from signet_sync.errors import WorkspaceError
 from signet_sync.index import gardens
 from signet_sync.sync.workspace import Workspace
@@ -233,15 +231,4 @@ def _body(body: str, holds: Callable[[str], bool]) -> str:
 
 def _record(garden: Garden, tombstone: str, ids: list[str]) -> None:
     """Says in the ledger which events lose their texts, and why: sealed, so that nobody else can take one away."""
-    ulid = new_ulid(garden.now_us)
-    event = Event(
-        id=ulid,
-        token=token_for(ulid),
-        at=iso(garden.now_us),
-        agent_id=garden.agent_id,
-        actor="observer",
-        op="erase",
-        payload={"tombstone": tombstone, "events": ids},
-        state="committed",
-    )
-    garden.ledger.add([event], garden.now_us)
+    garden.record("erase", "observer", {"tombstone": tombstone, "events": ids})

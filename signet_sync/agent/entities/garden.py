@@ -6,8 +6,9 @@ import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
+from typing import Any
 
-from signet_sync.agent.entities.ledger import Ledger
+from signet_sync.agent.entities.ledger import Ledger, new_ulid
 from signet_sync.contracts.gardens import (
     COMMON,
     FILES,
@@ -29,9 +30,10 @@ from signet_sync.contracts.observed import Found, Signature
 from signet_sync.contracts.places import DEFAULT_AGENT, agent_folder
 from signet_sync.contracts.sanitizer import redact
 from signet_sync.contracts.sentences import flatten
-from signet_sync.contracts.timestamps import parse_instant
+from signet_sync.contracts.timestamps import iso, parse_instant
 from signet_sync.entities.documents import SIZE_LIMIT, Document, DocumentProblem, parse, text_of
-from signet_sync.entities.events import Event
+from signet_sync.entities.events import Actor, Event, Operation
+from signet_sync.entities.evidence import token_for
 from signet_sync.entities.replay import Replayed, fold
 from signet_sync.errors import UsageError
 from signet_sync.index import gardens
@@ -146,6 +148,32 @@ class Garden:
             self._told[entity_id] = fold(self.ledger.of(entity_id))
         return self._told[entity_id]
 
+    def record(
+        self,
+        op: Operation,
+        actor: Actor,
+        payload: Mapping[str, Any],
+        place: Place | None = None,
+        file_after: str | None = None,
+    ) -> Event:
+        """Adds an event to the ledger that needs no outcome."""
+        ulid = new_ulid(self.now_us)
+        event = Event(
+            id=ulid,
+            token=token_for(ulid),
+            at=iso(self.now_us),
+            agent_id=self.agent_id,
+            entity_id=place.id if place is not None else None,
+            actor=actor,
+            op=op,
+            file=place.file if place is not None else None,
+            payload=payload,
+            file_after=file_after,
+            state="committed",
+        )
+        self.ledger.add([event], self.now_us)
+        return event
+
     def forget_told(self, entity_id: str | None) -> None:
         """After events were added."""
         if entity_id is None:
@@ -197,6 +225,14 @@ class Garden:
                 code="ambiguous-entity",
             )
         return found[0] if found else None
+
+    def unknown(self, ref: str) -> UsageError:
+        """What is raised where a name means no entity."""
+        return UsageError(
+            f"agent {self.agent_id} has no entity called {ref.strip()[:60]!r}",
+            hint="signet-sync entity list shows them; --agent chooses another agent",
+            code="unknown-entity",
+        )
 
     def row(self, seen: Seen, document: Document) -> GardenFile:
         """What the index knows of a file; its texts are without secrets."""

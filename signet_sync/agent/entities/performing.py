@@ -115,11 +115,7 @@ def located(garden: Garden, ref: str) -> GardenFile:
         gone = next((drift for drift in waiting if drift.entity_id == ref.strip()), None)
         if gone is not None:
             raise _drifted(gone)
-        raise UsageError(
-            f"agent {garden.agent_id} has no entity called {ref.strip()[:60]!r}",
-            hint="signet-sync entity list shows them; --agent chooses another agent",
-            code="unknown-entity",
-        )
+        raise garden.unknown(ref)
     return row
 
 

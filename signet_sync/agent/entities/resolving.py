@@ -9,15 +9,12 @@ from signet_sync import state
 from signet_sync.agent.entities import observing, performing, saga
 from signet_sync.agent.entities.answers import Done
 from signet_sync.agent.entities.garden import Garden, Seen, parsed
-from signet_sync.agent.entities.ledger import new_ulid
 from signet_sync.contracts.bodies import text_sha256
 from signet_sync.contracts.gardens import File, Place, kind_of
 from signet_sync.contracts.sanitizer import redact
-from signet_sync.contracts.timestamps import iso
 from signet_sync.entities.changes import whole
 from signet_sync.entities.documents import Document
 from signet_sync.entities.events import Actor, Event
-from signet_sync.entities.evidence import token_for
 from signet_sync.errors import UsageError, WorkspaceError
 from signet_sync.index import gardens
 from signet_sync.sync.workspace import Workspace
@@ -126,21 +123,7 @@ def _keep_events(garden: Garden, seen: Seen) -> Event:
 
 def _record(garden: Garden, place: Place | None, file_after: str | None, payload: Mapping[str, Any]) -> Event:
     """What the maintainer said. It needs no outcome: the file stands, or its events tell it already."""
-    ulid = new_ulid(garden.now_us)
-    event = Event(
-        id=ulid,
-        token=token_for(ulid),
-        at=iso(garden.now_us),
-        agent_id=garden.agent_id,
-        entity_id=place.id if place is not None else None,
-        actor="maintainer",
-        op="human_edit",
-        file=place.file if place is not None else None,
-        payload=payload,
-        file_after=file_after,
-        state="committed",
-    )
-    garden.ledger.add([event], garden.now_us)
+    event = garden.record("human_edit", "maintainer", payload, place, file_after)
     garden.forget_told(event.entity_id)
     saga.mirror(garden)
     return event

@@ -14,11 +14,9 @@ from signet_sync.agent.entities.ledger import new_ulid
 from signet_sync.agent.entities.saga import Plan, Raced, Stamp
 from signet_sync.contracts.gardens import COMMON, KINDS, Kind, Shape, anchor_of, shapes
 from signet_sync.contracts.sentences import flatten
-from signet_sync.contracts.timestamps import iso
 from signet_sync.entities import edits
 from signet_sync.entities.documents import Document, Section, blank, find
 from signet_sync.entities.events import Actor, Event
-from signet_sync.entities.evidence import token_for
 from signet_sync.entities.fitting import Fitted, blocks
 from signet_sync.errors import UsageError
 from signet_sync.index import gardens
@@ -136,23 +134,12 @@ def _record(garden: Garden, kind: Kind, heading: str) -> str:
             hint="name the field in letters, digits and blanks first",
             code="field-invalid",
         )
-    ulid = new_ulid(garden.now_us)
     rule = {
         "kind": kind, "field": heading, "anchor": anchor, "heading": heading, "version": garden.version(kind) + 1
     }  # fmt: skip
-    event = Event(
-        id=ulid,
-        token=token_for(ulid),
-        at=iso(garden.now_us),
-        agent_id=garden.agent_id,
-        actor="maintainer",
-        op="schema",
-        payload=rule,
-        state="committed",
-    )
-    garden.ledger.add([event], garden.now_us)
+    event = garden.record("schema", "maintainer", rule)
     saga.mirror(garden)
-    return ulid
+    return event.id
 
 
 def _migrate(garden: Garden, entity: Entity, kind: Kind, version: int, shape: Shape) -> bool:

@@ -14,7 +14,7 @@ from signet_sync.entities import linting
 from signet_sync.entities.documents import Document, Section, text_of
 from signet_sync.entities.edits import items
 from signet_sync.entities.events import Event, states_of
-from signet_sync.errors import UsageError, WorkspaceError
+from signet_sync.errors import WorkspaceError
 from signet_sync.index import gardens
 from signet_sync.index.gardens import GardenFile
 from signet_sync.sync.workspace import Workspace
@@ -35,11 +35,7 @@ def known(garden: Garden, ref: str) -> GardenFile:
     """The row of the entity that a name means. Raises `UsageError` (`unknown-entity`, `ambiguous-entity`)."""
     row = garden.find(ref)
     if row is None:
-        raise UsageError(
-            f"agent {garden.agent_id} has no entity called {ref.strip()[:60]!r}",
-            hint="signet-sync entity list shows them; --agent chooses another agent",
-            code="unknown-entity",
-        )
+        raise garden.unknown(ref)
     return row
 
 

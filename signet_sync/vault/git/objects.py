@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from signet_sync.contracts.observed import OWN_LIMIT, Found
 from signet_sync.contracts.patterns import late
-from signet_sync.durable import sync_descriptor, sync_path
+from signet_sync.durable import sync_descriptor, sync_path, unlink
 from signet_sync.errors import WorkspaceError
 from signet_sync.vault import files
 from signet_sync.vault.layout import folder
@@ -361,6 +361,5 @@ def _unlink(root: str, path: str, names: Collection[str]) -> None:
         return
     with suppress(FileNotFoundError), folder(root, path) as descriptor:
         for name in names:
-            with suppress(FileNotFoundError):
-                os.unlink(name, dir_fd=descriptor)
+            unlink(name, dir_fd=descriptor)
         sync_descriptor(descriptor)
