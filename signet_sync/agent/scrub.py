@@ -152,9 +152,8 @@ def _drop_set_aside(database: str) -> None:
         return
     folder, base = os.path.split(database)
     for name in os.listdir(folder):
-        if name.startswith(f"{base}.corrupt-"):
-            if unlink(os.path.join(folder, name)):
-                sync_folder(folder)
+        if name.startswith(f"{base}.corrupt-") and unlink(os.path.join(folder, name)):
+            sync_folder(folder)
 
 
 def clean_kept_copies(workspace: Workspace, stones: Sequence[Tombstone]) -> None:
