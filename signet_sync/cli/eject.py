@@ -131,7 +131,7 @@ def _show_pages(pages: Sequence[tuple[str, Change]]) -> None:
 
 
 def _counted(plan: Plan) -> str:
-    return ", ".join(f"{count} {_ONLY_HERE[name][count != 1]}" for name, count in plan.only_here.items())
+    return ", ".join(counted(count, *_ONLY_HERE[name]) for name, count in plan.only_here.items())
 
 
 def _tell(context: Context, done: Done, plan: Plan, *, keep_state: bool) -> None:

@@ -184,10 +184,14 @@ class Stated(NamedTuple):
 
 def sources_of_fact(database: Database, agent_id: str, fact_id: str, limit: int = SIBLINGS) -> list[Stated]:
     """The artifacts that state a fact, newest first."""
+    return _newest(database, f"{SOURCES} where agent_id = ? and attribute_id = ?", agent_id, fact_id, limit)
+
+
+def _newest(database: Database, among: str, agent_id: str, key: str, limit: int) -> list[Stated]:
     rows = database.execute(
-        f"select source_path, line, agent_id, session_token, session_id from {SOURCES}"
-        " where agent_id = ? and attribute_id = ? order by at_us desc, source_path desc limit ?",
-        (agent_id, fact_id, limit),
+        f"select source_path, line, agent_id, session_token, session_id from {among}"
+        " order by at_us desc, source_path desc limit ?",
+        (agent_id, key, limit),
     )
     return [_stated(database, *row) for row in rows]
 
@@ -237,12 +241,7 @@ def beside_fact(database: Database, stated: Stated, fact_id: str, limit: int = S
 
 def mentioned_in(database: Database, agent_id: str, entity_id: str, limit: int = SIBLINGS) -> list[Stated]:
     """The artifacts that speak of an entity, newest first."""
-    rows = database.execute(
-        f"select source_path, line, agent_id, session_token, session_id from {MENTIONS}"
-        " where agent_id = ? and entity_id = ? order by at_us desc, source_path desc limit ?",
-        (agent_id, entity_id, limit),
-    )
-    return [_stated(database, *row) for row in rows]
+    return _newest(database, f"{MENTIONS} where agent_id = ? and entity_id = ?", agent_id, entity_id, limit)
 
 
 def related(database: Database, agent_id: str, entity_id: str, limit: int = SIBLINGS) -> list[str]:

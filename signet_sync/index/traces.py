@@ -37,11 +37,7 @@ def texts(database: Database, scope: Scope) -> Iterator[str]:
     Of files that have vanished, what was sealed of them.
     """
     where, bindings = within(scope)
-    for content, sentence in database.execute(
-        f"select {text_of()}, memory_sentence from memory_artifacts where {where}", bindings
-    ):
-        yield content
-        yield sentence or ""
+    yield from _of_artifacts(database, where, bindings)
     for (packed,) in database.execute(
         f"select packed from seals where {where} and path not in (select source_path from memory_artifacts)", bindings
     ):
@@ -110,17 +106,20 @@ def used_elsewhere(database: Database, scopes: Sequence[Scope], ids: Collection[
     return {row[0] for row in rows}
 
 
+def _of_artifacts(database: Database, where: str, bindings: Sequence[str]) -> Iterator[str]:
+    for row in database.execute(
+        f"select {text_of()}, coalesce(memory_sentence, '') from memory_artifacts where {where}", bindings
+    ):
+        yield from row
+
+
 def other_texts(database: Database, scopes: Sequence[Scope], but: Collection[tuple[str, str]] = ()) -> Iterator[str]:
     """Bodies and sentences of every session, of any agent, outside some scopes, and what else is remembered.
 
     `but` are memories, agent and id, that are left out.
     """
     outside, bindings = _outside(scopes)
-    for content, sentence in database.execute(
-        f"select {text_of()}, memory_sentence from memory_artifacts where {outside}", bindings
-    ):
-        yield content
-        yield sentence or ""
+    yield from _of_artifacts(database, outside, bindings)
     gone = {*but} | remembered_alone(database, scopes)
     for agent_id, memory_id, content in database.execute("select agent_id, id, content from memories"):
         if (agent_id, memory_id) not in gone:
