@@ -10,7 +10,6 @@ import traceback
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from signet_sync.contracts.places import display
 from signet_sync.durable import private_folder
 
 if TYPE_CHECKING:
@@ -67,13 +66,19 @@ def _escaped(record: Record) -> None:
     """
     from signet_sync.contracts.sanitizer import redact
 
-    lines = [display(record["message"])]
+    lines = [_printable(record["message"])]
     exception = record["exception"]
     if exception is not None:
         text = "".join(traceback.format_exception(exception.type, exception.value, exception.traceback))
-        lines += [display(line) for line in text.rstrip("\n").split("\n")]
+        lines += [_printable(line) for line in text.rstrip("\n").split("\n")]
         record["exception"] = None
     record["message"] = redact("\n    ".join(lines))[0]
+
+
+def _printable(text: str) -> str:
+    if text.isprintable():
+        return text
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in text)
 
 
 def _is_journal(environ: Mapping[str, str]) -> bool:
