@@ -129,7 +129,7 @@ class Database:
             flags |= apsw.SQLITE_OPEN_URI
             name = _immutable(path)
         try:
-            self.connection = apsw.Connection(name, flags=flags)
+            self.connection = apsw.Connection(name, flags=flags, statementcachesize=512)
         except apsw.Error as error:
             raise translate(error, path) from error
         try:
