@@ -52,11 +52,18 @@ _ENTITY = (
 _LISTED = (
     "from session_summaries where agent_id = ? and (depth > 0) = ? and source_type <> 'chunk' and thread_id is not null"
 )
-_NODE = (
-    "select id, kind, source_type, earliest_us, latest_us, session_token, session_id, source_ref,"
-    " (select label from memory_thread_heads h where h.agent_id = n.agent_id and h.thread_id = n.thread_id)"
-    f" from {NODES} n where agent_id = ? and id = ?"
-)
+# With the label of its thread, and the parents that are named.
+_NODE = f"""
+    select id, kind, source_type, earliest_us, latest_us, session_token, session_id, source_ref,
+        (select label from memory_thread_heads h where h.agent_id = n.agent_id and h.thread_id = n.thread_id),
+        (select json_group_array(parent_id) from (select parent_id from session_summary_children c
+            where c.agent_id = n.agent_id and c.child_id = n.id order by parent_id limit {NAMED}))
+    from {NODES} n where agent_id = ? and id = ?"""
+# What an arc's child counts for is its session's number, by which the table knows it.
+_CHILDREN = """
+    select n.latest_us, n.start, n.id, n.source_type, n.session
+    from (select child_id from session_summary_children where agent_id = ?1 and parent_id = ?2 order by child_id limit ?3) c
+    cross join session_summaries n on n.agent_id = ?1 and n.id = c.child_id"""
 
 
 def seen(database: Database, agent_id: str, now_us: int) -> Seen:
@@ -181,19 +188,12 @@ def _nodes(database: Database, agent_id: str, ids: Iterable[str]) -> Iterator[No
 
 
 def _node(database: Database, agent_id: str, row: tuple[Any, ...]) -> NodeView:
-    node_id, kind, source_type, earliest, latest, token, session_id, path, thread = row
-    parents = tuple(
-        parent
-        for (parent,) in database.execute(
-            "select parent_id from session_summary_children where agent_id = ? and child_id = ?"
-            " order by parent_id limit ?",
-            (agent_id, node_id, NAMED),
-        )
-    )
+    node_id, kind, source_type, earliest, latest, token, session_id, path, thread, above = row
     children = _children(database, agent_id, node_id, kind)
     if kind == "session":
         path = _transcript(database, agent_id, token, session_id, path) or path
     named, more = tuple(children[:NAMED]), max(len(children) - NAMED, 0)
+    parents = tuple(json.loads(above))
     return NodeView(node_id, kind, source_type, thread or "", earliest, latest, parents, named, more, path)
 
 
@@ -202,20 +202,12 @@ def _children(database: Database, agent_id: str, node_id: str, kind: str) -> lis
 
     Below an arc hang all segments and compactions of its sessions; each session counts once, by what stands for it.
     """
-    found = list(
-        database.execute(
-            "select n.latest_us, n.start, n.id, n.source_type, n.session_token, n.session_id"
-            " from (select child_id from session_summary_children"
-            " where agent_id = ? and parent_id = ? order by child_id limit ?) c"
-            f" cross join {NODES} n on n.agent_id = ? and n.id = c.child_id",
-            (agent_id, node_id, CHILDREN, agent_id),
-        )
-    )
+    found = list(database.execute(_CHILDREN, (agent_id, node_id, CHILDREN)))
     if kind == "session":
         return [row[2] for row in sorted(found, key=lambda row: row[:3])]
     if kind == "arc":
         found.sort(key=lambda row: (_STANDS_FOR.index(row[3]), -row[0], row[2]), reverse=True)
-        found = list({row[4:]: row for row in found}.values())
+        found = list({row[4]: row for row in found}.values())
     return [row[2] for row in sorted(found, key=lambda row: (-row[0], row[2]))]
 
 
