@@ -13,7 +13,7 @@ from signet_sync.contracts.timestamps import day_of, parse_instant
 from signet_sync.facts.records import SECTION_OF
 from signet_sync.index import ahead, promotions
 from signet_sync.index.database import Database
-from signet_sync.index.named import FACTS, NODES
+from signet_sync.index.named import NODES
 from signet_sync.projection.head import EntityView, FactView, MemoryView, PinnedView, Seen, ThreadView
 from signet_sync.projection.render import Lineage, NodeView
 from signet_sync.temporal.score import Use
@@ -33,12 +33,25 @@ _THREAD = (
     "select thread_id, project, session_key, harness, status, sessions, latest_us, sample, next_action, source_ref"
     " from memory_thread_heads where agent_id = ?"
 )
-_FACT = (
-    "select id, aspect, text, (select norm from entities e where e.agent_id = a.agent_id and e.id = a.entity_id"
-    " and e.kind = 'project'), latest_us, source_path"
-    f" from {FACTS} a where agent_id = ? and status = 'active' and latest_us <= ?"
+_FACT = """
+    select f.id, f.aspect, s.text, iif(e.kind = 'project', e.norm, null), f.latest_us, a.source_path
+    from {some}entity_attributes f cross join entities e using (entity)
+    cross join attribute_sources s on s.fact = f.fact and s.at_us = f.latest_us and s.artifact = f.artifact
+    cross join memory_artifacts a on a.id = f.artifact
+    where f.agent_id = ?1 and f.status = 'active' and f.latest_us <= ?2 and {which}"""
+_ONE_FACT = _FACT.format(some="", which="f.id = ?3")
+# Bound are aspects, or types, as JSON: of each the newest.
+_NEWEST_FACTS = _FACT.format(
+    some="json_each(?3) k cross join ",
+    which=f"""f.fact in (select fact from entity_attributes where agent_id = ?1 and aspect = k.value
+        and status = 'active' and latest_us <= ?2 order by latest_us desc, id limit {FACTS_OF_AN_ASPECT})""",
 )
-_MEMORY = "select id, type, content, created_at from memories where agent_id = ?"
+_NEXT_FACT = """
+    select min((select min(latest_us) from entity_attributes
+        where agent_id = ?1 and aspect = k.value and status = 'active' and latest_us > ?2)) from json_each(?3) k"""
+_MEMORY = "select m.id, m.type, m.content, m.created_at from json_each(?2) k cross join memories m on m.agent_id = ?1"
+_NEWEST_MEMORIES = f"""{_MEMORY} and m.id in (select id from memories where agent_id = ?1 and type = k.value
+    order by created_at desc, id limit {MEMORIES_OF_A_TYPE})"""
 _PINNED = (
     "select id, source_type, label, (select project from memory_thread_heads h where h.agent_id = n.agent_id"
     f" and h.thread_id = n.thread_id), latest_us, source_ref from {NODES} n"
@@ -77,19 +90,14 @@ def seen(database: Database, agent_id: str, now_us: int) -> Seen:
     later = f"{_THREAD} and latest_us > ? order by latest_us, thread_id limit ?"
     threads = _rows(database, newest, agent_id, now_us, THREADS) | _rows(database, later, agent_id, now_us, THREADS)
     threads |= _each(database, f"{_THREAD} and thread_id = ?", _of(ids, "t"), agent_id)
-    facts: dict[str, tuple[Any, ...]] = {}
-    for aspect in SECTION_OF:
-        newest = f"{_FACT} and aspect = ? order by latest_us desc, id limit ?"
-        facts |= _rows(database, newest, agent_id, now_us, aspect, FACTS_OF_AN_ASPECT)
-    facts |= _each(database, f"{_FACT} and id = ?", _of(ids, "f"), agent_id, now_us)
+    kinds = json.dumps(list(SECTION_OF))
+    facts = _rows(database, _NEWEST_FACTS, agent_id, now_us, kinds)
+    facts |= _each(database, _ONE_FACT, _of(ids, "f"), agent_id, now_us)
     facts |= ahead.facts(database, agent_id, now_us)
-    memories: dict[str, tuple[Any, ...]] = {}
-    for kind in SECTION_OF:
-        newest = f"{_MEMORY} and type = ? order by created_at desc, id limit ?"
-        memories |= _rows(database, newest, agent_id, kind, MEMORIES_OF_A_TYPE)
+    memories = _rows(database, _NEWEST_MEMORIES, agent_id, kinds)
     risen = promotions.dreamed(database, agent_id)
     more = json.dumps(sorted({*_of(ids, "m"), *risen} - memories.keys()))
-    memories |= _rows(database, f"{_MEMORY} and id in (select value from json_each(?))", agent_id, more)
+    memories |= _rows(database, f"{_MEMORY} and m.id = k.value", agent_id, more)
     pinned = [one for one in _of(ids, "skcae") if uses[one].pinned]
     return Seen(
         [*filter(None, (_as_of(database, agent_id, ThreadView(*row), now_us) for row in threads.values()))],
@@ -151,14 +159,7 @@ def next_change(database: Database, agent_id: str, now_us: int) -> int | None:
             database.value(f"select min(latest_us) {_LISTED} and latest_us > ?", (agent_id, condensed, now_us))
             for condensed in (True, False)
         ),
-        *(
-            database.value(
-                "select min(latest_us) from entity_attributes"
-                " where agent_id = ? and aspect = ? and status = 'active' and latest_us > ?",
-                (agent_id, aspect, now_us),
-            )
-            for aspect in SECTION_OF
-        ),
+        database.value(_NEXT_FACT, (agent_id, now_us, json.dumps(list(SECTION_OF)))),
     ]
     return min((instant for instant in soonest if instant is not None), default=None)
 
