@@ -75,7 +75,8 @@ _NODE = f"""
 # What an arc's child counts for is its session's number, by which the table knows it.
 _CHILDREN = """
     select n.latest_us, n.start, n.id, n.source_type, n.session
-    from (select child_id from session_summary_children where agent_id = ?1 and parent_id = ?2 order by child_id limit ?3) c
+    from (select child_id from session_summary_children where agent_id = ?1 and parent_id = ?2
+        order by child_id limit ?3) c
     cross join session_summaries n on n.agent_id = ?1 and n.id = c.child_id"""
 
 

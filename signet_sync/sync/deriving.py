@@ -152,9 +152,10 @@ def _work(database: Database, pipeline: Pipeline, one: _Batch, since_us: int, ch
 
 def _next(database: Database, pipeline: Pipeline, since_us: int, workers: Workers | None) -> _Batch | None:
     """What the first deriver for which something waits follows next."""
+    waiting = {name for (name, _), at_us in outbox.waiting(database).items() if at_us >= since_us}
     for place, deriver in enumerate(pipeline.derivers):
-        found = outbox.newest(database, deriver.name, deriver.batch + 1, since_us)
-        if found:
+        if deriver.name in waiting:
+            found = outbox.newest(database, deriver.name, deriver.batch + 1, since_us)
             return _batch(database, pipeline, place, found, workers)
     return None
 
