@@ -42,15 +42,15 @@ _FACT = """
 _ONE_FACT = _FACT.format(some="", which="f.id = ?3")
 # Bound are aspects, or types, as JSON: of each the newest.
 _NEWEST_FACTS = _FACT.format(
-    some="json_each(?3) k cross join ",
-    which=f"""f.fact in (select fact from entity_attributes where agent_id = ?1 and aspect = k.value
+    some="json_each(?3) cross join ",
+    which=f"""f.fact in (select fact from entity_attributes where agent_id = ?1 and aspect = json_each.value
         and status = 'active' and latest_us <= ?2 order by latest_us desc, id limit {FACTS_OF_AN_ASPECT})""",
 )
 _NEXT_FACT = """
     select min((select min(latest_us) from entity_attributes
-        where agent_id = ?1 and aspect = k.value and status = 'active' and latest_us > ?2)) from json_each(?3) k"""
-_MEMORY = "select m.id, m.type, m.content, m.created_at from json_each(?2) k cross join memories m on m.agent_id = ?1"
-_NEWEST_MEMORIES = f"""{_MEMORY} and m.id in (select id from memories where agent_id = ?1 and type = k.value
+        where agent_id = ?1 and aspect = json_each.value and status = 'active' and latest_us > ?2)) from json_each(?3)"""
+_MEMORY = "select m.id, m.type, m.content, m.created_at from json_each(?2) cross join memories m on m.agent_id = ?1"
+_NEWEST_MEMORIES = f"""{_MEMORY} and m.id in (select id from memories where agent_id = ?1 and type = json_each.value
     order by created_at desc, id limit {MEMORIES_OF_A_TYPE})"""
 _PINNED = (
     "select id, source_type, label, (select project from memory_thread_heads h where h.agent_id = n.agent_id"
@@ -98,7 +98,7 @@ def seen(database: Database, agent_id: str, now_us: int) -> Seen:
     memories = _rows(database, _NEWEST_MEMORIES, agent_id, kinds)
     risen = promotions.dreamed(database, agent_id)
     more = json.dumps(sorted({*_of(ids, "m"), *risen} - memories.keys()))
-    memories |= _rows(database, f"{_MEMORY} and m.id = k.value", agent_id, more)
+    memories |= _rows(database, f"{_MEMORY} and m.id = json_each.value", agent_id, more)
     pinned = [one for one in _of(ids, "skcae") if uses[one].pinned]
     return Seen(
         [*filter(None, (_as_of(database, agent_id, ThreadView(*row), now_us) for row in threads.values()))],

@@ -89,10 +89,9 @@ def work_off(workspace: Workspace, request: Request) -> bool:
 def _derive(run: Pass) -> None:
     """Makes rows follow from rows, those of a pass that was killed as well; before a scrub none may wait."""
     database = run.database
-    left = 0 if run.outcome.cliff is not None else outbox.left(database, _MUCH)
-    if not left:
+    if run.outcome.cliff is not None or not outbox.any_waits(database):
         return
-    at_once = left < _MUCH or tombstones.unscrubbed(database)
+    at_once = not outbox.holds(database, _MUCH) or tombstones.unscrubbed(database)
     with uncollected():
         run.outcome.change.add(
             deriving.drain(
@@ -100,7 +99,7 @@ def _derive(run: Pass) -> None:
                 run.workspace.pipeline,
                 since_us=0 if at_once else run.request.since_us,
                 alive=partial(run.request.alive, run.outcome.read),
-                workers=run.workers if left >= MUCH else None,
+                workers=run.workers if outbox.holds(database, MUCH) else None,
             )
         )
 

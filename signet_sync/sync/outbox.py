@@ -63,13 +63,12 @@ def waiting(database: Database) -> dict[tuple[str, str], int]:
 
 def any_waits(database: Database) -> bool:
     """Says whether anything is left to follow."""
-    return bool(left(database, 1))
+    return holds(database, 1)
 
 
-def left(database: Database, most: int) -> int:
-    """The number of sources that are left to follow, counted up to so many."""
-    count: int = database.value("select count(*) from (select 1 from outbox limit ?)", (most,))
-    return count
+def holds(database: Database, count: int) -> bool:
+    """Says whether so many sources are left."""
+    return bool(database.value("select exists(select 1 from outbox limit 1 offset ?)", (count - 1,)))
 
 
 def backlog(database: Database) -> int:
