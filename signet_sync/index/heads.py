@@ -48,7 +48,8 @@ _NEWEST_FACTS = _FACT.format(
 )
 _NEXT_FACT = """
     select min((select min(latest_us) from entity_attributes
-        where agent_id = ?1 and aspect = json_each.value and status = 'active' and latest_us > ?2)) from json_each(?3)"""
+        where agent_id = ?1 and aspect = json_each.value and status = 'active' and latest_us > ?2))
+    from json_each(?3)"""
 _MEMORY = "select m.id, m.type, m.content, m.created_at from json_each(?2) cross join memories m on m.agent_id = ?1"
 _NEWEST_MEMORIES = f"""{_MEMORY} and m.id in (select id from memories where agent_id = ?1 and type = json_each.value
     order by created_at desc, id limit {MEMORIES_OF_A_TYPE})"""
