@@ -338,11 +338,12 @@ class Rounds:
     def _run(self, request: Request) -> Outcome:
         outcome = engine.run_pass(self.workspace, request)
         self._remember_unsettled(request, outcome)
-        if outcome.change.paths or outcome.change.sources:
+        change = outcome.change
+        if change.paths or change.sources or change.derived:
             # Not put off by the next change: without an end to changes the log would grow without one.
             self._due.setdefault("checkpoint", time.monotonic() + CHECKPOINT_AFTER)
             self._due["merge"] = time.monotonic() + MERGE_AFTER
-            logger.debug("{} paths, {} sources moved", len(outcome.change.paths), len(outcome.change.sources))
+            logger.debug("{} paths moved, {} sources followed", len(change.paths), change.derived)
         self._judge(outcome)
         if outcome.cliff is None and outbox.any_waits(self.workspace.database):
             self._due["backlog"] = time.monotonic()

@@ -98,7 +98,7 @@ def drain(
     alive: Alive = lambda: None,
     workers: Workers | None = None,
 ) -> Change:
-    """Makes rows follow what is in the outbox, of nothing before an instant; gives what moved.
+    """Makes rows follow what is in the outbox, of nothing before an instant; gives what moved, but for most sources.
 
     A transaction a batch, unless the caller has one: killed between two, the next call goes on. At most so many
     `batches`, where that is no negative number. While one is written, `workers` prepare the next.
@@ -146,8 +146,7 @@ def _work(database: Database, pipeline: Pipeline, one: _Batch, since_us: int, ch
         queue(database, pipeline, later)
         for publisher in pipeline.publishers:
             publisher.mark(database, moved)
-        change.add(moved)
-        _finish(database, pipeline, change)
+        _finish(database, pipeline, change, moved)
 
 
 def _next(database: Database, pipeline: Pipeline, since_us: int, workers: Workers | None) -> _Batch | None:
@@ -180,8 +179,13 @@ def _batch(database: Database, pipeline: Pipeline, place: int, found: list[Sourc
     return _Batch(place, sources, len(found) > size, given)
 
 
-def _finish(database: Database, pipeline: Pipeline, change: Change) -> None:
+def _finish(database: Database, pipeline: Pipeline, change: Change, moved: Change) -> None:
+    """Adds what a batch moved to what moved before, and ends what waits for nothing any more."""
     rebuilding = {name for (name,) in database.execute("select name from derivers where rebuilding = 1")}
+    # What follows from a whole vault has millions of them, and a rebuild does not ask which.
+    kinds = {kind for deriver in pipeline.derivers if deriver.name not in rebuilding for kind in deriver.concludes}
+    moved.derived, moved.sources = len(moved.sources), {one for one in moved.sources if one.kind in kinds}
+    change.add(moved)
     waiting = _waiting(pipeline, outbox.waiting(database))
     for deriver in pipeline.derivers:
         if deriver.name in waiting:
