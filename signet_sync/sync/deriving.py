@@ -7,12 +7,16 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
 from contextlib import nullcontext
+from itertools import islice
 from typing import Any, NamedTuple
 
 from signet_sync.index.database import LARGE_LOG, Database, log_size
 from signet_sync.sync import outbox
 from signet_sync.sync.stages import MANIFEST, SESSION, Alive, Change, Deriver, Pipeline, Source
 from signet_sync.sync.workers import Given, Workers
+
+# So many sources are put into the outbox at once.
+_AT_ONCE = 1_000
 
 
 class _Batch(NamedTuple):
@@ -55,12 +59,16 @@ def queue(database: Database, pipeline: Pipeline, moved: Collection[Source]) -> 
 def rebuild(database: Database, pipeline: Pipeline, derivers: Iterable[Deriver]) -> None:
     """Empties the tables of derivers and has them follow all their sources. In the caller's transaction."""
     names = [deriver.name for deriver in pipeline.derivers]
-    queued: set[Source] = set()
+    queued: set[str] = set()
     for deriver in derivers:
         deriver.clear(database)
-        mine = [source for source in deriver.sources(database) if source not in queued]
-        outbox.put(database, deriver.name, mine, before=names[: names.index(deriver.name)])
-        queued.update(mine)
+        before, kinds = names[: names.index(deriver.name)], set[str]()
+        # All sources of the other kinds wait for a deriver before it.
+        mine = (source for source in deriver.sources(database) if source.kind not in queued)
+        while some := list(islice(mine, _AT_ONCE)):
+            outbox.put(database, deriver.name, some, before=before)
+            kinds.update(source.kind for source in some)
+        queued |= kinds
         database.execute(
             "insert or replace into derivers(name, version, rebuilding) values(?, ?, 1)",
             (deriver.name, deriver.version),

@@ -87,7 +87,7 @@ class Deriver(Protocol):
 
     @abstractmethod
     def sources(self, database: Database) -> Iterable[Source]:
-        """Gives everything that its rows follow from."""
+        """Gives everything that its rows follow from; of a kind whoever follows that gives the same."""
 
     def clear(self, database: Database) -> None:
         """Empties its tables."""
