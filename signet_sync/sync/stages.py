@@ -81,7 +81,7 @@ class Deriver(Protocol):
     tables: tuple[str, ...]
     kinds: frozenset[str]
     after: tuple[str, ...] = ()
-    batch: int = 500
+    batch: int = 250
     # Kinds of sources of which `finish` asks which ones moved.
     concludes: frozenset[str] = frozenset()
 
