@@ -379,6 +379,10 @@ class Database:
         if self._settled and (version := self.value("pragma user_version")) > VERSION:
             raise self._newer(version)
 
+    def shrink(self) -> None:
+        """Gives back the memory in which pages are kept; they are read again when they are asked for."""
+        self.connection.execute("pragma shrink_memory")
+
     def state(self, table: str, column: str) -> Any:
         """A column of a table of one row; None while there is none."""
         return self.value(f"select {column} from {table}")
