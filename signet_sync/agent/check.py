@@ -24,8 +24,10 @@ from signet_sync.index.database import Database
 from signet_sync.projection import faults
 from signet_sync.reconcile import Bench, Judgement, Known, Row
 from signet_sync.sync.indexing import look
-from signet_sync.sync.reading import judgements
+from signet_sync.sync.quarantine import Quarantine
+from signet_sync.sync.reading import judged
 from signet_sync.sync.request import Pass, Request
+from signet_sync.sync.workers import Workers
 from signet_sync.sync.workspace import Workspace
 from signet_sync.vault import files, gardens, versions
 from signet_sync.vault.layout import require_root
@@ -84,8 +86,11 @@ def check(
             bench = past.bench
             plan.read = [path for path in plan.read if path in past.changed]
             checked.judgements = [j for j in checked.judgements if j.path in past.changed]
+        quarantine = Quarantine(workspace.state.path, wary=False, anew=True)
         # What git knows of a file is not told to workers.
-        checked.judgements += map(_light, judgements(run, plan.read, bench, alone=past is not None))
+        with Workers(0 if past is not None else None) as run.workers:
+            for batch in judged(run, plan.read, bench, quarantine):
+                checked.judgements += (_light(judgement) for _, judgement in batch if judgement is not None)
     finally:
         if database is None:
             held.close()

@@ -98,7 +98,7 @@ def index(run: Pass) -> None:
         enforce(workspace, plan, bench, run.outcome)
     plan.judged += removals.judged
     with uncollected(wanted=len(plan.read) > MUCH):
-        _apply(run, request, plan, bench, {} if request.rebuild else known)
+        _apply(run, plan, bench, {} if request.rebuild else known)
 
 
 def record(run: Pass, paths: Iterable[str]) -> None:
@@ -112,7 +112,7 @@ def record(run: Pass, paths: Iterable[str]) -> None:
     quarantine = Quarantine(run.workspace.state.path, wary=inner.wary)
     moved = Outcome()
     with quarantine.watched(), database.transaction():
-        read_and_write(run.workspace, inner, wanted, bench, known, moved, set(), quarantine, run.workers)
+        read_and_write(Pass(run.workspace, inner, moved, run.workers), wanted, bench, known, quarantine)
         _links(run, moved.change, whole=False)
         moved.change.agents |= _follow_verdicts(run)
         move(run, moved.change)
@@ -199,9 +199,9 @@ def _bench(run: Pass, stones: Tombstones) -> Bench:
     )
 
 
-def _apply(run: Pass, request: Request, plan: Survey, bench: Bench, known: dict[str, Known]) -> None:
+def _apply(run: Pass, plan: Survey, bench: Bench, known: dict[str, Known]) -> None:
     """One transaction: rows, full text, seals, verdicts, links. Nothing is begun where nothing moved."""
-    workspace, database, outcome = run.workspace, run.database, run.outcome
+    workspace, database, request, outcome = run.workspace, run.database, run.request, run.outcome
     pipeline, removed = workspace.pipeline, bench.tombstones.stones
     gone = [path for path in plan.gone if _is_news(path, known, bench)]
     named = [j for j in plan.judged if known.get(j.path) != Known(j.signature, j.verdict, j.code)]
@@ -214,7 +214,6 @@ def _apply(run: Pass, request: Request, plan: Survey, bench: Bench, known: dict[
     stale = deriving.stale(database, pipeline) if outcome.full else []
     if not (plan.read or named or gone or request.rebuild or erasing or over or stale):
         return
-    unsettled: set[str] = set()
     first = not (outcome.full or database.value("select exists(select 1 from files)"))
     erasers = [(one, one.gather(run, removed)) for one in pipeline.erasers] if erasing else []
     # A person who asks for all of it has every file tried; an agent that rebuilds after damage has not asked.
@@ -223,7 +222,7 @@ def _apply(run: Pass, request: Request, plan: Survey, bench: Bench, known: dict[
         conclude = [eraser.erase(run, removed, gathered) for eraser, gathered in erasers]
         if request.rebuild:
             database.reset_derived()
-        read_and_write(workspace, request, plan.read, bench, known, outcome, unsettled, quarantine, run.workers)
+        unsettled = read_and_write(run, plan.read, bench, known, quarantine)
         dropped, vanished = _gone(request, gone, known, bench, unsettled)
         named += vanished
         _drop(run, dropped, named, known)

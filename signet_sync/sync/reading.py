@@ -37,74 +37,58 @@ _AHEAD = 3
 
 
 def read_and_write(
-    workspace: Workspace,
-    request: Request,
-    paths: Sequence[str],
-    bench: Bench,
-    known: dict[str, Known],
-    outcome: Outcome,
-    unsettled: set[str],
-    perils: Quarantine,
-    workers: Workers,
-) -> None:
-    """Reads, judges and writes in batches; of many files workers judge the next ones meanwhile."""
+    run: Pass, paths: Iterable[str], bench: Bench, known: dict[str, Known], quarantine: Quarantine
+) -> set[str]:
+    """Reads, judges and writes in batches; gives the paths that are left for another look."""
+    workspace, request, outcome = run.workspace, run.request, run.outcome
+    paths, unsettled = sorted(paths), set[str]()
     if not paths:
-        return
-    # In order of names the files of a session come together, and the folder's index is walked once.
-    paths = sorted(paths)
+        return unsettled
     much = len(paths) > MUCH
     writer = Writer(workspace, request, known, outcome.change)
     settle_ns = int(request.settle_seconds * 1e9)
     young_ns = request.now_us * 1000 - settle_ns
     # A time far ahead comes from a clock that was set back; such a file would be young for ever.
     future_ns = request.now_us * 1000 + FUTURE_NS
-    taken = 0
-
-    def alive() -> None:
+    if much:
+        artifacts.tune_for_bulk(workspace.database, bulk=True)
+    for batch in judged(run, paths, bench, quarantine):
         request.go_on()
-        if request.progress is not None:
-            request.progress(taken, len(paths))
-
-    with ExitStack() as stack:
-        descriptor = None
-        with suppress(FileNotFoundError):
-            descriptor = stack.enter_context(folder(workspace.root, MEMORY))
-        if much:
-            artifacts.tune_for_bulk(workspace.database, bulk=True)
-        reader = Reader(workspace, bench, outcome, perils, descriptor, workers if len(paths) > MANY else Workers(0))
-        for batch in reader.batches(paths, alive):
-            request.go_on()
-            judgements: list[Judgement] = []
-            for path, judgement in batch:
-                taken += 1
-                if judgement is None:
-                    unsettled.add(path)
-                    continue
-                # By ctime: programs that copy or synchronise set mtime to what it was elsewhere.
-                young = judgement.signature is not None and young_ns < judgement.signature.ctime_ns < future_ns
-                if settle_ns and young and judgement.verdict in ("invalid", "violation"):
-                    unsettled.add(path)
-                    continue
-                if judgement.unlink and not workspace.touch_nothing and unlink(workspace, judgement, outcome):
-                    judgement = replace(judgement, row=None)
-                if judgement.redacted:
-                    workspace.events.append(f"{path}: it was redacted elsewhere; the old bytes are let go here, too")
-                outcome.read += 1
-                judgements.append(judgement)
-            writer.write(judgements)
-            if request.progress is not None:
-                request.progress(taken, len(paths))
-        perils.all_read()
-        if much:
-            artifacts.tune_for_bulk(workspace.database, bulk=False)
+        judgements: list[Judgement] = []
+        for path, judgement in batch:
+            if judgement is None:
+                unsettled.add(path)
+                continue
+            # By ctime: programs that copy or synchronise set mtime to what it was elsewhere.
+            young = judgement.signature is not None and young_ns < judgement.signature.ctime_ns < future_ns
+            if settle_ns and young and judgement.verdict in ("invalid", "violation"):
+                unsettled.add(path)
+                continue
+            if judgement.unlink and not workspace.touch_nothing and unlink(workspace, judgement, outcome):
+                judgement = replace(judgement, row=None)
+            if judgement.redacted:
+                workspace.events.append(f"{path}: it was redacted elsewhere; the old bytes are let go here, too")
+            outcome.read += 1
+            judgements.append(judgement)
+        writer.write(judgements)
+    quarantine.all_read()
+    if much:
+        artifacts.tune_for_bulk(workspace.database, bulk=False)
+    return unsettled
 
 
-def judgements(run: Pass, paths: Sequence[str], bench: Bench, *, alone: bool) -> Iterator[Judgement]:
-    """Judges files of a vault that is not written, in order; `alone`: without workers."""
-    quarantine = Quarantine(run.workspace.state.path, wary=False, anew=True)
+def judged(
+    run: Pass, paths: Sequence[str], bench: Bench, quarantine: Quarantine
+) -> Iterator[Iterator[tuple[str, Judgement | None]]]:
+    """Gives batches of paths and judgements, None for a file that is unsettled, and reports progress.
+
+    Of many files the pass's workers judge the next batches meanwhile. In order of names the files of a session come
+    together, and the folder's index is walked once.
+    """
     taken = 0
 
     def alive() -> None:
+        run.request.go_on()
         if run.request.progress is not None:
             run.request.progress(taken, len(paths))
 
@@ -112,53 +96,46 @@ def judgements(run: Pass, paths: Sequence[str], bench: Bench, *, alone: bool) ->
         descriptor = None
         with suppress(FileNotFoundError):
             descriptor = stack.enter_context(folder(run.workspace.root, MEMORY))
-        workers = stack.enter_context(Workers(0 if alone or len(paths) <= MANY else None))
-        reader = Reader(run.workspace, bench, run.outcome, quarantine, descriptor, workers)
-        for batch in reader.batches(sorted(paths), alive):
-            for _, judgement in batch:
-                taken += 1
-                if judgement is not None:
-                    yield judgement
+        reader = _Reader(run, bench, quarantine, descriptor, run.workers if len(paths) > MANY else Workers(0))
+        for batch, judgements in reader.batches(sorted(paths), alive):
+            yield judgements
+            taken += len(batch)
             alive()
 
 
-class Reader:
+class _Reader:
     """Gives the judgements of files, in their order: those of workers, and its own of what they leave to it."""
 
     def __init__(
-        self,
-        workspace: Workspace,
-        bench: Bench,
-        outcome: Outcome,
-        perils: Quarantine,
-        descriptor: int | None,
-        workers: Workers,
+        self, run: Pass, bench: Bench, quarantine: Quarantine, descriptor: int | None, workers: Workers
     ) -> None:
-        self._workspace = workspace
+        self._run = run
+        self._workspace = run.workspace
         self._bench = bench
-        self._outcome = outcome
-        self._perils = perils
+        self._quarantine = quarantine
         self._descriptor = descriptor
         self._workers = workers
-        self._judge = Judge(workspace.root, bench)
-        self._any_seals = artifacts.seals_exist(workspace.database)
+        self._judge = Judge(run.workspace.root, bench)
+        self._any_seals = artifacts.seals_exist(run.database)
 
-    def batches(self, paths: Sequence[str], alive: Alive) -> Iterator[Iterator[tuple[str, Judgement | None]]]:
-        """Gives paths and judgements, None for a file that is unsettled."""
-        sizes = self._outcome.seen.files if self._outcome.seen is not None else {}
+    def batches(
+        self, paths: Sequence[str], alive: Alive
+    ) -> Iterator[tuple[list[str], Iterator[tuple[str, Judgement | None]]]]:
+        """Gives batches of paths, and of each the judgements, None for a file that is unsettled."""
+        seen = self._run.outcome.seen
         ahead: deque[tuple[list[str], Given[str, Judgement]]] = deque()
-        for batch in _batches(paths, sizes):
+        for batch in _batches(paths, seen.files if seen is not None else {}):
             ahead.append((batch, self._given(batch)))
             if len(ahead) > (_AHEAD if self._workers else 0):
-                yield self._taken(*ahead.popleft(), alive)
+                yield ahead[0][0], self._taken(*ahead.popleft(), alive)
         while ahead:
-            yield self._taken(*ahead.popleft(), alive)
+            yield ahead[0][0], self._taken(*ahead.popleft(), alive)
 
     def _given(self, batch: Sequence[str]) -> Given[str, Judgement]:
         """Has workers judge a batch, but for what they have died of."""
         seals = artifacts.seals_of(self._workspace.database, batch) if self._workers and self._any_seals else {}
         root = self._workspace.root
-        asked = ((path, (path, seals.get(path))) for path in batch if self._perils.left_alone(root, path) is None)
+        asked = ((path, (path, seals.get(path))) for path in batch if self._quarantine.left_alone(root, path) is None)
         return self._workers.give(self._judge, asked)
 
     def _taken(
@@ -169,16 +146,16 @@ class Reader:
             judgement = answers.pop(path, None)
             if judgement is None:
                 if path in given.deadly:
-                    self._perils.died_of(self._workspace.root, path)
+                    self._quarantine.died_of(self._workspace.root, path)
                 judgement = self._judged_here(path)
             else:
-                self._perils.received(path, _size(judgement))
+                self._quarantine.received(path, _size(judgement))
             yield path, judgement
 
     def _judged_here(self, path: str) -> Judgement | None:
-        self._perils.hold(path)
+        self._quarantine.hold(path)
         root, limit = self._workspace.root, self._workspace.settings.max_file_bytes
-        found = self._perils.left_alone(root, path) or read(self._descriptor, path, limit)
+        found = self._quarantine.left_alone(root, path) or read(self._descriptor, path, limit)
         if is_unsettled(found):
             return None
         try:
@@ -186,9 +163,9 @@ class Reader:
         except Exception as error:
             error.add_note(path)
             raise
-        self._perils.took(path, _size(judgement))
+        self._quarantine.took(path, _size(judgement))
         if judgement.sealed is not None and not self._workspace.touch_nothing:
-            return _redacted_again(self._workspace, judgement, found, self._bench, self._outcome)
+            return _redacted_again(self._workspace, judgement, found, self._bench, self._run.outcome)
         return judgement
 
 
