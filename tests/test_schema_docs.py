@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from signet_sync.index.database import Database
 from signet_sync.storage.database.table import Table
 from signet_sync.storage.database.tables import TABLES
 
@@ -28,20 +27,17 @@ own.
 
 
 def generated() -> str:
-    database = Database(":memory:")
     page = HEAD
     for kind, more in (("native", " backed up |"), ("derived", "")):
-        page += f"\n## {kind.capitalize()} tables\n\n| table | holds | columns | goes with |{more}\n"
-        page += f"|---|---|---|---|{'---|' if more else ''}\n"
-        page += "".join(row(database, table) for table in TABLES.values() if table.kind == kind)
-    database.close()
+        page += f"\n## {kind.capitalize()} tables\n\n| table | holds | goes with |{more}\n"
+        page += f"|---|---|---|{'---|' if more else ''}\n"
+        page += "".join(row(table) for table in TABLES.values() if table.kind == kind)
     return page
 
 
-def row(database: Database, table: Table) -> str:
-    columns = [f"`{name}`" for (name,) in database.execute("select name from pragma_table_info(?)", (table.name,))]
+def row(table: Table) -> str:
     goes = {"session": table.session, "artifact": table.artifact, "id": table.handle, "words": table.texts}
-    cells = [f"`{table.name}`", table.holds, ", ".join(columns), ", ".join(name for name in goes if goes[name]) or "–"]
+    cells = [f"`{table.name}`", table.holds, ", ".join(name for name in goes if goes[name]) or "–"]
     if table.kind == "native":
         cells.append("–" if table.row is None else "yes" if table.kept == "always" else table.kept)
     return f"| {' | '.join(cells)} |\n"

@@ -16,7 +16,7 @@ HEAD = """\
 Every setting, generated from `signet_sync.config.Settings`. Sources in order of precedence: flags, environment, your
 own `config.toml` (`~/.config/signet-sync/` on Linux, `~/Library/Application Support/signet-sync/` on macOS, or
 `SIGNET_CONFIG`), the workspace's `signet-sync.toml`, defaults. Because a workspace may come from a checkout, its file
-may not make the settings marked below: it can run nothing, send nothing and write nowhere else.
+cannot make the marked settings: it can run nothing, send nothing and write nowhere else.
 
 A broken `signet-sync.toml` stops nothing. For each value that cannot be used, the last good one counts (it is kept in
 the state folder), else the default; `status`, `doctor`, the log and MEMORY.md report it. So a typing error neither
@@ -26,11 +26,12 @@ An error in `config.toml` or the environment makes commands fail. Hooks, the age
 MCP server use the valid part, but ask no language model, write no history and delete no kept data until it is
 corrected.
 
-In addition, `SIGNET_WORKSPACE` (or `--workspace`) names the workspace, `SIGNET_DB` (or `--db`) the database and
-`SIGNET_STATE` the folder with the state of all workspaces.
+The environment variable of a setting is its key in capitals: `watch.mode` is `SIGNET_WATCH_MODE`. In addition,
+`SIGNET_WORKSPACE` (or `--workspace`) names the workspace, `SIGNET_DB` (or `--db`) the database and `SIGNET_STATE` the
+folder with the state of all workspaces.
 
-| key | default | environment | meaning |
-|---|---|---|---|
+| key | default | meaning |
+|---|---|---|
 """
 
 TAIL = """
@@ -97,7 +98,8 @@ def generated() -> str:
         )
         shown = f"`{plain}`"
         own = "" if allowed else " *Not in a workspace's file.*"
-        rows.append(f"| `{key}` | {shown} | `{environment_name(field)}` | {doc}{own} |")
+        assert environment_name(field) == f"SIGNET_{key.replace('.', '_').upper()}"
+        rows.append(f"| `{key}` | {shown} | {doc}{own} |")
     return HEAD + "\n".join(rows) + "\n" + TAIL.format(servers=servers())
 
 
