@@ -432,6 +432,35 @@ PIECES = [
 ]  # fmt: skip
 
 
+def test_blocks_are_those_of_commonmark_and_lines_keep_their_numbers() -> None:
+    text = "1. a *b*\n   - [x] c\n\n     ```py\n     d\n     ```\n2. e\n\n   f\n> g\n> - h\n\n\u00a0\ni <b>\n---\n"
+    text += "| j |\n|---|\n| k | l |"
+    found = markdown.blocks(markdown.numbered(text, 1))
+    assert [(block.kind, numbers_of([block])) for block in found] == [
+        ("list", [1, 2]), ("code", [5]), ("list", [7, 9]), ("quote", [10]), ("list", [11]), ("paragraph", [14]),
+        ("rule", [15]), ("table", [16, 18]),
+    ]  # fmt: skip
+    assert [(item.level, item.marker) for block in found for item in block.items] == [
+        (0, "1."), (1, "☑"), (0, "2."), (0, ""), (0, "•"),
+    ]  # fmt: skip
+    assert (found[1].label, found[5].lines[0].spans) == ("py", (markdown.Span("text", "i <b>"),))
+    assert [len(row.cells) for row in found[-1].rows] == [1, 2]
+
+
+@pytest.mark.parametrize("mark", ["> ", "- ", "1. "])
+def test_what_is_nested_too_deep_is_shown_as_it_stands(mark: str) -> None:
+    found = markdown.blocks(markdown.numbered(f"{mark * 900}word\n\nword", 1))
+    assert (numbers_of(found), words_of(found).count("word")) == ([1, 3], 2)
+
+
+def test_links_lead_where_they_say() -> None:
+    text = r"[[a|b *c*]] [d](javascript:x%20y) ![e](f) \*g\* **h `i` \* j** [k *l*](m)"
+    assert [span for span in markdown.spans(text) if span.text.strip()] == [
+        ("link", "b *c*", "a"), ("link", "d", "javascript:x%20y"), ("image", "e", "f"), ("text", " *g* ", ""),
+        ("strong", "h ", ""), ("code", "i", ""), ("strong", " * j", ""), ("link", "k l", "m"),
+    ]  # fmt: skip
+
+
 def test_code_that_goes_on_in_the_next_part_is_code_there() -> None:
     lines = [f"# line {number} of code" for number in range(3000)]
     script = transcripts.cut("\n".join(["User: look", "", "```", *lines, "```", "", "That was it."]), spoken=True)

@@ -76,13 +76,9 @@ def _blocks(old: Sequence[str], new: Sequence[str]) -> list[Block]:
 
 
 def _alike(one: Sequence[str], other: Sequence[str]) -> int:
-    """How many lines from the first on are the same."""
-    count = 0
-    for left, right in zip(one, other, strict=False):
-        if left != right:
-            break
-        count += 1
-    return count
+    """How many lines, or letters of a line, from the first on are the same."""
+    shorter = min(len(one), len(other))
+    return next((at for at in range(shorter) if one[at] != other[at]), shorter)
 
 
 def _rows(old: Sequence[str], new: Sequence[str], blocks: Sequence[Block]) -> Iterator[Row]:
@@ -123,12 +119,11 @@ def _intraline(went: str, came: str) -> tuple[tuple[Piece, ...], tuple[Piece, ..
     plain = (Piece(went, False),), (Piece(came, False),)
     if max(len(went), len(came)) > _INTRALINE:
         return plain
-    shorter = min(len(went), len(came))
-    head = next((at for at in range(shorter) if went[at] != came[at]), shorter)
-    tail = next((at for at in range(shorter - head) if went[-1 - at] != came[-1 - at]), shorter - head)
+    head = _alike(went, came)
+    tail = _alike(went[head:][::-1], came[head:][::-1])
     head = _between_words(went, came, head)
     tail = _between_words(went[::-1], came[::-1], tail)
-    if head + tail < shorter / 3:
+    if head + tail < min(len(went), len(came)) / 3:
         return plain
     return _marked(went, head, tail), _marked(came, head, tail)
 

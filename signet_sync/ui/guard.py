@@ -6,13 +6,14 @@ import hmac
 import secrets
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 from urllib.parse import parse_qsl, quote, urlencode
 
-from signet_sync.ui import texts
+from starlette.datastructures import MutableHeaders
+from starlette.requests import Request
+from starlette.responses import HTMLResponse
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-if TYPE_CHECKING:
-    from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from signet_sync.ui import texts
 
 TOKEN = "token"  # noqa: S105 - what the parameter is called
 _CSP = (
@@ -69,15 +70,11 @@ class Guard:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answers one request, or hands it on."""
-        if scope["type"] != "http":
-            return
-        answer = self._judge(_Request(scope))
-        if answer is None:
-            await self._page(scope, receive, _with_headers(send))
-        else:
-            await answer.send(scope["method"], _with_headers(send))
+        if scope["type"] == "http":
+            answer = self._judge(_Request(scope)) or self._page
+            await answer(scope, receive, _with_headers(send))
 
-    def _judge(self, request: _Request) -> _Answer | None:
+    def _judge(self, request: _Request) -> HTMLResponse | None:
         """The answer to a request that goes no further; None for one that does."""
         if request.method not in _METHODS:
             return _refusal(405, "This page can only be looked at.", {"Allow": ", ".join(_METHODS)})
@@ -91,11 +88,11 @@ class Guard:
         if given is not None and self._keys.open(given):
             if request.is_ours or request.is_visit:
                 return self._let_in(request, host)
-        elif any(map(self._keys.known, request.cookies(self._cookie))) and request.is_ours:
+        elif any(map(self._keys.known, request.values_of(self._cookie))) and request.is_ours:
             return None
         return _refusal(403, "This page wants the token of its address.", hint=_WAY_IN)
 
-    def _let_in(self, request: _Request, host: str) -> _Answer:
+    def _let_in(self, request: _Request, host: str) -> HTMLResponse:
         """The cookie for the token, and the way to the same page without it.
 
         A strict cookie does not go along with a redirect of a visit that began on another page: there a page of ours
@@ -104,25 +101,22 @@ class Guard:
         place = f"http://{host}{request.path_without_token()}"
         headers = {"Set-Cookie": f"{self._cookie}={self._keys.cookie}; HttpOnly; SameSite=Strict; Path=/"}
         if request.is_ours:
-            return _Answer(303, "", headers | {"Location": place})
+            return HTMLResponse(status_code=303, headers=headers | {"Location": place})
         body = f'<meta http-equiv="refresh" content="0; url={texts.escaped(place)}">'
-        return _Answer(200, texts.plain_page("signet-sync", [], head=body), headers)
+        return HTMLResponse(texts.plain_page("signet-sync", [], head=body), headers=headers)
 
 
-class _Request:
+class _Request(Request):
     """What a guard looks at."""
 
-    def __init__(self, scope: Scope) -> None:
-        self.method: str = scope["method"]
-        self.path: str = scope["path"]
-        self._scope = scope
-
-    def _all(self, name: str) -> Iterator[str]:
-        return (value.decode("latin-1") for key, value in self._scope["headers"] if key == name.encode())
+    @property
+    def path(self) -> str:
+        """The path as it came."""
+        return str(self.scope["path"])
 
     def only(self, name: str) -> str | None:
         """The one value of a header, empty without one; None where it comes twice: nobody can tell which one counts."""
-        found = [*self._all(name)] or [""]
+        found = self.headers.getlist(name) or [""]
         return found[0] if len(found) == 1 else None
 
     @property
@@ -137,17 +131,17 @@ class _Request:
 
     def token(self) -> str | None:
         """The token of the address; None without one."""
-        return next((value for name, value in query_of(self._scope) if name == TOKEN), None)
+        return next((value for name, value in query_of(self.scope) if name == TOKEN), None)
 
     def path_without_token(self) -> str:
         """Path and query as they came, but for the token."""
         path = quote(self.path, safe="/")
-        query = urlencode([(name, value) for name, value in query_of(self._scope) if name != TOKEN], errors=_AS_BYTES)
+        query = urlencode([(name, value) for name, value in query_of(self.scope) if name != TOKEN], errors=_AS_BYTES)
         return f"{path}?{query}" if query else path
 
-    def cookies(self, name: str) -> Iterator[str]:
+    def values_of(self, name: str) -> Iterator[str]:
         """The values of a cookie: servers of other ports can set one of our name, and some that no parser reads."""
-        for header in self._all("cookie"):
+        for header in self.headers.getlist("cookie"):
             for pair in header.split(";"):
                 given, _, value = pair.strip().partition("=")
                 if given == name:
@@ -163,24 +157,8 @@ def _same(given: str, ours: str) -> bool:
     return hmac.compare_digest(given.encode("utf-8", "replace"), ours.encode())
 
 
-@dataclass(frozen=True, slots=True)
-class _Answer:
-    """A whole answer of the guard itself."""
-
-    status: int
-    body: str
-    headers: Mapping[str, str] = field(default_factory=dict)
-
-    async def send(self, method: str, send: Send) -> None:
-        raw = self.body.encode()
-        headers = {"Content-Type": "text/html; charset=utf-8", "Content-Length": str(len(raw)), **self.headers}
-        pairs = [(name.lower().encode(), value.encode("latin-1")) for name, value in headers.items()]
-        await send({"type": "http.response.start", "status": self.status, "headers": pairs})
-        await send({"type": "http.response.body", "body": b"" if method == "HEAD" else raw})
-
-
-def _refusal(status: int, message: str, headers: Mapping[str, str] | None = None, *, hint: str = "") -> _Answer:
-    return _Answer(status, texts.plain_page("signet-sync", [message, hint]), headers or {})
+def _refusal(status: int, message: str, headers: Mapping[str, str] | None = None, *, hint: str = "") -> HTMLResponse:
+    return HTMLResponse(texts.plain_page("signet-sync", [message, hint]), status, headers)
 
 
 def _with_headers(send: Send) -> Send:
@@ -188,11 +166,9 @@ def _with_headers(send: Send) -> Send:
 
     async def sending(message: Message) -> None:
         if message["type"] == "http.response.start":
-            headers = list(message.get("headers", ()))
-            ours = {name.lower().encode(): value.encode() for name, value in HEADERS.items()}
-            if all(name.lower() != b"cache-control" for name, _ in headers):
-                ours[b"cache-control"] = b"no-store"
-            message["headers"] = [pair for pair in headers if pair[0].lower() not in ours] + list(ours.items())
+            headers = MutableHeaders(scope=message)
+            headers.update(HEADERS)
+            headers.setdefault("Cache-Control", "no-store")
         await send(message)
 
     return sending

@@ -1,7 +1,7 @@
-"""Markdown as values for a template: blocks, lines with their numbers, spans; pure, linear, and never markup itself.
+"""Reads Markdown as values for a template: blocks, lines with their numbers, spans; pure, and never markup itself.
 
-A subset on purpose: what a file says chooses among a few shapes, and the template alone writes tags. Lines stay lines,
-so that each can be linked to.
+CommonMark's structure without HTML: what a file says chooses among a few shapes, and the template alone writes tags.
+Lines stay lines, so that each can be linked to: a span never goes over the end of its line.
 """
 
 from __future__ import annotations
@@ -9,6 +9,10 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Literal, NamedTuple
+
+from markdown_it import MarkdownIt
+from markdown_it.rules_inline import StateInline
+from markdown_it.token import Token
 
 # A longer line is shown as it stands.
 MARKED_UP = 2_000
@@ -76,43 +80,56 @@ class Block(NamedTuple):
 Numbered = tuple[int, str]
 CallOf = Callable[[str], tuple[str, str, bool] | None]
 
-_FENCE = re.compile(r"( {0,12})(?:(`{3,})([^`]*)|(~{3,})(.*))", re.DOTALL)
-_HEADING = re.compile(r" {0,3}(#{1,6})[ \t]+(.*)", re.DOTALL)
-_RULE = re.compile(r" {0,3}(?:(?:\*[ \t]*){3,}|(?:-[ \t]*){3,}|(?:_[ \t]*){3,})")
-_QUOTE = re.compile(r" {0,3}> ?")
-_ITEM = re.compile(r"([ \t]*)([-*+]|\d{1,9}[.)])[ \t]+(?:\[([ xX])\][ \t]+)?(.*)", re.DOTALL)
-# No blank can belong to two parts of it: a line of a file could else keep the pattern busy for hours.
-_DELIMITER = re.compile(r"[ \t]*(?:\|[ \t]*)?:?-+:?[ \t]*(?:\|[ \t]*(?::?-+:?[ \t]*)?)*")
+_FENCE = re.compile(r" {0,12}(?:(`{3,})[^`]*|(~{3,}).*)", re.DOTALL)
+_CONTAINERS = re.compile(r"[\s>]*(?:(?:[-*+]|\d{1,9}[.)])[ \t]+)*")
+_TASK = re.compile(r"\[([ xX])\][ \t]+")
 _CELL_END = re.compile(r"(?<!\\)\|")
+_WIKILINK = re.compile(r"\[\[([^\[\]|]+)(?:\|([^\[\]]*))?\]\]")
+_SPECIAL = re.compile(r"[\\`*_\[]")
 
-_ESCAPED = re.compile(r"\\([\\`*_{}\[\]()#+\-.!|<>~$%=])")
-# Each alternative stops at the next mark of its kind, so that a line is walked a few times at most.
-_INLINE = re.compile(
-    r"(?P<ticks>`{1,3})(?P<code>[^`]+)(?P=ticks)(?!`)"
-    rf"|(?P<escaped>{_ESCAPED.pattern})"
-    r"|\[\[(?P<wiki>[^\[\]|]+)(?:\|(?P<alias>[^\[\]]*))?\]\]"
-    r"|(?P<shown>!?)\[(?P<label>[^\[\]]*)\]\((?P<target>[^()\s]*)(?:[ \t]+\"[^\"]*\")?\)"
-    r"|\*\*(?=[^\s*])(?P<strong>[^*]+)(?<=\S)\*\*"
-    r"|(?<![\w*])\*(?=[^\s*])(?P<em>[^*]+)(?<=\S)\*(?![\w*])"
-    r"|(?<![\w_])_(?=[^\s_])(?P<under>[^_]+)(?<=\S)_(?![\w_])"
+
+class _Markdown(MarkdownIt):
+    """Links as they were written: the page decides which of them lead anywhere."""
+
+    def normalizeLink(self, url: str) -> str:
+        return url
+
+    def validateLink(self, url: str) -> bool:
+        return True
+
+
+def _wikilink(state: StateInline, silent: bool) -> bool:
+    link = _WIKILINK.match(state.src, state.pos, state.posMax)
+    if link is None:
+        return False
+    if not silent:
+        token = state.push("wikilink", "", 0)
+        token.content, token.meta = link[2] or link[1], {"target": link[1]}
+    state.pos = link.end()
+    return True
+
+
+_markdown = _Markdown("zero").enable(
+    ["blockquote", "fence", "heading", "hr", "list", "table", "backticks", "emphasis", "escape", "image", "link"]
 )
+_markdown.inline.ruler.before("link", "wikilink", _wikilink)
 
 
 def blocks(lines: Sequence[Numbered], *, fence: str = "", call_of: CallOf | None = None) -> list[Block]:
     """The blocks of some lines. `fence` is one that was opened before them; `call_of` reads lines that call a tool."""
-    walk = _Walk(lines, call_of)
-    if fence:
-        walk.code(fence, 0, "")
-    while walk.here < len(lines):
-        walk.step()
-    return walk.found
+    lines = [(0, fence), *lines] if fence else lines
+    tokens: list[Token] = []
+    _markdown.block.parse("\n".join(raw for _, raw in lines) + "\n", _markdown, {}, tokens)
+    return _Reader(lines, call_of).read(tokens)
 
 
 def spans(text: str) -> tuple[Span, ...]:
     """The pieces of a line."""
-    if len(text) > MARKED_UP:
-        return (Span("text", text),)
-    return tuple(_joined(_spans(text)))
+    if len(text) > MARKED_UP or not _SPECIAL.search(text):
+        return (Span("text", text),) if text else ()
+    tokens: list[Token] = []
+    _markdown.inline.parse(text, _markdown, {}, tokens)
+    return tuple(_joined(_spans(tokens)))
 
 
 def open_fence(lines: Iterable[str]) -> str:
@@ -123,7 +140,7 @@ def open_fence(lines: Iterable[str]) -> str:
             bare = raw.strip()
             fence = "" if bare.startswith(fence) and not bare.strip(fence[0]) else fence
         elif mark := _FENCE.fullmatch(raw):
-            fence = mark[2] or mark[4]
+            fence = mark[1] or mark[2]
     return fence
 
 
@@ -145,198 +162,144 @@ def targets(shown: Iterable[Block]) -> set[str]:
 # ── blocks ──
 
 
-class _Walk:
-    """The lines, where we are among them, and the blocks that were found."""
+class _Reader:
+    """The blocks that tokens make of lines."""
 
     def __init__(self, lines: Sequence[Numbered], call_of: CallOf | None) -> None:
-        self.lines = lines
-        self.here = 0
-        self.found: list[Block] = []
+        self._lines = lines
         self._call_of = call_of
+        self._found: list[Block] = []
+        self._items: list[Item] = []  # of a list that goes on
+        self._shown = 0  # how many lines are in blocks or stand between them
 
-    def step(self) -> None:
-        """Takes the lines of the next block."""
-        number, raw = self.lines[self.here]
-        if not raw.strip():
-            self.here += 1
-        elif self._tool(raw) or self._fenced(raw):
-            pass
-        elif heading := _HEADING.fullmatch(raw):
-            self.here += 1
-            words = heading[2].strip().rstrip("#").rstrip()
-            self.found.append(Block("heading", (Line(number, spans(words)),), level=len(heading[1])))
-        elif _RULE.fullmatch(raw[:MARKED_UP]):
-            self.here += 1
-            self.found.append(Block("rule", (Line(number, ()),)))
-        elif self._is_table():
-            self._table()
-        elif _QUOTE.match(raw):
-            self._lines("quote", lambda text: _QUOTE.match(text) is not None)
-        elif _ITEM.fullmatch(raw):
-            self._list()
+    def read(self, tokens: Sequence[Token]) -> list[Block]:
+        """The blocks in order."""
+        lists = quotes = 0
+        marker = ""
+        for at, token in enumerate(tokens):
+            kind, (start, end) = token.type, token.map or (0, 0)
+            if kind in ("fence", "hr", "heading_open", "table_open", "paragraph_open"):
+                self._plain(start)
+                self._shown = end
+            if kind in ("bullet_list_open", "ordered_list_open", "bullet_list_close", "ordered_list_close"):
+                lists += token.nesting
+            elif kind in ("blockquote_open", "blockquote_close"):
+                quotes += token.nesting
+            elif kind == "list_item_open":
+                marker = token.info + token.markup if token.info else "•"
+            elif kind == "fence":
+                self._fence(token, start)
+            elif kind == "hr":
+                self._add(Block("rule", (Line(self._lines[start][0], ()),)))
+            elif kind == "heading_open":
+                words = Line(self._lines[start][0], spans(tokens[at + 1].content))
+                self._add(Block("heading", (words,), level=int(token.tag[1])))
+            elif kind == "table_open":
+                self._add(Block("table", rows=tuple(self._row(row) for row in range(start, end) if row != start + 1)))
+            elif kind == "paragraph_open":
+                held = tokens[at + 1].content.split("\n")
+                # Blanks that only Python takes for such may be gone from the beginning, with their lines.
+                start = next(line for line in range(start, end) if held[0] in self._lines[line][1])
+                if lists == 1 and not quotes and marker and self._call(start):
+                    held, start = held[1:], start + 1
+                self._paragraph(held, start, lists, quotes, marker)
+                marker = ""
+        self._plain(len(self._lines))
+        self._add()
+        return self._found
+
+    def _add(self, *following: Block) -> None:
+        """Ends the list that goes on, and adds what comes behind it."""
+        if self._items:
+            self._found.append(Block("list", items=tuple(self._items)))
+            self._items = []
+        self._found += following
+
+    def _plain(self, until: int) -> None:
+        """Shows lines as they stand that no token holds: they are nested too deep, or but marks of lists and quotes."""
+        for number, raw in self._lines[self._shown : until]:
+            if raw.strip(" \t>*+-"):
+                self._add(Block("paragraph", (Line(number, (Span("text", raw),)),)))
+
+    def _paragraph(self, held: Sequence[str], start: int, lists: int, quotes: int, marker: str) -> None:
+        task = _TASK.match(held[0]) if marker and held else None
+        if task:
+            held, marker = [held[0][task.end() :], *held[1:]], "☐" if task[1] == " " else "☑"
+        lines = tuple(Line(self._lines[start + at][0], spans(words)) for at, words in enumerate(held))
+        if not lines:
+            return
+        if lists:
+            self._items.append(Item(min(lists - 1, _DEEPEST), marker, lines))
         else:
-            self._lines("paragraph", lambda text: not self._begins(text))
+            self._add(Block("quote" if quotes else "paragraph", lines))
 
-    def code(self, mark: str, indent: int, label: str, call: Call | None = None) -> None:
-        """Takes the lines up to the end of a code block; of a tool they are what it printed."""
-        held: list[Line] = []
-        while self.here < len(self.lines):
-            number, raw = self.lines[self.here]
-            self.here += 1
-            bare = raw.strip()
-            if bare.startswith(mark) and not bare.strip(mark[0]):
-                break
-            held.append(Line(number, (Span("text", raw[_blanks(raw, indent) :]),)))
-        self.found.append(Block("tool" if call else "code", tuple(held), label=label, call=call))
+    def _fence(self, token: Token, start: int) -> None:
+        code = token.content.split("\n")[:-1]
+        lines = tuple(Line(self._lines[start + at][0], (Span("text", raw),)) for at, raw in enumerate(code, 1))
+        last = self._found[-1].call if self._found and not self._items else None
+        if last and last.number == self._lines[start - 1][0] and token.level and not token.info:
+            self._found[-1] = self._found[-1]._replace(lines=lines)
+        else:
+            self._add(Block("code", lines, label=token.info.strip()))
 
-    def _tool(self, raw: str) -> bool:
-        said = self._call_of(raw) if self._call_of is not None and raw.startswith("- ") else None
-        if said is None:
+    def _call(self, line: int) -> bool:
+        """Whether a line calls a tool: then it is a block of its own."""
+        number, raw = self._lines[line]
+        called = self._call_of(raw) if self._call_of is not None and raw.startswith("- ") else None
+        if called is None:
             return False
-        _, detail, failed = said
+        _, detail, failed = called
         shown = spans(detail) if "`" in detail else (Span("code", detail),) if detail else ()
-        call = Call(self.lines[self.here][0], raw.split("`", 2)[1], shown, failed)
-        self.here += 1
-        below = _FENCE.fullmatch(self.lines[self.here][1]) if self.here < len(self.lines) else None
-        if below and below[1]:
-            self.here += 1
-            self.code(below[2] or below[4], len(below[1]), "", call)
-        else:
-            self.found.append(Block("tool", call=call))
+        self._add(Block("tool", call=Call(number, raw.split("`", 2)[1], shown, failed)))
         return True
 
-    def _fenced(self, raw: str) -> bool:
-        mark = _FENCE.fullmatch(raw)
-        if mark is None:
-            return False
-        self.here += 1
-        self.code(mark[2] or mark[4], len(mark[1]), (mark[3] or mark[5] or "").strip())
-        return True
-
-    def _lines(self, kind: BlockKind, goes_on: Callable[[str], bool]) -> None:
-        held: list[Line] = []
-        while self.here < len(self.lines):
-            number, raw = self.lines[self.here]
-            if not raw.strip() or (held and not goes_on(raw)):
-                break
-            held.append(Line(number, spans(_QUOTE.sub("", raw, count=1) if kind == "quote" else raw)))
-            self.here += 1
-        self.found.append(Block(kind, tuple(held)))
-
-    def _list(self) -> None:
-        items: list[tuple[Item, list[Line]]] = []  # each with the lines below its first
-        while self.here < len(self.lines):
-            number, raw = self.lines[self.here]
-            item = None if _RULE.fullmatch(raw[:MARKED_UP]) else _ITEM.fullmatch(raw)
-            if item is not None and not (self._call_of and raw.startswith("- ") and self._call_of(raw)):
-                items.append((_item(number, item), []))
-            elif items and raw[:2].strip() == "" and raw.strip() and not _FENCE.fullmatch(raw):
-                items[-1][1].append(Line(number, spans(raw.strip())))
-            elif not raw.strip() and self._next_is_item():
-                pass  # a loose list is one list
-            else:
-                break
-            self.here += 1
-        every = tuple(first._replace(lines=(*first.lines, *below)) for first, below in items)
-        self.found.append(Block("list", items=every))
-
-    def _next_is_item(self) -> bool:
-        after = self.lines[self.here + 1][1] if self.here + 1 < len(self.lines) else ""
-        return _ITEM.fullmatch(after) is not None and not _RULE.fullmatch(after[:MARKED_UP])
-
-    def _is_table(self) -> bool:
-        if self.here + 1 >= len(self.lines):
-            return False
-        head, below = self.lines[self.here][1], self.lines[self.here + 1][1]
-        return "|" in head and "|" in below and _DELIMITER.fullmatch(below[:MARKED_UP]) is not None
-
-    def _table(self) -> None:
-        rows: list[Row] = []
-        first = self.here
-        while self.here < len(self.lines) and "|" in (raw := self.lines[self.here][1]):
-            if self.here != first + 1:
-                rows.append(_row(self.lines[self.here][0], raw))
-            self.here += 1
-        self.found.append(Block("table", rows=tuple(rows)))
-
-    def _begins(self, raw: str) -> bool:
-        """Whether a line ends the paragraph above it."""
-        return bool(
-            _FENCE.fullmatch(raw)
-            or _HEADING.fullmatch(raw)
-            or _RULE.fullmatch(raw[:MARKED_UP])
-            or _QUOTE.match(raw)
-            or _ITEM.fullmatch(raw)
-            or self._is_table()
-        )
-
-
-def _blanks(raw: str, most: int) -> int:
-    """How many of a line's first blanks belong to the fence around it."""
-    return min(len(raw) - len(raw.lstrip(" ")), most)
-
-
-def _item(number: int, match: re.Match[str]) -> Item:
-    marker = match[2] if match[2][0].isdigit() else "•"
-    if match[3]:
-        marker = "☐" if match[3] == " " else "☑"
-    depth = len(match[1].replace("\t", "    ")) // 2
-    return Item(min(depth, _DEEPEST), marker, (Line(number, spans(match[4])),))
-
-
-def _row(number: int, raw: str) -> Row:
-    inner = raw.strip().removeprefix("|")
-    inner = inner[:-1] if inner.endswith("|") and not inner.endswith("\\|") else inner
-    return Row(number, tuple(spans(cell.strip()) for cell in _CELL_END.split(inner, _COLUMNS)))
+    def _row(self, line: int) -> Row:
+        """A row with all its cells: the tokens leave out those that have no head."""
+        number, raw = self._lines[line]
+        inner = _CONTAINERS.sub("", raw, count=1).strip().removeprefix("|")
+        inner = inner[:-1] if inner.endswith("|") and not inner.endswith("\\|") else inner
+        return Row(number, tuple(spans(cell.strip()) for cell in _CELL_END.split(inner, _COLUMNS)))
 
 
 # ── spans ──
 
 
-def _spans(text: str) -> Iterator[Span]:
-    at = 0
-    for match in _INLINE.finditer(text):
-        if match.start() > at:
-            yield Span("text", text[at : match.start()])
-        yield from _marked_up(match)
-        at = match.end()
-    if at < len(text):
-        yield Span("text", text[at:])
-
-
-def _marked_up(match: re.Match[str]) -> Iterator[Span]:
-    if match["code"] is not None:
-        yield Span("code", match["code"].strip() or match["code"])
-    elif match["escaped"] is not None:
-        yield Span("text", match["escaped"][1:])
-    elif match["wiki"] is not None:
-        yield Span("link", match["alias"] or match["wiki"], match["wiki"])
-    elif match["target"] is not None:
-        yield Span("image" if match["shown"] else "link", match["label"] or match["target"], match["target"])
-    elif match["strong"] is not None:
-        yield from _within("strong", match["strong"])
-    else:
-        yield from _within("em", match["em"] or match["under"] or "")
-
-
-def _within(kind: SpanKind, text: str) -> Iterator[Span]:
-    """Words that are set off; code among them stays code."""
-    paired = text.count("`") % 2 == 0
-    for place, piece in enumerate(text.split("`") if paired else [text]):
-        if piece:
-            yield Span("code", piece) if place % 2 else Span(kind, _ESCAPED.sub(r"\1", piece))
+def _spans(tokens: Iterable[Token]) -> Iterator[Span]:
+    strong = emphasis = 0
+    link: str | None = None
+    words = ""
+    for token in tokens:
+        kind = token.type
+        if kind in ("strong_open", "strong_close"):
+            strong += token.nesting
+        elif kind in ("em_open", "em_close"):
+            emphasis += token.nesting
+        elif kind == "link_open":
+            link, words = str(token.attrs["href"]), ""
+        elif kind == "link_close":
+            yield Span("link", words or link or "", link or "")
+            link = None
+        elif link is not None:
+            words += token.content
+        elif kind == "wikilink":
+            yield Span("link", token.content, token.meta["target"])
+        elif kind == "image":
+            target = str(token.attrs["src"])
+            yield Span("image", token.content or target, target)
+        elif token.content:
+            within: SpanKind = "strong" if strong else "em" if emphasis else "text"
+            yield Span("code" if kind == "code_inline" else within, token.content)
 
 
 def _joined(found: Iterable[Span]) -> Iterator[Span]:
-    """Neighbouring pieces of plain text as one."""
-    held = ""
+    """Neighbouring pieces of words of one kind as one."""
+    held = Span("text", "")
     for span in found:
-        if span.kind == "text":
-            held += span.text
+        if span.kind == held.kind and span.kind in ("text", "strong", "em"):
+            held = Span(held.kind, held.text + span.text)
             continue
-        if held:
-            yield Span("text", held)
-            held = ""
-        yield span
-    if held:
-        yield Span("text", held)
+        if held.text:
+            yield held
+        held = span
+    if held.text:
+        yield held
