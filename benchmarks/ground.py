@@ -241,11 +241,14 @@ def _watched(pid: int) -> Iterator[list[float]]:
 
 
 def _family(pid: int) -> Iterator[int]:
-    """Gives a process and all below it."""
+    """Gives a process and all below it, whichever of its threads has started them."""
     yield pid
-    with contextlib.suppress(OSError), open(f"/proc/{pid}/task/{pid}/children") as handle:
-        for child in handle.read().split():
-            yield from _family(int(child))
+    with contextlib.suppress(OSError):
+        for thread in os.listdir(f"/proc/{pid}/task"):
+            with open(f"/proc/{pid}/task/{thread}/children") as handle:
+                children = handle.read().split()
+            for child in children:
+                yield from _family(int(child))
 
 
 def _share_mb(pid: int) -> float:

@@ -1,8 +1,9 @@
 """The long proofs, run with one command: every slow test of the reliability folder, the fuzz and the soak.
 
-`python -m benchmarks.proof` takes some hours on two cores and prints the figures as they come; `--write` puts them into
-docs/reliability.md. `--only PART` (several times) runs some of them, and with `--write` keeps the others' figures.
-Exit code 1 when a proof has failed; what failed is printed, and its figures are not written.
+`python -m benchmarks.proof` takes some hours on two cores and prints the figures as they come; `--write` keeps
+them in tests/reliability/figures.json and writes docs/reliability.md and benchmarks/reliability.md from it.
+`--only PART` (several times) runs some parts, and with `--write` keeps the figures of the others. Exit code 1 when a
+proof failed; its name is printed, and its figures are not written.
 """
 
 from __future__ import annotations
@@ -111,7 +112,7 @@ def main() -> int:
     asked.add_argument("--list", action="store_true", help="names the parts and runs nothing")
     asked.add_argument("--soak-minutes", type=float, default=45, help="how long the soak is (45)")
     asked.add_argument("--fuzz-files", type=int, default=1_000_000, help="how many files are made up (1,000,000)")
-    asked.add_argument("--write", action="store_true", help="writes the figures into docs/reliability.md")
+    asked.add_argument("--write", action="store_true", help="keep the figures and write the pages of them")
     given = asked.parse_args()
     parts = proofs(given.soak_minutes, given.fuzz_files)
     names = [proof.name for proof in parts]

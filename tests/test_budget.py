@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from signet_sync.contracts.tokencount import estimate_tokens, rough_tokens
+from signet_sync.contracts.tokencount import estimate_tokens, page_tokens, rough_tokens
 from signet_sync.projection.budget import Shares, clip_lines, shares
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -232,6 +232,11 @@ def test_it_is_whole_never_negative_and_zero_only_for_nothing(text: str) -> None
     assert tokens == estimate_tokens(text)
     assert (tokens == 0) == (text == "")
     assert tokens <= 3 * len(text.encode("utf-8", "surrogatepass"))
+
+
+@given(TEXTS)
+def test_a_page_costs_the_same_counted_by_lines(text: str) -> None:
+    assert page_tokens(text) == estimate_tokens(text)
 
 
 @given(TEXTS, TEXTS)

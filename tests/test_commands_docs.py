@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -15,15 +16,19 @@ PAGE = Path(__file__).resolve().parents[1] / "docs" / "commands.md"
 HEAD = """\
 # Commands
 
-Every command with its options, generated from the command line itself. Before the name of any command:
+Every command with its options, generated from the command line. A command's `--help` explains them. Before the name of
+any command:
 
 {options}
 
-Every command that prints data takes `--json`: one document on stdout and nothing else, also for errors. Words for
-people go to stderr.
+Every command that prints data takes `--json`: one document on stdout and nothing else, also for errors. Messages go to
+stderr.
 
 Exit codes: 0 fine, 1 problems found, 2 usage, 3 workspace or database unusable, 4 another agent runs, 5 halted for
 safety, 130 interrupted.
+
+| command | does | options |
+|---|---|---|
 """
 
 
@@ -50,18 +55,25 @@ def leaves(command: click.Command, words: tuple[str, ...]) -> Iterator[tuple[tup
             yield from leaves(below, (*words, name))
 
 
+def names(command: click.Command) -> str:
+    """The long names of a command's options."""
+    options = (parameter for parameter in command.params if isinstance(parameter, click.Option))
+    return " ".join(f"`{max(option.opts, key=len)}`" for option in options if not option.hidden)
+
+
 def generated() -> str:
     context = click.Context(cli.group, info_name="signet-sync", help_option_names=["-h", "--help"])
-    parts = [HEAD.format(options="\n".join(option_lines(cli.group, context)))]
+    page = HEAD.format(options="\n".join(option_lines(cli.group, context)))
     for words, command in leaves(cli.group, ()):
         below = click.Context(command, info_name=words[-1], help_option_names=["-h", "--help"])
-        arguments = " ".join(
+        arguments = [
             parameter.make_metavar(below) for parameter in command.params if isinstance(parameter, click.Argument)
-        )
+        ]
+        call = " ".join((*words, *arguments)).replace("|", "\\|")
         text = " ".join((command.help or command.short_help or "").replace("\b", "").partition("\f")[0].split())
-        options = "\n".join(option_lines(command, below))
-        parts.append(f"## {' '.join((*words, arguments)).strip()}\n\n{text}\n" + (f"\n{options}\n" if options else ""))
-    return "\n".join(parts)
+        first = re.split(r"(?<=\.) (?=[A-Z({])", text)[0].replace("|", "\\|")
+        page += f"| `{call}` | {first} | {names(command)} |\n"
+    return page
 
 
 def test_the_page_of_commands_is_what_the_command_line_says() -> None:

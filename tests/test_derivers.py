@@ -318,6 +318,16 @@ def test_a_second_update_changes_nothing(database: Database, name: str) -> None:
     assert database.connection.total_changes() == before and given
 
 
+def test_what_a_rebuild_moves_is_counted_and_not_kept(database: Database) -> None:
+    stages = pipeline()
+    filled(database, stages)
+    deriving.drain(database, stages)
+    with database.transaction():
+        deriving.rebuild(database, stages, stages.derivers)
+    moved = deriving.drain(database, stages)
+    assert moved.derived and not moved.sources
+
+
 @pytest.mark.parametrize("name", NAMES)
 def test_another_version_rebuilds(database: Database, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     stages = pipeline()

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from signet_sync.index.database import Database
 from signet_sync.storage.database.table import Table
 from signet_sync.storage.database.tables import TABLES
 
@@ -14,35 +13,31 @@ PAGE = Path(__file__).resolve().parents[1] / "docs" / "schema.md"
 HEAD = """\
 # The schema
 
-The tables of the index, generated from `storage/database/tables`. All of it follows from one
-declaration of each table: how it is made, whether a rebuild drops it, what a backup and a bundle hold of it, what is
-read of it in a damaged database, and what a removal takes out of it.
+The tables of the index, generated from their declarations in `storage/database/tables`. Creation, rebuild, backup,
+bundle, salvage of a damaged database and removal follow from the same declarations.
 
-A rebuild leaves native tables alone. What is marked *backed up* is in every backup and every bundle; *elsewhere*: it is
-in files beside the database, so that only a backup of your own (`backup create FILE`) and a bundle hold it. The
-bytes of seals are not in the daily backup either: the files have them.
+A rebuild drops derived tables and keeps native ones. *Backed up: yes* means every backup and bundle; *elsewhere* means
+that files of the state folder hold the rows, so that only `backup create FILE` and bundles include them. Daily backups
+leave out the bytes of seals.
 
-*Goes with*: a row is dropped with its session or artifact, with the memory or the node whose id it has, or because it
-holds a word that only a removed text had. `captures` and `session_transcripts` know sessions by other names: rows of a
-removed one are made unreadable there, or dropped, by rules of their own.
+*Goes with*: what deletes a row: its session or artifact, the memory or node whose id it has, or the removal of a text
+that alone had one of its words. `captures` and `session_transcripts` name sessions differently and have rules of their
+own.
 """
 
 
 def generated() -> str:
-    database = Database(":memory:")
     page = HEAD
     for kind, more in (("native", " backed up |"), ("derived", "")):
-        page += f"\n## {kind.capitalize()} tables\n\n| table | holds | columns | goes with |{more}\n"
-        page += f"|---|---|---|---|{'---|' if more else ''}\n"
-        page += "".join(row(database, table) for table in TABLES.values() if table.kind == kind)
-    database.close()
+        page += f"\n## {kind.capitalize()} tables\n\n| table | holds | goes with |{more}\n"
+        page += f"|---|---|---|{'---|' if more else ''}\n"
+        page += "".join(row(table) for table in TABLES.values() if table.kind == kind)
     return page
 
 
-def row(database: Database, table: Table) -> str:
-    columns = [f"`{name}`" for (name,) in database.execute("select name from pragma_table_info(?)", (table.name,))]
+def row(table: Table) -> str:
     goes = {"session": table.session, "artifact": table.artifact, "id": table.handle, "words": table.texts}
-    cells = [f"`{table.name}`", table.holds, ", ".join(columns), ", ".join(name for name in goes if goes[name]) or "–"]
+    cells = [f"`{table.name}`", table.holds, ", ".join(name for name in goes if goes[name]) or "–"]
     if table.kind == "native":
         cells.append("–" if table.row is None else "yes" if table.kept == "always" else table.kept)
     return f"| {' | '.join(cells)} |\n"

@@ -13,43 +13,43 @@ PAGE = Path(__file__).resolve().parents[1] / "docs" / "settings.md"
 HEAD = """\
 # Settings
 
-Every setting with its default, generated from `signet_sync.config.Settings`. Order: flags, environment, your own
-`config.toml` (`~/.config/signet-sync/` on Linux, `~/Library/Application Support/signet-sync/` on macOS, or
-`SIGNET_CONFIG`), the workspace's `signet-sync.toml`, defaults. A workspace may set everything but what is marked: it
-may come from a checkout, and can therefore run nothing, send nothing and write nowhere else.
+Every setting, generated from `signet_sync.config.Settings`. Sources in order of precedence: flags, environment, your
+own `config.toml` (`~/.config/signet-sync/` on Linux, `~/Library/Application Support/signet-sync/` on macOS, or
+`SIGNET_CONFIG`), the workspace's `signet-sync.toml`, defaults. Because a workspace may come from a checkout, its file
+cannot make the marked settings: it can run nothing, send nothing and write nowhere else.
 
-It can stop nothing either. Where `signet-sync.toml`, or a value in it, cannot be used, the last good value counts (it
-is kept in the state folder), else the default, and `status`, `doctor`, the log and a line in MEMORY.md say so. So a
-slip in it neither shows on a page what `noise.*` keeps off, nor gives an agent's sessions to another one. Only where
-no good one was ever read on this machine are the defaults all there is. What is wrong with your own file or the
-environment is an error of the command that you type; hooks, the agent, `session …`, `transcript …` and the MCP server
-go on with what of it can be used, and until it is mended ask no language model, write no history and let nothing go
-that is kept.
+A broken `signet-sync.toml` stops nothing. For each value that cannot be used, the last good one counts (it is kept in
+the state folder), else the default; `status`, `doctor`, the log and MEMORY.md report it. So a typing error neither
+shows what `noise.*` hides nor assigns sessions to another agent.
 
-Besides these, `SIGNET_WORKSPACE` (or `--workspace`) names the workspace, `SIGNET_DB` (or `--db`) the database and
-`SIGNET_STATE` the folder that holds the state of all workspaces.
+An error in `config.toml` or the environment makes commands fail. Hooks, the agent, `session …`, `transcript …` and the
+MCP server use the valid part, but ask no language model, write no history and delete no kept data until it is
+corrected.
 
-| key | default | environment | meaning |
-|---|---|---|---|
+The environment variable of a setting is its key in capitals: `watch.mode` is `SIGNET_WATCH_MODE`. In addition,
+`SIGNET_WORKSPACE` (or `--workspace`) names the workspace, `SIGNET_DB` (or `--db`) the database and `SIGNET_STATE` the
+folder with the state of all workspaces.
+
+| key | default | meaning |
+|---|---|---|
 """
 
 TAIL = """
 ## A language model
 
-Without one everything works: summaries and sentences are made from the session's own words. With one they are
-proposed by it, and checked; where it is slow, broken or says nothing of use, the session is written without it after
-`timeout` seconds at most. A summary costs one call, a sentence another.
+Without a model, rules make summaries and sentences from the session's own words. A model proposes them instead (one
+call each), and its text is checked. If it is slow, fails or says nothing useful, the rules' text is used after
+`timeout` seconds at most.
 
-Later, when nobody waits for anything, two more things are asked for, newest first and in small portions:
+Two more things are asked for later, newest first:
 
-* Where `[extraction]` names a `provider`: the facts in each summary and compaction, old ones too, one call each. What
-  quotes its artifact and says it in the artifact's words is kept; it stands beside what is found without a model, and
-  neither closes nor replaces anything of that. Name a provider under `[synthesis]` alone if you don't want this.
-* Where `[synthesis]` has one: a paragraph about each arc and epoch of sessions, one call whenever its sessions change.
-  It is shown beside the list that it tells of.
+* With a `provider` under `[extraction]`: facts of each summary and compaction, one call each. A fact is kept if it
+  quotes its artifact in the artifact's words; it neither closes nor replaces facts found by rules. To avoid these
+  calls, name a provider under `[synthesis]` only.
+* With a `provider` under `[synthesis]`: a paragraph about each arc and epoch, one call whenever its sessions change.
 
-A run asks at most 20 of each and begins nothing new after a minute. What gave no answer is asked for again a day later;
-whoever fails twice in a row is left alone for a quarter of an hour.
+A run asks for at most 20 of each and starts nothing new after a minute. Failed requests are repeated a day later. After
+two failures in a row the model is not asked for a quarter of an hour.
 
 ```toml
 [synthesis]
@@ -63,18 +63,16 @@ model = "qwen3:4b"
 | `command` | – (a program of yours: `command = ["llm", "-m", "small"]`) | – |
 | `none` | – | – |
 
-All but the last two speak to a server with OpenAI's `/chat/completions` and need `pip install 'signet-sync[llm]'`. An
-`endpoint` of your own takes the place of the usual one; with it no key is sent but the one that `api_key_env` or
-`api_key_file` names.
+All but the last two use a server with OpenAI's `/chat/completions` and need `pip install 'signet-sync[llm]'`. An
+`endpoint` of your own replaces the default; it is then sent only the key named by `api_key_env` or `api_key_file`.
 
-`[synthesis]` says who is asked. Without a `provider` of its own it is `[extraction]`, but for `model` and `timeout`
-where it gives them. Where neither names a provider, Signet's `agent.yaml` in the workspace is looked at, for `enabled`
-and `provider` under `memory.pipelineV2` and nothing else: it may turn off, or name a provider for which your
-`[extraction]` holds the `endpoint` (with a `model`) or the `command`. So a checkout can never decide where your
-sessions are sent.
+Without a provider under `[synthesis]`, that of `[extraction]` is used, with `model` and `timeout` of `[synthesis]` if
+given. If neither names one, Signet's `agent.yaml` in the workspace is read for `enabled` and `provider` under
+`memory.pipelineV2`. It can switch the model off, or select a provider whose `endpoint` (with a `model`) or `command` is
+in your `[extraction]`. A checkout can therefore never decide where your sessions are sent.
 
 A program gets the prompt on stdin and prints the answer. It runs in your home folder with `SIGNET_SYNC_CHILD=1` set,
-and is killed with all that it started when the time is over.
+and is killed with its child processes at the timeout.
 """
 
 
@@ -100,7 +98,8 @@ def generated() -> str:
         )
         shown = f"`{plain}`"
         own = "" if allowed else " *Not in a workspace's file.*"
-        rows.append(f"| `{key}` | {shown} | `{environment_name(field)}` | {doc}{own} |")
+        assert environment_name(field) == f"SIGNET_{key.replace('.', '_').upper()}"
+        rows.append(f"| `{key}` | {shown} | {doc}{own} |")
     return HEAD + "\n".join(rows) + "\n" + TAIL.format(servers=servers())
 
 

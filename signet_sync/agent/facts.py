@@ -33,7 +33,7 @@ class Facts(Deriver):
         return f"1 digest {digests.VERSION}"
 
     def sources(self, database: Database) -> Iterable[Source]:
-        """Gives every session, newest first."""
+        """Gives every session."""
         return graph.sessions(database)
 
     def prepare(

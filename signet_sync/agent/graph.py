@@ -58,7 +58,7 @@ class Graph(Deriver):
         return VERSION
 
     def sources(self, database: Database) -> Iterable[Source]:
-        """Gives every session, newest first."""
+        """Gives every session."""
         return sessions(database)
 
     def work(self, database: Database, sources: Sequence[Source]) -> Work:
@@ -84,8 +84,8 @@ class Graph(Deriver):
 
 
 def sessions(database: Database) -> Iterable[Source]:
-    """Gives every session that has an artifact, newest first."""
-    return [Source(SESSION, *session) for session in nodes.sessions(database)]
+    """Gives every session that has an artifact."""
+    return (Source(SESSION, *session) for session in nodes.sessions(database))
 
 
 def heard(things: Iterable[_Thing], alive: Alive) -> Iterator[_Thing]:

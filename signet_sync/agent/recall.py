@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from itertools import accumulate
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from itertools import islice
 from typing import NamedTuple
 
 from signet_sync.agent.asking import Place, counting
@@ -14,9 +14,10 @@ from signet_sync.index import events, live, telemetry
 from signet_sync.index import recall as door
 from signet_sync.index.database import Database
 from signet_sync.index.recall import Artifact, Line
+from signet_sync.recall.groups import by_worth
 from signet_sync.recall.places import Finder, Passage
 from signet_sync.recall.query import MOST_READ, Query, read
-from signet_sync.recall.rank import TIERS, Candidate, Tier, choose, finders, pairs, rarity, scored, weights, why, worth
+from signet_sync.recall.rank import TIERS, Candidate, Tier, choose, finders, pairs, rarity, scored, weights, why
 from signet_sync.recall.snippets import around, speaker, told
 
 # Of each tier so many are looked at closely: those that hold most of what is asked for.
@@ -29,9 +30,9 @@ _WHAT = {
     "decision": "a decision", "constraint": "a constraint", "preference": "a preference", "note": "a note",
     "arc": "a week", "epoch": "a quarter", "summary": "a summary", "compaction": "a compaction",
 }  # fmt: skip
-_READERS: dict[Tier, Callable[[Database, str, str], Line | None]] = {
-    "memory": door.memory, "fact": door.fact, "curated": door.curated, "thread": door.thread,
-    "node": door.condensation,
+_READERS: dict[Tier, Callable[[Database, str, Sequence[str]], Iterator[Line]]] = {
+    "memory": door.memories, "fact": door.facts, "curated": door.curated, "thread": door.threads,
+    "node": door.condensations,
 }  # fmt: skip
 _BATCH, _LINES = 200, 60
 _TIER_OF: dict[str, Tier] = {"summary": "node", "compaction": "node", "transcript": "transcript"}
@@ -138,33 +139,30 @@ class _Search:
     def lines(self, tiers: Collection[Tier], private: bool) -> Iterator[Candidate]:
         best = self._best([tier for tier in _READERS if tier in tiers], private)
         for tier, ids in best.items():
-            for line_id in ids:
-                line = _READERS[tier](self.database, self.agent_id, line_id)
-                if line is not None:
-                    yield self._of_line(tier, line)
+            for line in _READERS[tier](self.database, self.agent_id, ids):
+                yield self._of_line(tier, line)
 
     def _best(self, tiers: Sequence[Tier], private: bool) -> dict[Tier, list[str]]:
         """Of each tier the lines that hold most; of equal ones the newest."""
         best: dict[Tier, list[str]] = {tier: [] for tier in tiers if door.has_any(self.database, self.agent_id, tier)}
         if not best:
             return best
-        groups = self._by_worth(door.lines(self.database, self.terms, self.by), self.weights)
-        # Nearly always the first few lines of thousands fill a tier.
+        found, holding = self._told_apart([door.lines_with(self.database, term) for term in self.terms])
         for tier, ids in best.items():
-            left, batch = door.narrowed(self.database, self.agent_id, tier, groups), _LINES
-            while left and (wanted := LOOKED_AT - len(ids)) > 0:
-                enough = _enough(left, batch)
-                ids += door.first(self.database, self.agent_id, tier, left[:enough], wanted, private)
-                left, batch = left[enough:], 8 * batch
+            few = door.narrowed(self.database, self.agent_id, tier)
+            groups = by_worth([(found if few is None else found & few, 0)], holding, self.weights)
+            # Nearly always the first few lines of thousands fill a tier.
+            batch = _LINES
+            while (wanted := LOOKED_AT - len(ids)) > 0 and (some := _some(groups, batch)):
+                ids += door.first(self.database, self.agent_id, tier, some, wanted, private)
+                batch *= 8
         return best
 
-    @staticmethod
-    def _by_worth(masks: door.Masks, weights: Sequence[float]) -> list[list[int]]:
-        """Row numbers in groups of equal worth, those that are worth most first."""
-        groups: dict[float, list[int]] = {}
-        for mask, rows in masks.items():
-            groups.setdefault(worth(weights, mask), []).extend(rows)
-        return [groups[value] for value in sorted(groups, reverse=True)]
+    def _told_apart(self, holding: Sequence[list[int]]) -> tuple[set[int], list[set[int]]]:
+        """The rows that hold one of the terms by which texts are found; and of these for each term what holds it."""
+        found = set[int]().union(*(holding[number] for number in self.by))
+        # A word of many rows costs no set of all of them.
+        return found, [found.intersection(rows) for rows in holding]
 
     def _of_line(self, tier: Tier, line: Line) -> Candidate:
         passage = self.finder.best(line.text)
@@ -178,28 +176,28 @@ class _Search:
     # ── summaries, compactions, transcripts ──
 
     def artifacts(self, tiers: Collection[Tier]) -> Iterator[Candidate]:
-        left = _MOST_READ
-        for path in self._paths({kind: tier for kind, tier in _TIER_OF.items() if tier in tiers}):
-            found = door.artifact(self.database, self.agent_id, path, min(_LONGEST, left))
-            if found is not None:
-                left -= len(found.content)
-                yield self._of_artifact(found)
+        found = self._found({kind: tier for kind, tier in _TIER_OF.items() if tier in tiers})
+        for artifact in door.artifacts(self.database, found, _LONGEST, _MOST_READ):
+            yield self._of_artifact(artifact)
 
-    def _paths(self, tier_of: Mapping[str, Tier]) -> list[str]:
+    def _found(self, tier_of: Mapping[str, Tier]) -> list[int]:
         """Of each tier the artifacts that hold most; of equal ones those that were indexed last."""
-        paths: dict[Tier, list[str]] = {tier: [] for tier in tier_of.values()}
-        if not paths:
+        found: dict[Tier, list[int]] = {tier: [] for tier in tier_of.values()}
+        if not found:
             return []
         near, bonus = pairs(self.weights, self.by)
-        masks = door.artifacts(self.database, self.terms, self.holding, self.by, near)
-        groups = self._by_worth(masks, [*self.weights, *bonus])
-        order = [row for rows in groups for row in sorted(rows, reverse=True)]
-        for start in range(0, len(order), _BATCH):
-            for kind, path in door.named(self.database, self.agent_id, order[start : start + _BATCH], list(tier_of)):
-                paths[tier_of[kind]].append(path)
-            if all(len(found) >= LOOKED_AT for found in paths.values()):
+        close = [door.artifacts_near(self.database, self.terms[one], self.terms[other]) for one, other in near]
+        by, terms = self._told_apart(self.holding)
+        # What is found by words that stand close together alone counts as that.
+        roots = [(by, 0), (set[int]().union(*close) - by, len(terms))]
+        groups = by_worth(roots, [*terms, *close], [*self.weights, *bonus])
+        order = (row for rows in groups for row in sorted(rows, reverse=True))
+        while some := list(islice(order, _BATCH)):
+            for kind, number in door.kinds_of(self.database, self.agent_id, some, list(tier_of)):
+                found[tier_of[kind]].append(number)
+            if all(len(numbers) >= LOOKED_AT for numbers in found.values()):
                 break
-        return [path for found in paths.values() for path in found[:LOOKED_AT]]
+        return [number for numbers in found.values() for number in numbers[:LOOKED_AT]]
 
     def _of_artifact(self, found: Artifact) -> Candidate:
         about = self._about(found.project)
@@ -256,9 +254,15 @@ class _Search:
         return Candidate(tier, line_id, text, path, at_us, score, terms, where, rarity=rare)
 
 
-def _enough(groups: Sequence[Sequence[int]], rows: int) -> int:
-    """How many groups hold so many rows together; all of them where they hold fewer."""
-    return next((n for n, held in enumerate(accumulate(map(len, groups)), 1) if held >= rows), len(groups))
+def _some(groups: Iterable[list[int]], rows: int) -> list[list[int]]:
+    """The next groups, so many that they hold so many rows together; all that are left where they hold fewer."""
+    some: list[list[int]] = []
+    for group in groups:
+        some.append(group)
+        rows -= len(group)
+        if rows <= 0:
+            break
+    return some
 
 
 def _where(tier: Tier, line: Line) -> str:

@@ -44,6 +44,8 @@ BEAT = 15.0
 # A sweep that failed is tried again after so many seconds; whether one is due is asked this often.
 DREAM_PATIENCE, DREAM_BEAT = 600.0, 60.0
 CHECKPOINT_AFTER = 2.0
+# Memory that a look at everything took is given back after so long, when what comes of it is over, too.
+SPARE_AFTER = 20.0
 # Pieces of full text are merged when nothing has moved for so long, step by step, with a pause for what comes between.
 MERGE_AFTER, MERGE_PAUSE = 2.0, 0.05
 # A reader that stands in the way of a checkpoint is given this long before the next one.
@@ -217,6 +219,7 @@ class Rounds:
             "merge": self._merge,
             "checkpoint": self._checkpoint,
             "backlog": self._work_off,
+            "spare": self._spare,
         }
         for name, act in timers.items():
             if self._is_due(name):
@@ -282,8 +285,7 @@ class Rounds:
         if os.path.exists(self.workspace.state.harnesses) or asks_anybody(settings):
             self.worker.start(sweep=True)
         self.presence.write()
-        if outcome.read > BIG_BATCH:
-            _give_memory_back()
+        self._due["spare"] = time.monotonic() + SPARE_AFTER
         if first:
             set_apart()
         if expected is not None:
@@ -338,11 +340,12 @@ class Rounds:
     def _run(self, request: Request) -> Outcome:
         outcome = engine.run_pass(self.workspace, request)
         self._remember_unsettled(request, outcome)
-        if outcome.change.paths or outcome.change.sources:
+        change = outcome.change
+        if change.paths or change.sources or change.derived:
             # Not put off by the next change: without an end to changes the log would grow without one.
             self._due.setdefault("checkpoint", time.monotonic() + CHECKPOINT_AFTER)
             self._due["merge"] = time.monotonic() + MERGE_AFTER
-            logger.debug("{} paths, {} sources moved", len(outcome.change.paths), len(outcome.change.sources))
+            logger.debug("{} paths moved, {} sources followed", len(change.paths), change.derived)
         self._judge(outcome)
         if outcome.cliff is None and outbox.any_waits(self.workspace.database):
             self._due["backlog"] = time.monotonic()
@@ -430,6 +433,8 @@ class Rounds:
         if merges.step(self.workspace.database):
             self._due["merge"] = time.monotonic() + MERGE_PAUSE
             self._due.setdefault("checkpoint", time.monotonic() + CHECKPOINT_AFTER)
+            if "spare" in self._due:
+                self._due["spare"] = time.monotonic() + SPARE_AFTER
 
     def _work_off(self) -> None:
         """Follows a part of what passes left for idle time; all pages are published once nothing is left."""
@@ -438,6 +443,12 @@ class Rounds:
         else:
             self.everything = True
         self._due.setdefault("checkpoint", time.monotonic() + CHECKPOINT_AFTER)
+        self._due["spare"] = time.monotonic() + SPARE_AFTER
+
+    def _spare(self) -> None:
+        """Lets go of what only a look at everything needs: an agent idles for days after it."""
+        self.workspace.database.shrink()
+        _give_memory_back()
 
     def _checkpoint(self) -> None:
         if not self.workspace.database.checkpoint():
@@ -455,7 +466,7 @@ def short(message: str) -> str:
 
 
 def _give_memory_back() -> None:
-    """After a cold index much freed memory is kept by the C library; an agent that idles for days gives it back."""
+    """Much memory that is free again is kept by the C library."""
     if sys.platform != "linux":
         return
     trim: Callable[[int], int] | None = None

@@ -21,7 +21,7 @@ class SessionLog(Deriver):
     after = (Graph.name,)
 
     def sources(self, database: Database) -> Iterable[Source]:
-        """Gives every session, newest first."""
+        """Gives every session."""
         return graph.sessions(database)
 
     def update(self, database: Database, prepared: Sequence[Source], alive: Alive) -> Change:

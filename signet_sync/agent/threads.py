@@ -30,6 +30,7 @@ class Threads(Deriver):
     kinds = frozenset({WEEK})
     after = (Graph.name,)
     batch = 5000
+    concludes = frozenset({NODE})
 
     def sources(self, database: Database) -> Iterable[Source]:
         """Gives every week of every thread."""

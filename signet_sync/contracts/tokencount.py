@@ -11,6 +11,8 @@ quarter under on random upper case and base64.
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 _CLASSES = (
     # The class, and the first and last byte of UTF-8 that belong to it; later rows win. Continuation bytes
     # are dropped, so a character is its first byte. No class but `a` and `A` may be a letter: see
@@ -97,8 +99,18 @@ def estimate_tokens(text: str) -> int:
     estimated one by one and added up: `estimate(a + "\\n" + b) <= estimate(a) + estimate(b) + 1`, equal
     unless a line is blank; and a line that is added never lowers it.
     """
+    return max(1, _tokens(text)) if text else 0
+
+
+def page_tokens(text: str) -> int:
+    """The same number as `estimate_tokens`: lines that were counted lately are not counted again."""
     if not text:
         return 0
+    between = text.count("\n") - text.count("\n\n")  # as the two patterns of newlines cost
+    return max(1, between + sum(map(_of_line, filter(None, text.split("\n")))))
+
+
+def _tokens(text: str) -> int:
     raw = text.encode("utf-8", "surrogatepass")
     classes = raw.translate(_CLASS_OF, _CONTINUATION)
     # `title` makes the first letter of every run of letters upper and all others lower: words, counted in C.
@@ -110,7 +122,11 @@ def estimate_tokens(text: str) -> int:
         tokens += _gaps(classes)
     if not text.isascii():
         tokens += _beyond_ascii(raw)
-    return max(1, tokens)
+    return tokens
+
+
+# A page is made anew with every change, and most of its lines stay: as many as a few pages have.
+_of_line = lru_cache(maxsize=1_000)(_tokens)
 
 
 def rough_tokens(text: str) -> int:

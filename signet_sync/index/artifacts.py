@@ -266,11 +266,11 @@ def mark_broken(database: Database, broken: Iterable[str], checked: Iterable[str
     if checked is None:
         stale = [row[0] for row in database.execute("select distinct target_path from links where broken = 1")]
         checked = lost | set(stale)
-    for target in checked:
-        database.execute(
-            "update links set broken = ? where target_path = ? and broken <> ?",
-            (int(target in lost), target, int(target in lost)),
-        )
+    database.execute(
+        "update links set broken = not broken where target_path in (select value from json_each(?))"
+        " and broken <> (target_path in (select value from json_each(?)))",
+        (json.dumps(list(checked)), json.dumps(list(lost))),
+    )
 
 
 def sessions_without_manifest(database: Database) -> list[tuple[str, str, str]]:

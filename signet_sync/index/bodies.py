@@ -55,6 +55,8 @@ def keep(database: Database, paths: Sequence[str]) -> None:
 
     In the caller's transaction. Full text is told the very words that it holds when they are to leave it.
     """
+    if not paths:
+        return  # a statement that may have to be undone makes full text write what it holds back until the commit
     database.execute(
         f"update memory_artifacts set content = {text_of()}"
         " where content is null and source_path in (select value from json_each(?))",

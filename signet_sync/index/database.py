@@ -129,7 +129,7 @@ class Database:
             flags |= apsw.SQLITE_OPEN_URI
             name = _immutable(path)
         try:
-            self.connection = apsw.Connection(name, flags=flags)
+            self.connection = apsw.Connection(name, flags=flags, statementcachesize=512)
         except apsw.Error as error:
             raise translate(error, path) from error
         try:
@@ -378,6 +378,10 @@ class Database:
         """A newer signet-sync may have changed the tables since we opened them: nothing is written into those."""
         if self._settled and (version := self.value("pragma user_version")) > VERSION:
             raise self._newer(version)
+
+    def shrink(self) -> None:
+        """Gives back the memory in which pages are kept; they are read again when they are asked for."""
+        self.connection.execute("pragma shrink_memory")
 
     def state(self, table: str, column: str) -> Any:
         """A column of a table of one row; None while there is none."""

@@ -13,7 +13,7 @@ from signet_sync.contracts.timestamps import day_of, parse_instant
 from signet_sync.facts.records import SECTION_OF
 from signet_sync.index import ahead, promotions
 from signet_sync.index.database import Database
-from signet_sync.index.named import FACTS, NODES
+from signet_sync.index.named import NODES
 from signet_sync.projection.head import EntityView, FactView, MemoryView, PinnedView, Seen, ThreadView
 from signet_sync.projection.render import Lineage, NodeView
 from signet_sync.temporal.score import Use
@@ -33,12 +33,26 @@ _THREAD = (
     "select thread_id, project, session_key, harness, status, sessions, latest_us, sample, next_action, source_ref"
     " from memory_thread_heads where agent_id = ?"
 )
-_FACT = (
-    "select id, aspect, text, (select norm from entities e where e.agent_id = a.agent_id and e.id = a.entity_id"
-    " and e.kind = 'project'), latest_us, source_path"
-    f" from {FACTS} a where agent_id = ? and status = 'active' and latest_us <= ?"
+_FACT = """
+    select f.id, f.aspect, s.text, iif(e.kind = 'project', e.norm, null), f.latest_us, a.source_path
+    from {some}entity_attributes f cross join entities e using (entity)
+    cross join attribute_sources s on s.fact = f.fact and s.at_us = f.latest_us and s.artifact = f.artifact
+    cross join memory_artifacts a on a.id = f.artifact
+    where f.agent_id = ?1 and f.status = 'active' and f.latest_us <= ?2 and {which}"""
+_ONE_FACT = _FACT.format(some="", which="f.id = ?3")
+# Bound are aspects, or types, as JSON: of each the newest.
+_NEWEST_FACTS = _FACT.format(
+    some="json_each(?3) cross join ",
+    which=f"""f.fact in (select fact from entity_attributes where agent_id = ?1 and aspect = json_each.value
+        and status = 'active' and latest_us <= ?2 order by latest_us desc, id limit {FACTS_OF_AN_ASPECT})""",
 )
-_MEMORY = "select id, type, content, created_at from memories where agent_id = ?"
+_NEXT_FACT = """
+    select min((select min(latest_us) from entity_attributes
+        where agent_id = ?1 and aspect = json_each.value and status = 'active' and latest_us > ?2))
+    from json_each(?3)"""
+_MEMORY = "select m.id, m.type, m.content, m.created_at from json_each(?2) cross join memories m on m.agent_id = ?1"
+_NEWEST_MEMORIES = f"""{_MEMORY} and m.id in (select id from memories where agent_id = ?1 and type = json_each.value
+    order by created_at desc, id limit {MEMORIES_OF_A_TYPE})"""
 _PINNED = (
     "select id, source_type, label, (select project from memory_thread_heads h where h.agent_id = n.agent_id"
     f" and h.thread_id = n.thread_id), latest_us, source_ref from {NODES} n"
@@ -52,11 +66,19 @@ _ENTITY = (
 _LISTED = (
     "from session_summaries where agent_id = ? and (depth > 0) = ? and source_type <> 'chunk' and thread_id is not null"
 )
-_NODE = (
-    "select id, kind, source_type, earliest_us, latest_us, session_token, session_id, source_ref,"
-    " (select label from memory_thread_heads h where h.agent_id = n.agent_id and h.thread_id = n.thread_id)"
-    f" from {NODES} n where agent_id = ? and id = ?"
-)
+# With the label of its thread, and the parents that are named.
+_NODE = f"""
+    select id, kind, source_type, earliest_us, latest_us, session_token, session_id, source_ref,
+        (select label from memory_thread_heads h where h.agent_id = n.agent_id and h.thread_id = n.thread_id),
+        (select json_group_array(parent_id) from (select parent_id from session_summary_children c
+            where c.agent_id = n.agent_id and c.child_id = n.id order by parent_id limit {NAMED}))
+    from {NODES} n where agent_id = ? and id = ?"""
+# What an arc's child counts for is its session's number, by which the table knows it.
+_CHILDREN = """
+    select n.latest_us, n.start, n.id, n.source_type, n.session
+    from (select child_id from session_summary_children where agent_id = ?1 and parent_id = ?2
+        order by child_id limit ?3) c
+    cross join session_summaries n on n.agent_id = ?1 and n.id = c.child_id"""
 
 
 def seen(database: Database, agent_id: str, now_us: int) -> Seen:
@@ -70,19 +92,14 @@ def seen(database: Database, agent_id: str, now_us: int) -> Seen:
     later = f"{_THREAD} and latest_us > ? order by latest_us, thread_id limit ?"
     threads = _rows(database, newest, agent_id, now_us, THREADS) | _rows(database, later, agent_id, now_us, THREADS)
     threads |= _each(database, f"{_THREAD} and thread_id = ?", _of(ids, "t"), agent_id)
-    facts: dict[str, tuple[Any, ...]] = {}
-    for aspect in SECTION_OF:
-        newest = f"{_FACT} and aspect = ? order by latest_us desc, id limit ?"
-        facts |= _rows(database, newest, agent_id, now_us, aspect, FACTS_OF_AN_ASPECT)
-    facts |= _each(database, f"{_FACT} and id = ?", _of(ids, "f"), agent_id, now_us)
+    kinds = json.dumps(list(SECTION_OF))
+    facts = _rows(database, _NEWEST_FACTS, agent_id, now_us, kinds)
+    facts |= _each(database, _ONE_FACT, _of(ids, "f"), agent_id, now_us)
     facts |= ahead.facts(database, agent_id, now_us)
-    memories: dict[str, tuple[Any, ...]] = {}
-    for kind in SECTION_OF:
-        newest = f"{_MEMORY} and type = ? order by created_at desc, id limit ?"
-        memories |= _rows(database, newest, agent_id, kind, MEMORIES_OF_A_TYPE)
+    memories = _rows(database, _NEWEST_MEMORIES, agent_id, kinds)
     risen = promotions.dreamed(database, agent_id)
     more = json.dumps(sorted({*_of(ids, "m"), *risen} - memories.keys()))
-    memories |= _rows(database, f"{_MEMORY} and id in (select value from json_each(?))", agent_id, more)
+    memories |= _rows(database, f"{_MEMORY} and m.id = json_each.value", agent_id, more)
     pinned = [one for one in _of(ids, "skcae") if uses[one].pinned]
     return Seen(
         [*filter(None, (_as_of(database, agent_id, ThreadView(*row), now_us) for row in threads.values()))],
@@ -144,14 +161,7 @@ def next_change(database: Database, agent_id: str, now_us: int) -> int | None:
             database.value(f"select min(latest_us) {_LISTED} and latest_us > ?", (agent_id, condensed, now_us))
             for condensed in (True, False)
         ),
-        *(
-            database.value(
-                "select min(latest_us) from entity_attributes"
-                " where agent_id = ? and aspect = ? and status = 'active' and latest_us > ?",
-                (agent_id, aspect, now_us),
-            )
-            for aspect in SECTION_OF
-        ),
+        database.value(_NEXT_FACT, (agent_id, now_us, json.dumps(list(SECTION_OF)))),
     ]
     return min((instant for instant in soonest if instant is not None), default=None)
 
@@ -181,19 +191,12 @@ def _nodes(database: Database, agent_id: str, ids: Iterable[str]) -> Iterator[No
 
 
 def _node(database: Database, agent_id: str, row: tuple[Any, ...]) -> NodeView:
-    node_id, kind, source_type, earliest, latest, token, session_id, path, thread = row
-    parents = tuple(
-        parent
-        for (parent,) in database.execute(
-            "select parent_id from session_summary_children where agent_id = ? and child_id = ?"
-            " order by parent_id limit ?",
-            (agent_id, node_id, NAMED),
-        )
-    )
+    node_id, kind, source_type, earliest, latest, token, session_id, path, thread, above = row
     children = _children(database, agent_id, node_id, kind)
     if kind == "session":
         path = _transcript(database, agent_id, token, session_id, path) or path
     named, more = tuple(children[:NAMED]), max(len(children) - NAMED, 0)
+    parents = tuple(json.loads(above))
     return NodeView(node_id, kind, source_type, thread or "", earliest, latest, parents, named, more, path)
 
 
@@ -202,20 +205,12 @@ def _children(database: Database, agent_id: str, node_id: str, kind: str) -> lis
 
     Below an arc hang all segments and compactions of its sessions; each session counts once, by what stands for it.
     """
-    found = list(
-        database.execute(
-            "select n.latest_us, n.start, n.id, n.source_type, n.session_token, n.session_id"
-            " from (select child_id from session_summary_children"
-            " where agent_id = ? and parent_id = ? order by child_id limit ?) c"
-            f" cross join {NODES} n on n.agent_id = ? and n.id = c.child_id",
-            (agent_id, node_id, CHILDREN, agent_id),
-        )
-    )
+    found = list(database.execute(_CHILDREN, (agent_id, node_id, CHILDREN)))
     if kind == "session":
         return [row[2] for row in sorted(found, key=lambda row: row[:3])]
     if kind == "arc":
         found.sort(key=lambda row: (_STANDS_FOR.index(row[3]), -row[0], row[2]), reverse=True)
-        found = list({row[4:]: row for row in found}.values())
+        found = list({row[4]: row for row in found}.values())
     return [row[2] for row in sorted(found, key=lambda row: (-row[0], row[2]))]
 
 

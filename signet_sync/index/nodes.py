@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
 from operator import itemgetter
 from typing import Any
@@ -86,14 +86,11 @@ def kept(database: Database, session: Session) -> list[tuple[Any, ...]]:
     )
 
 
-def sessions(database: Database) -> Iterable[Session]:
-    """Every session that has an artifact, the newest of each agent first."""
-    # Named, so that no text is read on the way to the instants behind it.
-    return dict.fromkeys(
-        database.execute(
-            "select agent_id, session_token, session_id from memory_artifacts indexed by memory_artifacts_time"
-            " order by agent_id, membership_us desc"
-        )
+def sessions(database: Database) -> Iterator[Session]:
+    """Every session that has an artifact."""
+    # The index holds all of it, in its order: neither a text is read nor anything kept.
+    return database.execute(
+        "select distinct agent_id, session_token, session_id from memory_artifacts indexed by memory_artifacts_session"
     )
 
 

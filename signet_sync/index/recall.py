@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import json
-from array import array
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from typing import NamedTuple
 
 from signet_sync.contracts.timestamps import parse_instant
 from signet_sync.index.batches import LISTED, listed
-from signet_sync.index.bodies import text_of
-from signet_sync.index.database import Database
+from signet_sync.index.bodies import KEPT
+from signet_sync.index.database import Database, unsealed
 from signet_sync.index.named import FACTS
 from signet_sync.recall.query import Term
 
@@ -30,10 +29,6 @@ _TIMES = {
 _IDS = {"thread": "t", "node": "ae"}
 # Of a tier's table the rows that are not found: private memories where they are not asked for, notes of entities.
 _HIDDEN = {"memory": " and not t.private", "curated": " and t.file = 'profile'"}
-
-
-Masks = dict[int, set[int]]
-"""What holds some terms: row numbers by a mask of which bit n says that term n stands there, in any form."""
 
 
 class Line(NamedTuple):
@@ -71,12 +66,22 @@ class NodeAt(NamedTuple):
 # ── full text ──
 
 
-def artifacts_with(database: Database, term: Term) -> array[int]:
+def artifacts_with(database: Database, term: Term) -> list[int]:
     """Row numbers of all agents' artifacts that hold a term, in order."""
-    return array("q", _rows(database, _ARTIFACTS, _any_form(term)))
+    return _rows(database, _ARTIFACTS, _any_form(term))
 
 
-def owned(database: Database, agent_id: str, holding: Sequence[array[int]]) -> list[int]:
+def lines_with(database: Database, term: Term) -> list[int]:
+    """Row numbers of all agents' lines that hold a term: what tells whose is read later."""
+    return _rows(database, _LINES, _any_form(term))
+
+
+def artifacts_near(database: Database, one: Term, other: Term) -> set[int]:
+    """All agents' artifacts in which two terms stand close together."""
+    return set(_rows(database, _ARTIFACTS, f"NEAR({_usual_form(one)} {_usual_form(other)}, {_CLOSE})"))
+
+
+def owned(database: Database, agent_id: str, holding: Sequence[Sequence[int]]) -> list[int]:
     """About how many artifacts of each row of them are an agent's; exact for few."""
     some = [frozenset(rows[:_COUNTED]) for rows in holding]
     found: str = database.value(
@@ -99,56 +104,6 @@ def artifacts_in_all(database: Database, agent_id: str) -> tuple[int, bool]:
     return count, not database.value(f"select {others} < ?1) or {others} > ?1)", (agent_id,))
 
 
-def lines(database: Database, query: Sequence[Term], by: Sequence[int]) -> Masks:
-    """All agents' lines that hold one of the terms `by`: what tells whose is read later."""
-    forms = [_any_form(term) for term in query]
-    found_by = " OR ".join(forms[number] for number in by)
-    masks: Masks = {}
-    for number in by:
-        _mark(masks, number, set(_rows(database, _LINES, forms[number])), more=True)
-    found_by = " OR ".join(forms[number] for number in by)
-    for number in set(range(len(forms))).difference(by):
-        _mark(masks, number, set(_rows(database, _LINES, f"({found_by}) AND ({forms[number]})")), more=False)
-    return masks
-
-
-def artifacts(
-    database: Database,
-    query: Sequence[Term],
-    holding: Sequence[array[int]],
-    by: Sequence[int],
-    near: Sequence[tuple[int, int]],
-) -> Masks:
-    """All agents' artifacts that hold one of the terms `by`; `holding` says for each term what holds it.
-
-    The bits behind those of the terms say that the terms of each pair in `near` stand close together.
-    """
-    masks: Masks = {}
-    for number in by:
-        _mark(masks, number, set(holding[number]), more=True)
-    for number in set(range(len(query))).difference(by):
-        _mark(masks, number, set(holding[number]), more=False)
-    for bit, (one, other) in enumerate(near, len(query)):
-        close = f"NEAR({_usual_form(query[one])} {_usual_form(query[other])}, {_CLOSE})"
-        _mark(masks, bit, set(_rows(database, _ARTIFACTS, close)), more=True)
-    return masks
-
-
-def _mark(masks: Masks, bit: int, rows: set[int], *, more: bool) -> None:
-    """Sets a bit for some rows; with `more` also for those that hold none of the others."""
-    value = 1 << bit
-    for mask in list(masks):
-        held = masks[mask] & rows
-        if held:
-            masks[mask] -= held
-            masks[mask | value] = held
-            rows -= held
-            if not masks[mask]:
-                del masks[mask]
-    if more and rows:
-        masks[value] = rows
-
-
 def _rows(database: Database, table: str, match: str) -> list[int]:
     """Row numbers of a full-text table that match, in order."""
     # As one text: thousands of rows of one number each cost twice as much.
@@ -157,12 +112,12 @@ def _rows(database: Database, table: str, match: str) -> list[int]:
     return rows
 
 
-def named(database: Database, agent_id: str, ids: Sequence[int], kinds: Collection[str]) -> list[tuple[str, str]]:
-    """Kind and path of those of some artifacts that are an agent's and of some kinds, in the order given."""
+def kinds_of(database: Database, agent_id: str, ids: Sequence[int], kinds: Collection[str]) -> list[tuple[str, int]]:
+    """Kind and number of those of some artifacts that are an agent's and of some kinds, in the order given."""
     return [
-        (kind, path)
-        for kind, path in database.execute(
-            "select a.source_kind, a.source_path from json_each(?) j cross join memory_artifacts a on a.id = j.value"
+        (kind, number)
+        for kind, number in database.execute(
+            "select a.source_kind, a.id from json_each(?) j cross join memory_artifacts a on a.id = j.value"
             f" where a.agent_id = ? and a.source_kind {LISTED}",
             (listed(ids), agent_id, listed(kinds)),
         )
@@ -196,16 +151,15 @@ def has_any(database: Database, agent_id: str, tier: str) -> bool:
     return bool(found)
 
 
-def narrowed(database: Database, agent_id: str, tier: str, groups: Sequence[Sequence[int]]) -> Sequence[Sequence[int]]:
-    """Lines in groups without most that are not an agent's and a tier's: where few of thousands are, by their ids."""
+def narrowed(database: Database, agent_id: str, tier: str) -> set[int] | None:
+    """Where few of thousands of lines are of a tier: those of an agent that may be, by their ids; else None."""
     if tier not in _IDS:
-        return groups
+        return None
     rows: set[int] = set()
     for letter in _IDS[tier]:
         within = "select json_group_array(rowid) from recall_lines where agent_id = ? and id >= ? and id < ?"
         rows.update(json.loads(database.value(within, (agent_id, f"{letter}-", f"{letter}."))))
-    found = ([row for row in group if row in rows] for group in groups)
-    return [group for group in found if group]
+    return rows
 
 
 # `cross join` makes SQLite go from what matches to its rows: statistics that say so are never gathered.
@@ -227,81 +181,85 @@ def first(
     return list(dict.fromkeys(row[0] for row in rows))
 
 
-def memory(database: Database, agent_id: str, line_id: str) -> Line | None:
-    """A memory; its tags stand below its words."""
-    for kind, content, private, created_at, line in database.execute(
-        "select m.type, m.content, m.private, m.created_at, l.text from memories m"
-        " join recall_lines l on l.agent_id = m.agent_id and l.id = m.id where m.agent_id = ? and m.id = ?",
-        (agent_id, line_id),
+# What is asked for of many ids comes in their order.
+def memories(database: Database, agent_id: str, ids: Sequence[str]) -> Iterator[Line]:
+    """Memories; their tags stand below their words."""
+    for line_id, kind, content, private, created_at, line in database.execute(
+        "select m.id, m.type, m.content, m.private, m.created_at, l.text from json_each(?2) j"
+        " cross join memories m on m.agent_id = ?1 and m.id = j.value"
+        " cross join recall_lines l on l.agent_id = m.agent_id and l.id = m.id",
+        (agent_id, json.dumps(ids)),
     ):
         at_us = parse_instant(created_at) or 0
-        return Line(line_id, kind, None, line, content, None, at_us, bool(private))
-    return None
+        yield Line(line_id, kind, None, line, content, None, at_us, bool(private))
 
 
-def fact(database: Database, agent_id: str, line_id: str) -> Line | None:
-    """A fact that holds; `about` is the project's path, None where it is the agent's own."""
-    for aspect, text, path, at_us, project, line in database.execute(
-        "select f.aspect, f.text, f.source_path, f.latest_us, iif(e.kind = 'project', e.norm, null), l.text"
-        f" from {FACTS} f join recall_lines l on l.agent_id = f.agent_id and l.id = f.id"
+def facts(database: Database, agent_id: str, ids: Sequence[str]) -> Iterator[Line]:
+    """Facts that hold; `about` is the project's path, None where it is the agent's own."""
+    for line_id, aspect, text, path, at_us, project, line in database.execute(
+        "select f.id, f.aspect, f.text, f.source_path, f.latest_us, iif(e.kind = 'project', e.norm, null), l.text"
+        f" from json_each(?2) j cross join {FACTS} f on f.agent_id = ?1 and f.id = j.value"
+        " cross join recall_lines l on l.agent_id = f.agent_id and l.id = f.id"
         " left join entities e on e.agent_id = f.agent_id and e.id = f.entity_id"
-        " where f.agent_id = ? and f.id = ? and f.status = 'active'",
-        (agent_id, line_id),
+        " where f.status = 'active'",
+        (agent_id, json.dumps(ids)),
     ):
-        return Line(line_id, aspect, project, line, text, path, at_us)
-    return None
+        yield Line(line_id, aspect, project, line, text, path, at_us)
 
 
-def curated(database: Database, agent_id: str, line_id: str) -> Line | None:
-    """The profile of an entity; `about` is its title, the first line of `text`, and `shown` its one sentence."""
-    for kind, status, title, sentence, path, at_us, line in database.execute(
-        "select g.kind, g.status, g.title, g.line, g.path, g.updated_us, l.text from garden_files g"
-        " join recall_lines l on l.agent_id = g.agent_id and l.id = g.id"
-        " where g.agent_id = ? and g.id = ? and g.file = 'profile' order by g.path limit 1",
-        (agent_id, line_id),
+def curated(database: Database, agent_id: str, ids: Sequence[str]) -> Iterator[Line]:
+    """The profiles of entities; `about` is the title, the first line of `text`, and `shown` the one sentence."""
+    told = set()
+    for line_id, kind, status, title, sentence, path, at_us, line in database.execute(
+        "select g.id, g.kind, g.status, g.title, g.line, g.path, g.updated_us, l.text from json_each(?2) j"
+        " cross join garden_files g on g.agent_id = ?1 and g.id = j.value and g.file = 'profile'"
+        " cross join recall_lines l on l.agent_id = g.agent_id and l.id = g.id order by j.key, g.path",
+        (agent_id, json.dumps(ids)),
     ):
-        what = kind if status == "active" else f"{status} {kind}"
-        return Line(line_id, what, title, line, sentence, path, at_us)
-    return None
+        if line_id not in told:
+            told.add(line_id)
+            what = kind if status == "active" else f"{status} {kind}"
+            yield Line(line_id, what, title, line, sentence, path, at_us)
 
 
-def thread(database: Database, agent_id: str, line_id: str) -> Line | None:
-    """The head of a thread; `about` is its label."""
-    for label, sample, next_action, path, at_us, line in database.execute(
-        "select h.label, h.sample, h.next_action, h.source_ref, h.latest_us, l.text from memory_thread_heads h"
-        " join recall_lines l on l.agent_id = h.agent_id and l.id = h.thread_id"
-        " where h.agent_id = ? and h.thread_id = ?",
-        (agent_id, line_id),
+def threads(database: Database, agent_id: str, ids: Sequence[str]) -> Iterator[Line]:
+    """The heads of threads; `about` is the label."""
+    for line_id, label, sample, next_action, path, at_us, line in database.execute(
+        "select h.thread_id, h.label, h.sample, h.next_action, h.source_ref, h.latest_us, l.text from json_each(?2) j"
+        " cross join memory_thread_heads h on h.agent_id = ?1 and h.thread_id = j.value"
+        " cross join recall_lines l on l.agent_id = h.agent_id and l.id = h.thread_id",
+        (agent_id, json.dumps(ids)),
     ):
         shown = f"{label}: {sample}" + (f" Next: {next_action}" if next_action else "")
-        return Line(line_id, "thread", label, line, shown, path, at_us)
-    return None
+        yield Line(line_id, "thread", label, line, shown, path, at_us)
 
 
-def condensation(database: Database, agent_id: str, line_id: str) -> Line | None:
-    """An arc or epoch; `about` is the label of its thread."""
-    for kind, label, content, at_us, thread_label in database.execute(
-        "select n.kind, n.label, n.content, n.latest_us, h.label from session_summaries n"
-        " left join memory_thread_heads h on h.agent_id = n.agent_id and h.thread_id = n.thread_id"
-        " where n.agent_id = ? and n.id = ?",
-        (agent_id, line_id),
+def condensations(database: Database, agent_id: str, ids: Sequence[str]) -> Iterator[Line]:
+    """Arcs and epochs; `about` is the label of the thread."""
+    for line_id, kind, label, content, at_us, thread_label in database.execute(
+        "select n.id, n.kind, n.label, n.content, n.latest_us, h.label from json_each(?2) j"
+        " cross join session_summaries n on n.agent_id = ?1 and n.id = j.value"
+        " left join memory_thread_heads h on h.agent_id = n.agent_id and h.thread_id = n.thread_id",
+        (agent_id, json.dumps(ids)),
     ):
-        return Line(line_id, kind, thread_label, content or label, label, None, at_us)
-    return None
+        yield Line(line_id, kind, thread_label, content or label, label, None, at_us)
 
 
-def artifact(database: Database, agent_id: str, path: str, limit: int) -> Artifact | None:
-    """An artifact with at most `limit` characters of its content."""
-    for row in database.execute(
+def artifacts(database: Database, ids: Sequence[int], longest: int, most: int) -> Iterator[Artifact]:
+    """Artifacts by their numbers: of each at most `longest` characters of its content, of all at most `most`."""
+    for *found, sentence, kept in database.execute(
         "select a.source_path, a.source_kind, a.session_token, a.session_id, a.project, a.membership_us,"
-        f" coalesce(t.sentence, a.ledger_sentence, a.memory_sentence, ''), substr({text_of('a')}, 1, ?)"
-        " from memory_artifacts a left join thread_sessions t on t.agent_id = a.agent_id"
-        " and t.session_token = a.session_token and t.session_id = a.session_id and t.source_ref = a.source_path"
-        " where a.agent_id = ? and a.source_path = ?",
-        (limit, agent_id, path),
+        f" coalesce(t.sentence, a.ledger_sentence, a.memory_sentence, ''), {KEPT}"
+        " from json_each(?) j cross join memory_artifacts a on a.id = j.value"
+        " left join thread_sessions t on t.agent_id = a.agent_id"
+        " and t.session_token = a.session_token and t.session_id = a.session_id and t.source_ref = a.source_path",
+        (json.dumps(ids),),
     ):
-        return Artifact(row[0], row[1], (row[2], row[3]), *row[4:])
-    return None
+        path, kind, token, session_id, project, at_us = found
+        text = kept if isinstance(kept, str) else unsealed(database.path, kept)
+        content = text[: min(longest, most)]
+        most -= len(content)
+        yield Artifact(path, kind, (token, session_id), project, at_us, sentence, content)
 
 
 def node_at(database: Database, agent_id: str, path: str, place: int) -> NodeAt | None:

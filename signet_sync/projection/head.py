@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import partial
+from functools import lru_cache, partial
 from typing import NamedTuple
 
 from signet_sync.contracts.names import artifact_name
@@ -11,7 +11,7 @@ from signet_sync.contracts.patterns import late
 from signet_sync.contracts.phrases import counted
 from signet_sync.contracts.sentences import basename, content_words, flatten, flatten_cell
 from signet_sync.contracts.timestamps import DAY, day_of
-from signet_sync.contracts.tokencount import estimate_tokens
+from signet_sync.contracts.tokencount import estimate_tokens, page_tokens
 from signet_sync.contracts.wikilinks import wikilink
 from signet_sync.facts.records import SECTION_OF
 from signet_sync.temporal.ids import handle
@@ -37,6 +37,9 @@ _PREFIXES = {"next": "next: ", "question": "question: ", "preference": "preferen
 _BLOCK = late(r"^(?:(?:#{1,6}|[-*+]|\d{1,9}[.)]|\[[ xX]\])(?:[ \t]+|$)|>[ \t]*|~{3,}[ \t]*|📌\ufe0f?[ \t]*)+")
 _HANDLE = late(r"\^(?=[a-z]-)")
 _SPOKEN_OF = 3  # words of content that a session's sentence shares with a blocker
+
+# A page is made anew with every change, and most of what it shows is what it was: as much as a few pages show.
+_kept = lru_cache(maxsize=1_000)
 
 
 class ThreadView(NamedTuple):
@@ -189,7 +192,10 @@ def candidates(seen: Seen, now_us: int, half_lives: Mapping[str, float]) -> list
         )
         return Candidate(section, thing_id, at_us, value, use.pinned, tell)
 
-    facts = [v for v in seen.facts if seen.uses.get(v.id, UNUSED).pinned or not _spoken_of_since(v, seen.threads)]
+    threads: dict[str, list[ThreadView]] = {}
+    for thread in seen.threads:
+        threads.setdefault((thread.project or "").casefold(), []).append(thread)
+    facts = [v for v in seen.facts if seen.uses.get(v.id, UNUSED).pinned or not _spoken_of_since(v, threads)]
     return [
         *(valued("thread", "projects", v.id, v.latest_us, partial(_of_thread, v, today)) for v in seen.threads),
         *(valued(v.aspect, _section(v.aspect), v.id, v.latest_us, partial(_of_fact, v)) for v in facts),
@@ -203,17 +209,19 @@ def candidates(seen: Seen, now_us: int, half_lives: Mapping[str, float]) -> list
     ]
 
 
-def _spoken_of_since(view: FactView, threads: Iterable[ThreadView]) -> bool:
+def _spoken_of_since(view: FactView, threads: Mapping[str, Sequence[ThreadView]]) -> bool:
     """Whether the newest session of a thread of the same project says what became of a blocker of an earlier one."""
     if view.aspect != "blocker" or not view.project:
         return False
-    own = set(content_words(view.text))
     return any(
-        thread.latest_us > view.latest_us
-        and (thread.project or "").casefold() == view.project.casefold()
-        and len(own & set(content_words(thread.sample))) >= _SPOKEN_OF
-        for thread in threads
+        thread.latest_us > view.latest_us and len(_words(view.text) & _words(thread.sample)) >= _SPOKEN_OF
+        for thread in threads.get(view.project.casefold(), ())
     )
+
+
+@_kept
+def _words(text: str) -> frozenset[str]:
+    return frozenset(content_words(text))
 
 
 def _memory(view: MemoryView, dreamed: DreamedView | None, valued: Callable[..., Candidate]) -> Candidate:
@@ -226,11 +234,15 @@ def _memory(view: MemoryView, dreamed: DreamedView | None, valued: Callable[...,
     return risen._replace(group=dreamed.heading, place=-dreamed.score)
 
 
+@_kept
 def _of_thread(view: ThreadView, today_us: int) -> Line:
-    text, short = thread_line(view, today_us), thread_line(view._replace(next_action=None), today_us)
-    return Line((view.id, _saying(view.next_action)) if view.next_action else (view.id,), text, short)
+    text = thread_line(view, today_us)
+    if not view.next_action:
+        return Line((view.id,), text, text)
+    return Line((view.id, _saying(view.next_action)), text, thread_line(view._replace(next_action=None), today_us))
 
 
+@_kept
 def _of_fact(view: FactView) -> Line:
     text = fact_line(view)
     return Line((_saying(view.text),), text, text)
@@ -327,7 +339,7 @@ def fill(entries: Iterable[Candidate], budget: int) -> Head:
             continue
         line = f"{entry.bullet}{text if said.isdisjoint(says) else short} {handle(entry.id)}"
         heading = _HEADING_COSTS[entry.section]
-        cost = estimate_tokens(line) + 1
+        cost = page_tokens(line) + 1
         if entry.group not in groups:
             cost += _group_costs(entry.group)
         if heading + cost > budget:

@@ -12,7 +12,7 @@ from signet_sync.contracts.places import month_page
 from signet_sync.contracts.records import LEDGER_HEADING
 from signet_sync.contracts.sentences import flatten_cell
 from signet_sync.contracts.timestamps import DAY, day_of
-from signet_sync.contracts.tokencount import estimate_tokens
+from signet_sync.contracts.tokencount import estimate_tokens, page_tokens
 from signet_sync.contracts.wikilinks import wikilink
 from signet_sync.projection.budget import Shares
 from signet_sync.projection.head import SECTIONS, Candidate, fill, inert, link_to
@@ -110,7 +110,7 @@ def render(projection: Projection, shares: Shares) -> Rendered:
     if hinted and (head.shown or " ^" in index):
         parts.insert(1, HINT)  # at the top: what an agent is told at its start may end before the index
     text = "\n\n".join(parts)
-    return Rendered(text, shown, rows, projection.in_window - rows, estimate_tokens(text))
+    return Rendered(text, shown, rows, projection.in_window - rows, page_tokens(text))
 
 
 _LEDGER_HEADING_COSTS = estimate_tokens(f"## {LEDGER_HEADING}") + 3
@@ -184,7 +184,7 @@ def _shared_out(groups: Sequence[Iterator[str]], budget: int) -> list[str]:
         for place, group in enumerate(groups):
             share = budget // (len(groups) - place) if fair else budget
             line = coming[place]
-            while line is not None and (cost := estimate_tokens(line) + 1) <= share:
+            while line is not None and (cost := page_tokens(line) + 1) <= share:
                 kept[place].append(line)
                 share -= cost
                 budget -= cost

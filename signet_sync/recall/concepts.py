@@ -2,7 +2,7 @@
 
 Candidates, in this order: terms of the glossary, tokens joined by `. _ / -`, words after UAX #29. Each is made normal
 or refused; the first different ones are the tags. Where we part from the original, a comment names the correction;
-`docs/recall.md` has them all.
+`docs/conformance.md` has them all.
 """
 
 from __future__ import annotations

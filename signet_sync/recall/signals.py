@@ -66,7 +66,7 @@ def signals(totals: Totals, now_us: int, half_life_days: float) -> Signals:
 
     Frequency is `ln(1 + hits) / ln 7` and diversity `queries / 5`, both at most 1; relevance the mean score; recency
     halves with every half-life since the last hit, is 1 for a hit yet to come and 0 without a half-life. Source: seed
-    004; unlike the program that it describes, days of the same query are no diversity (docs/recall.md).
+    004; unlike the program that it describes, days of the same query are no diversity (docs/conformance.md).
     """
     if totals.hits <= 0:
         return ZERO

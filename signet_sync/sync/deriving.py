@@ -7,12 +7,16 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
 from contextlib import nullcontext
+from itertools import islice
 from typing import Any, NamedTuple
 
 from signet_sync.index.database import LARGE_LOG, Database, log_size
 from signet_sync.sync import outbox
 from signet_sync.sync.stages import MANIFEST, SESSION, Alive, Change, Deriver, Pipeline, Source
 from signet_sync.sync.workers import Given, Workers
+
+# So many sources are put into the outbox at once.
+_AT_ONCE = 1_000
 
 
 class _Batch(NamedTuple):
@@ -55,12 +59,16 @@ def queue(database: Database, pipeline: Pipeline, moved: Collection[Source]) -> 
 def rebuild(database: Database, pipeline: Pipeline, derivers: Iterable[Deriver]) -> None:
     """Empties the tables of derivers and has them follow all their sources. In the caller's transaction."""
     names = [deriver.name for deriver in pipeline.derivers]
-    queued: set[Source] = set()
+    queued: set[str] = set()
     for deriver in derivers:
         deriver.clear(database)
-        mine = [source for source in deriver.sources(database) if source not in queued]
-        outbox.put(database, deriver.name, mine, before=names[: names.index(deriver.name)])
-        queued.update(mine)
+        before, kinds = names[: names.index(deriver.name)], set[str]()
+        # All sources of the other kinds wait for a deriver before it.
+        mine = (source for source in deriver.sources(database) if source.kind not in queued)
+        while some := list(islice(mine, _AT_ONCE)):
+            outbox.put(database, deriver.name, some, before=before)
+            kinds.update(source.kind for source in some)
+        queued |= kinds
         database.execute(
             "insert or replace into derivers(name, version, rebuilding) values(?, ?, 1)",
             (deriver.name, deriver.version),
@@ -98,7 +106,7 @@ def drain(
     alive: Alive = lambda: None,
     workers: Workers | None = None,
 ) -> Change:
-    """Makes rows follow what is in the outbox, of nothing before an instant; gives what moved.
+    """Makes rows follow what is in the outbox, of nothing before an instant; gives what moved, but for most sources.
 
     A transaction a batch, unless the caller has one: killed between two, the next call goes on. At most so many
     `batches`, where that is no negative number. While one is written, `workers` prepare the next.
@@ -146,15 +154,15 @@ def _work(database: Database, pipeline: Pipeline, one: _Batch, since_us: int, ch
         queue(database, pipeline, later)
         for publisher in pipeline.publishers:
             publisher.mark(database, moved)
-        change.add(moved)
-        _finish(database, pipeline, change)
+        _finish(database, pipeline, change, moved)
 
 
 def _next(database: Database, pipeline: Pipeline, since_us: int, workers: Workers | None) -> _Batch | None:
     """What the first deriver for which something waits follows next."""
+    waiting = {name for (name, _), at_us in outbox.waiting(database).items() if at_us >= since_us}
     for place, deriver in enumerate(pipeline.derivers):
-        found = outbox.newest(database, deriver.name, deriver.batch + 1, since_us)
-        if found:
+        if deriver.name in waiting:
+            found = outbox.newest(database, deriver.name, deriver.batch + 1, since_us)
             return _batch(database, pipeline, place, found, workers)
     return None
 
@@ -180,8 +188,13 @@ def _batch(database: Database, pipeline: Pipeline, place: int, found: list[Sourc
     return _Batch(place, sources, len(found) > size, given)
 
 
-def _finish(database: Database, pipeline: Pipeline, change: Change) -> None:
+def _finish(database: Database, pipeline: Pipeline, change: Change, moved: Change) -> None:
+    """Adds what a batch moved to what moved before, and ends what waits for nothing any more."""
     rebuilding = {name for (name,) in database.execute("select name from derivers where rebuilding = 1")}
+    # What follows from a whole vault has millions of them, and a rebuild does not ask which.
+    kinds = {kind for deriver in pipeline.derivers if deriver.name not in rebuilding for kind in deriver.concludes}
+    moved.derived, moved.sources = len(moved.sources), {one for one in moved.sources if one.kind in kinds}
+    change.add(moved)
     waiting = _waiting(pipeline, outbox.waiting(database))
     for deriver in pipeline.derivers:
         if deriver.name in waiting:

@@ -98,6 +98,8 @@ def index(run: Pass) -> None:
     plan.judged += removals.judged
     with uncollected(wanted=len(plan.read) > MUCH):
         _apply(run, plan, bench, {} if request.rebuild else known)
+    if run.outcome.read:
+        run.outcome.seen = None  # what it was good for is written
 
 
 def record(run: Pass, paths: Iterable[str]) -> None:

@@ -19,7 +19,7 @@ from signet_sync.reconcile import Bench, Judgement, Known, Row
 from signet_sync.sync.judging import Judge, is_unsettled, judge, read
 from signet_sync.sync.quarantine import Quarantine
 from signet_sync.sync.request import Outcome, Pass, Request
-from signet_sync.sync.stages import MANIFEST, SESSION, Alive, Change, Source
+from signet_sync.sync.stages import MANIFEST, SESSION, Alive, Source
 from signet_sync.sync.workers import Given, Workers
 from signet_sync.sync.workspace import Workspace
 from signet_sync.vault import files
@@ -45,7 +45,7 @@ def read_and_write(
     if not paths:
         return unsettled
     much = len(paths) > MUCH
-    writer = Writer(workspace, request, known, outcome.change)
+    writer = Writer(workspace, request, known, outcome)
     settle_ns = int(request.settle_seconds * 1e9)
     young_ns = request.now_us * 1000 - settle_ns
     # A time far ahead comes from a clock that was set back; such a file would be young for ever.
@@ -54,7 +54,7 @@ def read_and_write(
         artifacts.tune_for_bulk(workspace.database, bulk=True)
     for batch in judged(run, paths, bench, quarantine):
         request.go_on()
-        judgements: list[Judgement] = []
+        judgements: dict[str, Judgement] = {}
         for path, judgement in batch:
             if judgement is None:
                 unsettled.add(path)
@@ -69,7 +69,7 @@ def read_and_write(
             if judgement.redacted:
                 workspace.events.append(f"{path}: it was redacted elsewhere; the old bytes are let go here, too")
             outcome.read += 1
-            judgements.append(judgement)
+            judgements[path] = judgement
         writer.write(judgements)
     quarantine.all_read()
     if much:
@@ -217,16 +217,18 @@ def unlink(workspace: Workspace, judgement: Judgement, outcome: Outcome) -> bool
 class Writer:
     """Writes batches of judgements into the open transaction."""
 
-    def __init__(self, workspace: Workspace, request: Request, known: dict[str, Known], change: Change) -> None:
+    def __init__(self, workspace: Workspace, request: Request, known: dict[str, Known], outcome: Outcome) -> None:
         self._database = workspace.database
         self._request = request
         self._known = known
-        self._change = change
+        self._change = outcome.change
+        # Of all files everything follows, whichever they are.
+        self._whole = request.rebuild or (outcome.full and not known)
         self._next_id = artifacts.next_row_id(workspace.database)
 
-    def write(self, judgements: Sequence[Judgement]) -> None:
-        """Writes rows, full text, seals and verdicts of a batch."""
-        database = self._database
+    def write(self, by_path: Mapping[str, Judgement]) -> None:
+        """Writes rows, full text, seals and verdicts of a batch, by the paths that were asked for."""
+        database, judgements = self._database, by_path.values()
         before = artifacts.rows_by_path(database, [j.path for j in judgements if j.path in self._known])
         changed = [
             j
@@ -240,14 +242,15 @@ class Writer:
         # Only when old rows are gone: their texts may be those of the old seals.
         artifacts.store_seals(database, [j.seal for j in judgements if j.seal is not None])
         self._next_id = artifacts.insert_rows(database, changed, self._next_id, iso(self._request.now_us))
+        changed_paths = {j.path for j in changed}
+        # The texts of the one who asked: those of a worker's answer are copies.
+        self._change.paths.update(path for path in by_path if path in changed_paths)
         for judgement in changed:
-            self._change.paths.add(judgement.path)
             row = judgement.row
             if row is not None:
                 self._touch(row)
                 if row.source_kind != "manifest":
                     self._change.agents.add(row.agent_id)
-        changed_paths = {j.path for j in changed}
         artifacts.store_files(
             database,
             [
@@ -270,5 +273,7 @@ class Writer:
         return before is None or before.signature != judgement.signature
 
     def _touch(self, row: Row) -> None:
+        if self._whole:
+            return
         kind = MANIFEST if row.source_kind == "manifest" else SESSION
         self._change.sources.add(Source(kind, row.agent_id, row.session_token, row.session_id))

@@ -42,12 +42,16 @@ class Source(NamedTuple):
 
 @dataclass(slots=True)
 class Change:
-    """Says what moved: sources, paths of files, agents and (agent, day) pairs whose pages may have to follow."""
+    """Says what moved: sources, paths of files, agents and (agent, day) pairs whose pages may have to follow.
+
+    `derived` is how many sources derivers moved: of a whole vault's only those are kept that somebody asks for.
+    """
 
     sources: set[Source] = field(default_factory=set)
     agents: set[str] = field(default_factory=set)
     days: set[tuple[str, str]] = field(default_factory=set)
     paths: set[str] = field(default_factory=set)
+    derived: int = 0
 
     def add(self, other: Change) -> None:
         """Takes in what else moved."""
@@ -55,6 +59,7 @@ class Change:
         self.agents |= other.agents
         self.days |= other.days
         self.paths |= other.paths
+        self.derived += other.derived
 
 
 class Work(NamedTuple):
@@ -76,11 +81,13 @@ class Deriver(Protocol):
     tables: tuple[str, ...]
     kinds: frozenset[str]
     after: tuple[str, ...] = ()
-    batch: int = 500
+    batch: int = 250
+    # Kinds of sources of which `finish` asks which ones moved.
+    concludes: frozenset[str] = frozenset()
 
     @abstractmethod
     def sources(self, database: Database) -> Iterable[Source]:
-        """Gives everything that its rows follow from."""
+        """Gives everything that its rows follow from; of a kind whoever follows that gives the same."""
 
     def clear(self, database: Database) -> None:
         """Empties its tables."""
@@ -108,7 +115,10 @@ class Deriver(Protocol):
         """Makes its rows follow, in the caller's transaction. Rows that are equal are not written again."""
 
     def finish(self, database: Database, change: Change | None) -> None:
-        """Ends what rows of several batches follow from; `change` is what moved, None: everything may have."""
+        """Ends what rows of several batches follow from; `change` is what moved, None: everything may have.
+
+        Of sources it holds those of the kinds that it `concludes`.
+        """
 
 
 class Recovery(Protocol):

@@ -69,6 +69,8 @@ def score(
     (`score.half_life_…`); the shape is that of exponential forgetting, with use as a boost that fades itself.
     """
     weight = REMEMBERED if remembered else WEIGHTS.get(kind, WEIGHTS["node"])
+    if accesses <= 0 and not pinned:  # so is nearly everything that a page might show
+        return weight * decay(now_us - at_us, half_lives.get(kind, USUAL_HALF_LIFE))
     uses = min(max(accesses, 0), MOST_ACCESSES)
     boost = REINFORCEMENT * log2(1 + uses)
     if pinned:

@@ -286,8 +286,9 @@ def left_open(newest: Sequence[ThreadSession]) -> Loops:
 
 def _add_open(found: dict[str, str], texts: Iterable[str], closed: Collection[str]) -> None:
     for text in texts:
-        if saying(text) not in closed:
-            found.setdefault(saying(text), text)
+        key = saying(text)
+        if key not in closed:
+            found.setdefault(key, text)
 
 
 def decided(newest: Iterable[ThreadSession]) -> tuple[str, ...]:

@@ -118,7 +118,7 @@ def copied(folder: Path) -> Path:
     copy.mkdir()
     for name in ("signet_sync", "tests", "benchmarks", "docs", "systemd", "launchd"):
         shutil.copytree(ROOT / name, copy / name, ignore=shutil.ignore_patterns("__pycache__"))
-    for name in ("pyproject.toml", "README.md"):
+    for name in ("pyproject.toml", "README.md", "CONTRIBUTING.md"):
         shutil.copy(ROOT / name, copy / name)
     return copy
 

@@ -1,14 +1,18 @@
-"""Every case of the fault matrix stands in the page, with tests that exist; the page is what its sources say."""
+"""Every case of the fault matrix is on its page with tests that exist; the pages are what their sources say."""
 
 from __future__ import annotations
 
+import os
 from collections import Counter
+from fnmatch import fnmatchcase
 
 import pytest
 
 from benchmarks import reliability
 
 CASES = reliability.cases()
+PROMISES = reliability.read(f"{reliability.FOLDER}/promises.toml")["promise"]
+TOLD = reliability.figures()["told"]
 
 
 def test_no_case_is_forgotten() -> None:
@@ -32,11 +36,30 @@ def test_no_case_of_a_kind_is_told_twice_in_the_same_words() -> None:
 
 
 def test_every_promise_names_tests_that_are_there() -> None:
-    promises = reliability.read(f"{reliability.FOLDER}/promises.toml")["promise"]
-    assert [promise["promise"] for promise in promises if reliability.missing(promise["tests"])] == []
+    assert [promise["promise"] for promise in PROMISES if reliability.missing(promise["tests"])] == []
 
 
-def test_the_page_is_what_its_sources_say() -> None:
-    with open(reliability.PAGE, encoding="utf-8") as file:
-        page = file.read()
-    assert page == reliability.rendered(page), "`python -m benchmarks.reliability` brings it up to date"
+def test_every_promise_has_figures_that_its_tests_count() -> None:
+    wrong = []
+    for promise in PROMISES:
+        told = [figure for test in promise["tests"] for figure in reliability.of_test(TOLD, test)]
+        for name in reliability.NAME.findall(" ".join(promise["figures"])):
+            if told and not any(fnmatchcase(figure["what"], name) for figure in told):
+                wrong.append(f"{promise['promise']}: {name}")
+    assert wrong == [] and all(promise["figures"] for promise in PROMISES)
+
+
+@pytest.mark.parametrize("path", reliability.PAGES, ids=os.path.basename)
+def test_a_page_is_what_its_sources_say(path: str) -> None:
+    with open(path, encoding="utf-8") as file:
+        assert file.read() == reliability.PAGES[path](), "`python -m benchmarks.reliability` brings it up to date"
+
+
+def test_the_pages_link_to_every_test_of_a_promise_or_case() -> None:
+    for path, given in (
+        (reliability.PAGE, [test for promise in PROMISES for test in promise["tests"]]),
+        (reliability.TABLES, [test for case in CASES.values() for test in case.tests]),
+    ):
+        with open(path, encoding="utf-8") as file:
+            page = file.read()
+        assert [test for test in given if reliability.link(test) not in page] == []
