@@ -183,13 +183,15 @@ def prune(workspace: Workspace, now_us: int) -> int:
 def tag_memories(workspace: Workspace, agent_id: str) -> int:
     """Gives concept tags to memories that have none by today's rules; gives how many."""
     database = workspace.database
-    if rules.version_of(database, _CONCEPTS) != concepts.VERSION:
-        with database.transaction():
-            rows.forget_concepts(database)
-            rules.set_version(database, _CONCEPTS, concepts.VERSION)
+    stale = rules.version_of(database, _CONCEPTS) != concepts.VERSION
     tagged = 0
-    while batch := rows.untagged(database, agent_id, _BATCH):
+    while (batch := rows.untagged(database, agent_id, _BATCH)) or stale:
         with database.transaction():
+            if stale:
+                # With the first new ones, so that a kill leaves few memories or none without tags.
+                rows.forget_concepts(database)
+                rules.set_version(database, _CONCEPTS, concepts.VERSION)
+                stale, batch = False, rows.untagged(database, agent_id, _BATCH)
             for memory in batch:
                 rows.tag(database, memory, concepts.derive(memory.content))
         tagged += len(batch)
