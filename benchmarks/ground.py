@@ -25,6 +25,9 @@ PROJECT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 DEBOUNCE = 0.2
 """Seconds; given to `run`."""
 
+STILL = 25.0
+"""Seconds; memory is given back 20 seconds after the last work."""
+
 PROCESS_LIMIT = 1800.0
 """Seconds after which a measured process is killed and its part fails."""
 
@@ -171,7 +174,7 @@ class Ground:
                 process.wait()
 
     def until_idle(self, workspace: str, process: subprocess.Popen[bytes]) -> None:
-        """Waits until the agent watches, has nothing left to follow, and has been nearly still for three seconds."""
+        """Waits until the agent watches, has nothing left to follow, and was still for longer than it puts work off."""
         deadline = time.monotonic() + PROCESS_LIMIT
         while not self._is_done(workspace):
             if time.monotonic() > deadline or process.poll() is not None:
@@ -180,8 +183,8 @@ class Ground:
             time.sleep(0.5)
         while time.monotonic() < deadline:
             before = Usage.of(process.pid).processor
-            time.sleep(3)
-            if Usage.of(process.pid).processor - before < 0.01:
+            time.sleep(STILL)
+            if Usage.of(process.pid).processor - before < 0.02:
                 return
 
     def _is_done(self, workspace: str) -> bool:

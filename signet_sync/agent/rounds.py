@@ -285,7 +285,8 @@ class Rounds:
         if os.path.exists(self.workspace.state.harnesses) or asks_anybody(settings):
             self.worker.start(sweep=True)
         self.presence.write()
-        self._due["spare"] = time.monotonic() + SPARE_AFTER
+        if first or outcome.read > BIG_BATCH:
+            self._due["spare"] = time.monotonic() + SPARE_AFTER
         if first:
             set_apart()
         if expected is not None:
