@@ -86,9 +86,9 @@ BREAKS = {
         "tests/test_slack.py",
     ),
     "a link under an artifact's name is followed": Break(
-        "signet_sync/vault/files.py",
-        "_READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC\n",
-        "_READ = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC\n",
+        "signet_sync/durable.py",
+        "READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC\n",
+        "READ = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC\n",
         "tests/reliability/test_file_systems.py",
     ),
     "many files that vanish at once are believed": Break(
